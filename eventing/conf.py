@@ -1,0 +1,14 @@
+"""The settings in use, typed: `config().port`."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from django.conf import settings
+
+from eventing.core.config import Config
+
+
+def config() -> Config:
+    """The process's settings, read once at start by portal.settings."""
+    return cast(Config, settings.HERALD)

@@ -1,0 +1,216 @@
+"""Every setting of Herald, in one typed place.
+
+All settings come from the environment as `HERALD_*`. This reader is pure: the mapping is passed in, so tests and tools
+read settings without touching the process environment. `herald doctor` prints this table with the origin of each value.
+Starting with an unknown, malformed or contradictory setting is refused with a sentence that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from eventing.core.errors import ConfigError
+
+SOCKET_PATH_BYTES_MAX = 100
+"""The kernel takes 107 bytes (sun_path, unix(7)), macOS 103."""
+
+DOMAIN_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def _setting(
+    default: Any, unit: str, about: str, *, low: int | None = None, high: int | None = None, secret: bool = False
+) -> Any:
+    return field(default=default, metadata={"unit": unit, "about": about, "low": low, "high": high, "secret": secret})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings; the field `redis_url` is read from `HERALD_REDIS_URL`, and so on."""
+
+    domain: str = _setting(
+        "localhost", "name", "The trust domain's name; part of every token and name. Never change it later."
+    )
+    host: str = _setting(
+        "127.0.0.1", "address", "Where the gateway listens. 0.0.0.0 opens it to the network: put TLS in front."
+    )
+    port: int = _setting(8000, "port", "TCP port of the gateway.", low=1, high=65535)
+    public_url: str = _setting(
+        "", "URL", "How clients reach this domain, when a proxy stands before it. Empty: http://HOST:PORT."
+    )
+    data_dir: str = _setting("var", "folder", "Database, Redis files, secrets and logs of an embedded domain.")
+    redis_url: str = _setting("", "URL", "A Redis >= 6.2 to use instead of the embedded one.", secret=True)
+    database_url: str = _setting(
+        "", "URL", "PostgreSQL (postgres://...) instead of SQLite in the data folder.", secret=True
+    )
+    spark_master: str = _setting("local[*]", "Spark master", "Where report jobs run.")
+    gateways: int = _setting(
+        1,
+        "processes",
+        "Gateway processes. More use more cores; each holds its own Redis subscriptions.",
+        low=1,
+        high=64,
+    )
+    workers: int = _setting(1, "processes", "Celery worker processes.", low=1, high=64)
+    log_level: str = _setting("info", "level", "debug, info, warning or error.")
+    secret_key: str = _setting(
+        "", "text", "Signs console sessions. Empty: made at first start and kept in the data folder.", secret=True
+    )
+    dev: bool = _setting(False, "0 or 1", "Development: Django debug pages. Never in production.")
+
+    event_bytes_max: int = _setting(
+        256 * 1024,
+        "bytes",
+        "Largest event. Raising it raises the memory of every slow session.",
+        low=1024,
+        high=16 * 1024 * 1024,
+    )
+    batch_events_max: int = _setting(1000, "events", "Most events in one publish request.", low=1, high=10_000)
+    batch_bytes_max: int = _setting(
+        4 * 1024 * 1024, "bytes", "Largest publish request.", low=4096, high=64 * 1024 * 1024
+    )
+    dedup_window_s: int = _setting(
+        600,
+        "seconds",
+        "How long a repeated (source, id) is recognised. Raising it costs Redis memory per event.",
+        low=1,
+        high=86_400,
+    )
+    dedup_ids_max: int = _setting(
+        100_000,
+        "ids",
+        "Most ids remembered per rendezvous point; beyond it the oldest half is forgotten early.",
+        low=100,
+        high=10_000_000,
+    )
+
+    lease_s_max: int = _setting(
+        30 * 86_400, "seconds", "Longest lease granted; longer requests are shortened.", low=60, high=366 * 86_400
+    )
+    lease_s_default: int = _setting(86_400, "seconds", "Lease granted when none is asked.", low=1, high=366 * 86_400)
+    history_events_max: int = _setting(10_000_000, "events", "Most history one rendezvous point may reserve.", low=1)
+    history_bytes_max: int = _setting(1024**3, "bytes", "Most history one rendezvous point may reserve.", low=1024)
+    history_quota_bytes: int = _setting(
+        16 * 1024**3, "bytes", "Sum of all reserved histories. Keep it under what Redis can hold.", low=1024
+    )
+    rps_max: int = _setting(100_000, "rendezvous points", "Most rendezvous points of the domain.", low=1)
+    subscriptions_per_rp_max: int = _setting(
+        10_000, "subscriptions", "Most durable subscriptions of one rendezvous point.", low=1
+    )
+
+    session_buffer_bytes: int = _setting(
+        256 * 1024, "bytes", "Unsent bytes at which a session stops being live and is fed from the log.", low=16 * 1024
+    )
+    session_subscriptions_max: int = _setting(10_000, "subscriptions", "Most subscriptions of one connection.", low=1)
+    session_publishes_max: int = _setting(
+        1024, "publishes", "Unanswered publishes of one connection before it is read no further.", low=1
+    )
+    sessions_max: int = _setting(
+        100_000, "connections", "Most WebSocket and SSE connections of one gateway process; beyond it 503.", low=1
+    )
+    tick_ms: int = _setting(
+        10,
+        "milliseconds",
+        "Frames are gathered at most this long under load. Raising it saves CPU and costs latency.",
+        low=0,
+        high=1000,
+    )
+    heartbeat_s: int = _setting(25, "seconds", "Ping of idle connections; two unanswered close them.", low=1, high=600)
+    request_timeout_s: int = _setting(
+        30, "seconds", "A request's headers and body must have arrived by then.", low=1, high=600
+    )
+    wait_s_max: int = _setting(60, "seconds", "Longest long-poll.", low=0, high=600)
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Config:
+        """Read all settings from `env`. Raises ConfigError with one clear sentence on the first bad one."""
+        known = {f"HERALD_{f.name.upper()}": f for f in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, text in env.items():
+            if name not in known or text == "":
+                continue
+            setting = known[name]
+            values[setting.name] = _parse(name, text, type(setting.default), setting.metadata)
+        config = cls(**values)
+        config._refuse_contradictions()
+        return config
+
+    def _refuse_contradictions(self) -> None:
+        if not DOMAIN_PATTERN.fullmatch(self.domain):
+            raise ConfigError(
+                f"HERALD_DOMAIN is {self.domain!r}; it must be a lower-case host name such as example.org."
+            )
+        if self.log_level not in ("debug", "info", "warning", "error"):
+            raise ConfigError(f"HERALD_LOG_LEVEL is {self.log_level!r}; use debug, info, warning or error.")
+        if self.secret_key and len(self.secret_key) < 32:
+            raise ConfigError(
+                "HERALD_SECRET_KEY is shorter than 32 characters; use a long random one, or leave it empty."
+            )
+        if self.batch_bytes_max < self.event_bytes_max:
+            raise ConfigError(
+                "HERALD_BATCH_BYTES_MAX is below HERALD_EVENT_BYTES_MAX; a request must hold at least one event."
+            )
+        if self.lease_s_default > self.lease_s_max:
+            raise ConfigError("HERALD_LEASE_S_DEFAULT is above HERALD_LEASE_S_MAX.")
+
+    @property
+    def data_path(self) -> Path:
+        """The data folder, absolute."""
+        return Path(self.data_dir).resolve()
+
+    @property
+    def base_url(self) -> str:
+        """How clients reach this domain; no trailing slash."""
+        if self.public_url:
+            return self.public_url.rstrip("/")
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared, not bound
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def redis_socket(self) -> Path:
+        """The embedded Redis server's unix socket: in the data folder, or under /tmp when that path is too long for one."""
+        path = self.data_path / "redis.sock"
+        if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
+            return path
+        return Path("/tmp") / f"herald-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}" / "redis.sock"  # noqa: S108
+
+    @property
+    def effective_redis_url(self) -> str:
+        """The Redis in use: the given URL, else the embedded server's socket."""
+        return self.redis_url or f"unix://{self.redis_socket}"
+
+
+def unknown_settings(env: Mapping[str, str]) -> list[str]:
+    """Names in `env` that look like ours but are not: likely misspelled. HERALD_TOKEN and HERALD_URL are the client's."""
+    known = {f"HERALD_{f.name.upper()}" for f in fields(Config)} | {"HERALD_TOKEN", "HERALD_URL", "HERALD_HOME"}
+    return sorted(name for name in env if name.startswith("HERALD_") and name not in known)
+
+
+def _parse(name: str, text: str, kind: type, metadata: Mapping[str, Any]) -> Any:
+    if kind is bool:
+        if text.lower() in ("1", "true", "yes", "on"):
+            return True
+        if text.lower() in ("0", "false", "no", "off"):
+            return False
+        raise ConfigError(f"{name} is {text!r}; use 1 or 0.")
+    if kind is int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ConfigError(f"{name} is {text!r}; it must be a whole number of {metadata['unit']}.") from None
+        low, high = metadata["low"], metadata["high"]
+        if (low is not None and number < low) or (high is not None and number > high):
+            raise ConfigError(f"{name} is {number}; it must be {_range(low, high)} {metadata['unit']}.")
+        return number
+    return text
+
+
+def _range(low: int | None, high: int | None) -> str:
+    if high is None:
+        return f"at least {low}"
+    return f"from {low} to {high}" if low is not None else f"at most {high}"

@@ -1,0 +1,65 @@
+"""The descriptor of an RP as the hot path needs it: small, immutable, compiled, cached in each gateway process."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from eventing.core.errors import InvalidRequest
+from eventing.core.history import HistoryBounds
+from eventing.core.policy import Policy, Principal
+
+REPLICAS_MAX = 16
+_ACK = re.compile(r"accepted|stored|replicated:([1-9][0-9]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """An acknowledgement level: how durable an event is when its publisher is answered.
+
+    `accepted`: in the log's memory. `stored`: on disk (fsynced). `replicated:n`: stored, and held by n Redis replicas.
+    """
+
+    stored: bool
+    replicas: int
+
+    @classmethod
+    def parse(cls, text: str) -> Ack:
+        """Read a level. Raises InvalidRequest."""
+        match = _ACK.fullmatch(text)
+        if match is None or int(match[1] or 0) > REPLICAS_MAX:
+            raise InvalidRequest(f"ack is accepted, stored or replicated:n with n from 1 to {REPLICAS_MAX}.")
+        return cls(text != "accepted", int(match[1] or 0))
+
+    def __str__(self) -> str:
+        if self.replicas:
+            return f"replicated:{self.replicas}"
+        return "stored" if self.stored else "accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """What every operation at an RP is checked against.
+
+    Attributes:
+        id: the self-certifying id, or that of an administrative RP.
+        creator: subject that administers it; empty for the domain's own.
+        version: grows with every change; the ETag.
+        expires_at: Unix seconds at which the lease ends; infinity for administrative RPs, which live with their RP.
+    """
+
+    id: str
+    creator: str
+    version: int
+    policy: Policy
+    ack: Ack
+    history: HistoryBounds
+    expires_at: float
+
+    def allows(self, principal: Principal, operation: str) -> bool:
+        """Whether `principal` may do `operation` here: administrators and the creator always, others by the policy."""
+        if principal.scopes is not None and operation not in principal.scopes:
+            return False
+        if principal.admin or (principal.subject == self.creator and self.creator):
+            return True
+        return self.policy.allows(principal, operation)

@@ -1,0 +1,98 @@
+"""Positions: a reader is told whether it has everything it asked for, and if not, exactly what it lacks."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventing.core.cursors import Cursor
+from eventing.core.errors import InvalidCursor
+from eventing.core.positions import PLACES, Gap, LogState, Start, parse_from, resolve
+
+LOG = LogState("abc", first=5, next=9)  # holds 5, 6, 7, 8
+EMPTY = LogState("abc", first=1, next=1)
+TRIMMED = LogState("abc", first=9, next=9)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "log", "start"),
+    [
+        ("now", LOG, Start("abc", 9, True)),
+        ("earliest", LOG, Start("abc", 5, True)),
+        ("last", LOG, Start("abc", 8, True)),
+        ("now", EMPTY, Start("abc", 1, True)),
+        ("earliest", EMPTY, Start("abc", 1, True)),
+        ("last", EMPTY, Start("abc", 1, True)),
+        ("last", TRIMMED, Start("abc", 9, True)),
+        (Cursor("abc", 8), LOG, Start("abc", 9, True)),
+        (Cursor("abc", 6), LOG, Start("abc", 7, True)),
+        (Cursor("abc", 4), LOG, Start("abc", 5, True)),
+        (Cursor("abc", 3), LOG, Start("abc", 5, False, Gap("abc", 4, 4))),
+        (Cursor("abc", 0), LOG, Start("abc", 5, False, Gap("abc", 1, 4))),
+        (Cursor("abc", 0), EMPTY, Start("abc", 1, True)),
+        (Cursor("abc", 7), TRIMMED, Start("abc", 9, False, Gap("abc", 8, 8))),
+        (Cursor("xyz", 6), LOG, Start("abc", 5, False, Gap("abc", 1, 4))),
+        (Cursor("abc", 9), LOG, Start("abc", 5, False, Gap("abc", 1, 4))),
+        (Cursor("abc", 1), EMPTY, Start("abc", 1, False, Gap("abc", 1, 0))),
+    ],
+)
+def test_start_says_what_is_recovered_and_what_is_lost(wanted: Any, log: LogState, start: Start) -> None:
+    assert resolve(wanted, log) == start
+
+
+logs = st.builds(lambda first, held: LogState("abc", first, first + held), st.integers(1, 50), st.integers(0, 50))
+wishes = st.sampled_from(PLACES) | st.builds(Cursor, st.sampled_from(["abc", "xyz"]), st.integers(0, 120))
+
+
+@given(wishes, logs)
+def test_start_is_never_silently_partial(wanted: Any, log: LogState) -> None:
+    start = resolve(wanted, log)
+    assert start.epoch == log.epoch
+    assert log.first <= start.next <= log.next
+    assert start.recovered is (start.gap is None)
+    if isinstance(wanted, Cursor):
+        known = wanted.epoch == log.epoch and wanted.offset < log.next
+        asked = set(range(wanted.offset + 1, log.next)) if known else set(range(1, log.next))
+        sent = set(range(start.next, log.next))
+        lost = set(range(start.gap.start, start.gap.end + 1)) if start.gap else set()
+        assert sent | lost == asked
+        assert not sent & lost
+        assert known or not start.recovered
+
+
+@given(st.builds(Cursor, st.from_regex(r"[a-z2-7]{1,26}", fullmatch=True), st.integers(0, 2**53 - 1)))
+def test_cursor_is_read_from_text_and_from_an_event_frame(cursor: Cursor) -> None:
+    assert parse_from(str(cursor)) == cursor
+    assert parse_from({"epoch": cursor.epoch, "offset": cursor.offset, "rp": "x"}) == cursor
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_places_are_read_as_words(place: str) -> None:
+    assert parse_from(place) == place
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        5,
+        True,
+        "",
+        "NOW",
+        "latest",
+        [],
+        ["now"],
+        {},
+        {"epoch": "abc"},
+        {"epoch": "abc", "offset": "1"},
+        {"epoch": "abc", "offset": True},
+        {"epoch": "abc", "offset": -1},
+        {"epoch": "abc:1", "offset": 1},
+        {"epoch": 1, "offset": 1},
+        {"epoch": "abc", "offset": 10**5000},
+    ],
+)
+def test_anything_else_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidCursor):
+        parse_from(value)
