@@ -1,0 +1,291 @@
+"""Appends of all connections of a gateway, gathered into few round trips.
+
+Life of an append: `append()` puts the events into the lane of their acknowledgement level; the lane's one task sends
+everything that has gathered as one pipeline, and while Redis writes and fsyncs it, the next pipeline gathers. So an
+idle gateway writes at once and a busy one shares each fsync among all connections. When the connection to Redis breaks,
+the outcome of what was in flight is unknown: it is sent again with the same ids, which the log recognises, until
+`RETRY_S` is over. `done` is called exactly once per append, with the outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import redis.asyncio
+from redis.exceptions import BusyLoadingError, ConnectionError, NoScriptError, ReadOnlyError, RedisError, TimeoutError
+
+from eventing.core.cloudevents import Event
+from eventing.core.descriptor import Ack, Descriptor
+from eventing.core.errors import AckUnavailable, HeraldError, Unavailable
+from eventing.log import scripts
+from eventing.log.connection import Durability
+from eventing.log.scripts import Appended
+
+RETRY_S = 8.0  # below a client's own patience (measured: a killed Redis is back within 1-3 s)
+RETRY_PAUSE_S = (0.02, 0.5)
+FLIGHT_EVENTS_MAX = 2000  # events of one pipeline: bounds what a broken connection makes us send again
+FLIGHT_BYTES_MAX = 4 * 1024 * 1024
+WAITING_BYTES_MAX = 64 * 1024 * 1024  # of a lane; beyond it publishers are told to come back
+WAIT_MS = 5000  # for replicas, or for the fsync where Redis must be asked
+
+Outcome = Appended | HeraldError
+Done = Callable[[Outcome], None]
+log = logging.getLogger(__name__)
+
+
+class _Append:
+    """One append: its events in runs, and what is known of its outcome."""
+
+    __slots__ = ("descriptor", "done", "events", "size")
+
+    def __init__(self, descriptor: Descriptor, events: Sequence[Event], done: Done) -> None:
+        self.descriptor = descriptor
+        self.events = events
+        self.done = done
+        self.size = sum(len(event.body) for event in events)
+
+
+class Appender:
+    """Appends to the logs of all RPs. One per gateway process.
+
+    Args:
+        client: the Redis client.
+        durability: what that Redis can promise.
+        remake: makes the log of an RP that exists but whose log is missing; raises HeraldError when the RP is gone.
+        window_s, ids_max: deduplication, see Config.
+    """
+
+    def __init__(
+        self,
+        client: redis.asyncio.Redis,
+        durability: Callable[[], Awaitable[Durability]],
+        remake: Callable[[str], Awaitable[None]],
+        *,
+        window_s: int,
+        ids_max: int,
+    ) -> None:
+        self._client = client
+        self._durability = durability
+        self._remake = remake
+        self._window_s = window_s
+        self._ids_max = ids_max
+        self._lanes: dict[Ack, _Lane] = {}
+
+    def append(self, descriptor: Descriptor, events: Sequence[Event], done: Done) -> None:
+        """Append `events` to the log of `descriptor`'s RP; `done` is called with their place or an error."""
+        lane = self._lanes.get(descriptor.ack)
+        if lane is None:
+            lane = self._lanes[descriptor.ack] = _Lane(self, descriptor.ack)
+        lane.put(_Append(descriptor, events, done))
+
+    async def append_and_wait(self, descriptor: Descriptor, events: Sequence[Event]) -> Appended:
+        """As `append`, for callers that wait. Raises the error."""
+        future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+
+        def done(outcome: Outcome) -> None:
+            if future.done():
+                return  # the publisher went away
+            if isinstance(outcome, HeraldError):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self.append(descriptor, events, done)
+        return await future
+
+    async def close(self) -> None:
+        """Wait for what is in flight."""
+        await asyncio.gather(*(lane.task for lane in self._lanes.values() if lane.task), return_exceptions=True)
+
+
+class _Lane:
+    """The appends of one acknowledgement level: what gathers, and the task that sends it."""
+
+    def __init__(self, appender: Appender, ack: Ack) -> None:
+        self._appender = appender
+        self._ack = ack
+        self._waiting: list[_Append] = []
+        self._waiting_bytes = 0
+        self.task: asyncio.Task[None] | None = None
+
+    def put(self, append: _Append) -> None:
+        if self._waiting_bytes > WAITING_BYTES_MAX:
+            append.done(Unavailable("Too many events wait to be stored; publish again in a moment.", retry_after_s=1))
+            return
+        self._waiting.append(append)
+        self._waiting_bytes += append.size
+        if self.task is None:
+            self.task = asyncio.get_running_loop().create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                flight = self._take()
+                outcomes = await self._fly(flight)
+                for append, outcome in zip(flight, outcomes, strict=True):
+                    append.done(outcome)
+        finally:
+            self.task = None
+            if self._waiting:
+                self.task = asyncio.get_running_loop().create_task(self._work())
+
+    def _take(self) -> list[_Append]:
+        """The next flight: whole appends, at least one, within the bounds."""
+        events = size = 0
+        for index, append in enumerate(self._waiting):
+            events += len(append.events)
+            size += append.size
+            if index and (events > FLIGHT_EVENTS_MAX or size > FLIGHT_BYTES_MAX):
+                flight, self._waiting = self._waiting[:index], self._waiting[index:]
+                break
+        else:
+            flight, self._waiting = self._waiting, []
+        self._waiting_bytes -= sum(append.size for append in flight)
+        return flight
+
+    async def _fly(self, flight: list[_Append]) -> list[Outcome]:
+        """Send a flight until each of its appends has an outcome."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + RETRY_S
+        pause_s = RETRY_PAUSE_S[0]
+        while True:
+            try:
+                return await self._try(flight)
+            except HeraldError as error:
+                return [error] * len(flight)
+            except (ConnectionError, TimeoutError, BusyLoadingError, ReadOnlyError, OSError) as error:
+                if loop.time() + pause_s > deadline:
+                    log.error("Redis did not answer for %.0f s: %d publishes refused (%s)", RETRY_S, len(flight), error)
+                    sorry = Unavailable(
+                        "The event log does not answer. Publish again with the same id.", retry_after_s=2
+                    )
+                    return [sorry] * len(flight)
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 2, RETRY_PAUSE_S[1])
+            except RedisError as error:
+                log.error("Redis refused a write: %s", error)
+                sorry = Unavailable("The event log cannot be written now. Publish again later.", retry_after_s=5)
+                return [sorry] * len(flight)
+
+    async def _try(self, flight: list[_Append]) -> list[Outcome]:
+        durability = await self._appender._durability()
+        if self._ack.stored and not durability.stored:
+            raise AckUnavailable(
+                "This domain's Redis cannot promise 'stored' (set appendfsync always, or use Redis 7.2 with AOF)."
+            )
+        runs = _gather_runs(flight)
+        answers = await self._send(runs, durability)
+        return _scatter(flight, runs, answers)
+
+    async def _send(self, runs: list[_Run], durability: Durability) -> list[Outcome]:
+        """One pipeline for all `runs`, again for those whose log or script the server lacked."""
+        outcomes: dict[int, Outcome] = {}
+        left = list(enumerate(runs))
+        text = False
+        for _ in range(4):  # script unknown, log missing, both after a fresh data plane; never more
+            pipeline = self._appender._client.pipeline(transaction=False)
+            for _, run in left:
+                args = scripts.append_args(run.rp, run.events, self._appender._window_s, self._appender._ids_max)
+                pipeline.execute_command(
+                    "EVAL" if text else "EVALSHA", scripts.APPEND.text if text else scripts.APPEND.sha, *args
+                )
+            waits = self._waits(durability)
+            for wait in waits:
+                pipeline.execute_command(*wait)
+            answers: list[Any] = await pipeline.execute(raise_on_error=False)
+            self._check_waits(waits, answers[len(left) :])
+            again = []
+            for (index, run), answer in zip(left, answers, strict=False):
+                if isinstance(answer, NoScriptError):
+                    text = True
+                    again.append((index, run))
+                elif isinstance(answer, RedisError) and str(answer).startswith("NOLOG"):
+                    error = await self._make_log(run.rp)
+                    if error is None:
+                        again.append((index, run))
+                    else:
+                        outcomes[index] = error
+                elif isinstance(answer, RedisError):
+                    raise answer
+                else:
+                    outcomes[index] = scripts.appended(answer, len(run.events))
+            left = again
+            if not left:
+                return [outcomes[index] for index in range(len(runs))]
+        raise RedisError("the log could not be made")
+
+    async def _make_log(self, rp: str) -> HeraldError | None:
+        try:
+            await self._appender._remake(rp)
+        except HeraldError as error:
+            return error
+        return None
+
+    def _waits(self, durability: Durability) -> list[tuple[str | int, ...]]:
+        if self._ack.stored and not durability.always:
+            return [("WAITAOF", 1, self._ack.replicas, WAIT_MS)]
+        if self._ack.replicas:
+            return [("WAIT", self._ack.replicas, WAIT_MS)]
+        return []
+
+    def _check_waits(self, waits: list[tuple[str | int, ...]], answers: list[Any]) -> None:
+        for wait, answer in zip(waits, answers, strict=True):
+            if isinstance(answer, RedisError):
+                raise answer
+            local, replicas = (1, answer) if wait[0] == "WAIT" else answer
+            if local < 1 or replicas < self._ack.replicas:
+                raise AckUnavailable(
+                    f"The event is in the log, but '{self._ack}' was not reached in {WAIT_MS // 1000} s "
+                    f"({replicas} of {self._ack.replicas} replicas). Publishing it again with the same id is safe.",
+                    retry_after_s=5,
+                )
+
+
+class _Run:
+    """Events of one RP that go into the log by one script call."""
+
+    __slots__ = ("events", "rp")
+
+    def __init__(self, rp: str, events: list[Event]) -> None:
+        self.rp = rp
+        self.events = events
+
+
+def _gather_runs(flight: list[_Append]) -> list[_Run]:
+    """Merge the appends of each RP, in order, into as few script calls as the bounds allow."""
+    by_rp: dict[str, list[Event]] = {}
+    for append in flight:
+        rp = append.descriptor.id
+        if rp in by_rp:
+            by_rp[rp].extend(append.events)
+        else:
+            by_rp[rp] = list(append.events)
+    return [_Run(rp, list(part)) for rp, events in by_rp.items() for part in scripts.runs(events)]
+
+
+def _scatter(flight: list[_Append], runs: list[_Run], outcomes: list[Outcome]) -> list[Outcome]:
+    """Give each append its share of the outcomes of its RP's runs."""
+    merged: dict[str, Outcome] = {}
+    for run, outcome in zip(runs, outcomes, strict=True):
+        before = merged.get(run.rp)
+        if isinstance(before, Appended) and isinstance(outcome, Appended):
+            outcome = Appended(outcome.epoch, before.offsets + outcome.offsets, before.duplicates + outcome.duplicates)
+        if not isinstance(before, HeraldError):
+            merged[run.rp] = outcome
+    taken: dict[str, int] = {}
+    shares: list[Outcome] = []
+    for append in flight:
+        rp, count = append.descriptor.id, len(append.events)
+        whole = merged[rp]
+        if isinstance(whole, HeraldError):
+            shares.append(whole)
+            continue
+        begin = taken.get(rp, 0)
+        taken[rp] = begin + count
+        shares.append(
+            Appended(whole.epoch, whole.offsets[begin : begin + count], whole.duplicates[begin : begin + count])
+        )
+    return shares

@@ -1,0 +1,41 @@
+-- Prepended to every script. A log is a stream whose entry ids are OFFSET-MILLISECONDS, so that a place is found by
+-- offset and an entry carries its age; offsets are contiguous, so the oldest is always next - length.
+--   meta: e epoch, n next offset, t bytes ever appended, m/b/a bounds (events, bytes, age in ms or 0),
+--         d start of the present deduplication window (ms), r oldest offset at the last report of trimming
+--   entry: e the event's bytes, c the bytes appended before it
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- A number as Redis wants it: integers beyond 1e14 would be written as floats by Lua.
+local function int(number)
+  return string.format('%.0f', number)
+end
+
+local function entry_at(log, offset)
+  return redis.call('XRANGE', log, int(offset), int(offset), 'COUNT', 1)[1]
+end
+
+local function entry_ms(entry)
+  return tonumber(string.match(entry[1], '-(%d+)$'))
+end
+
+-- Remove what is older than the age bound: the boundary is found by bisection, offsets being contiguous.
+local function drop_aged(log, next_offset, age_ms)
+  local length = redis.call('XLEN', log)
+  if age_ms == 0 or length == 0 then return end
+  local cutoff = now_ms() - age_ms
+  local low, high = next_offset - length, next_offset
+  if entry_ms(entry_at(log, low)) >= cutoff then return end
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if entry_ms(entry_at(log, middle)) < cutoff then low = middle + 1 else high = middle end
+  end
+  if low == next_offset then
+    redis.call('XTRIM', log, 'MAXLEN', 0)
+  else
+    redis.call('XTRIM', log, 'MINID', int(low))
+  end
+end

@@ -1,0 +1,26 @@
+-- Read a run of a log and its extent, at one instant.
+-- KEYS: log, meta   ARGV: first offset wanted, most events (0: only the extent), most bytes (one event is always given)
+-- Returns NOLOG, else {epoch, first, next, bytes, offset of the first event given, events...}
+local log, meta = KEYS[1], KEYS[2]
+local head = redis.call('HMGET', meta, 'e', 'n', 't', 'a')
+if not head[1] then return redis.error_reply('NOLOG there is no such log') end
+local next_offset = tonumber(head[2])
+drop_aged(log, next_offset, tonumber(head[4]))
+local oldest = next_offset - redis.call('XLEN', log)
+local bytes = 0
+if oldest < next_offset then bytes = tonumber(head[3]) - tonumber(entry_at(log, oldest)[2][4]) end
+local at = math.max(tonumber(ARGV[1]), oldest)
+local left, room, step = tonumber(ARGV[2]), tonumber(ARGV[3]), 8
+local answer = {head[1], oldest, next_offset, bytes, at}
+while left > 0 and room > 0 and at < next_offset do
+  local entries = redis.call('XRANGE', log, int(at), '+', 'COUNT', math.min(step, left))
+  for _, entry in ipairs(entries) do
+    local body = entry[2][2]
+    if room < #body and #answer > 5 then return answer end
+    room = room - #body
+    answer[#answer + 1] = body
+  end
+  if #entries == 0 then break end
+  at, left, step = at + #entries, left - #entries, math.min(step * 4, 256)
+end
+return answer

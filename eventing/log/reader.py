@@ -1,0 +1,81 @@
+"""Reads of the log and its bell, asynchronous: for the gateway's hub and pull."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis.asyncio
+from redis.exceptions import NoScriptError, RedisError, ResponseError
+
+from eventing.core.cursors import Cursor
+from eventing.core.history import HistoryBounds
+from eventing.core.positions import LogState
+from eventing.log import control, keys, scripts
+from eventing.log.connection import Durability, durability
+from eventing.log.scripts import NoLog, Run, Script
+
+READ_EVENTS_MAX = 1000
+READ_BYTES_MAX = 512 * 1024  # of one read: what a replaying session holds in memory at a time
+
+
+class LogReader:
+    """Asynchronous reads; every method raises redis' ConnectionError when Redis is away."""
+
+    def __init__(self, client: redis.asyncio.Redis) -> None:
+        self._client = client
+
+    async def _call(self, script: Script, args: list[Any]) -> Any:
+        try:
+            try:
+                return await self._client.evalsha(script.sha, *args)
+            except NoScriptError:
+                return await self._client.eval(script.text, *args)
+        except ResponseError as error:
+            if str(error).startswith("NOLOG"):
+                raise NoLog from None
+            raise
+
+    async def read(
+        self, rp: str, first: int, events_max: int = READ_EVENTS_MAX, bytes_max: int = READ_BYTES_MAX
+    ) -> Run:
+        """Read from offset `first` (or the oldest held). Raises NoLog."""
+        return scripts.run(await self._call(scripts.READ, scripts.read_args(rp, first, events_max, bytes_max)))
+
+    async def state(self, rp: str) -> LogState:
+        """The log's extent. Raises NoLog."""
+        return scripts.log_state(await self._call(scripts.READ, scripts.read_args(rp, 1, 0, 0)))
+
+    async def create(self, rp: str, bounds: HistoryBounds) -> LogState:
+        """Make the log if it is missing; returns its extent."""
+        return scripts.log_state(await self._call(scripts.CREATE, scripts.create_args(rp, bounds)))
+
+    async def floor(self, rp: str, bounds: HistoryBounds) -> int:
+        """The oldest offset within `bounds`, which are a durable subscription's own. Raises NoLog."""
+        return int(await self._call(scripts.FLOOR, scripts.floor_args(rp, bounds)))
+
+    async def heads(self, rps: list[str]) -> list[tuple[str, int] | None]:
+        """Epoch and next offset of several logs in one round trip; None where there is no log."""
+        pipeline = self._client.pipeline(transaction=False)
+        for rp in rps:
+            pipeline.hmget(keys.meta_key(rp), "e", "n")
+        answers = await pipeline.execute()
+        return [(epoch.decode(), int(after)) if epoch else None for epoch, after in answers]
+
+    async def subscription_cursor(self, rp: str, subscription: str) -> Cursor | None:
+        """What the durable subscription has acknowledged."""
+        text = await self._client.hget(keys.cursors_key(rp), subscription)  # type: ignore[misc]
+        return Cursor.parse(text.decode()) if text else None
+
+    async def acknowledge(self, rp: str, subscription: str, cursor: Cursor) -> Cursor:
+        """Move the subscription's cursor forward; returns where it is now. Raises InvalidCursor, NoLog."""
+        args = control.acknowledge_args(rp, subscription, cursor)
+        return control.acknowledged(cursor, await self._call(scripts.ACKNOWLEDGE, args))
+
+    async def durability(self) -> Durability:
+        """What this Redis can promise, asked now."""
+        info = await self._client.info()
+        try:
+            settings = await self._client.config_get("append*")
+        except RedisError:
+            settings = None  # managed servers forbid CONFIG
+        return durability(info, settings)
