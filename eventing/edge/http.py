@@ -1,0 +1,144 @@
+"""The little of HTTP that the hot path needs: read a bounded body, answer JSON or a problem document."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from eventing.core.errors import HeraldError, InvalidRequest, Timeout, TooLarge, Unauthenticated
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+QUERY_MEMBERS_MAX = 32
+_JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
+_PROBLEM: tuple[bytes, bytes] = (b"content-type", b"application/problem+json")
+_encode = msgspec.json.Encoder().encode
+
+
+class Disconnected(Exception):
+    """The client went away before the request was complete."""
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """The first value of a header, as Latin-1; None if absent."""
+    for key, value in scope["headers"]:
+        if key == name:
+            text: str = value.decode("latin-1")
+            return text
+    return None
+
+
+def query(scope: Scope) -> dict[str, str]:
+    """The query's members. Raises InvalidRequest when they are too many, repeated or not UTF-8."""
+    raw = scope["query_string"]
+    if not raw:
+        return {}
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, max_num_fields=QUERY_MEMBERS_MAX, errors="strict"
+        )
+    except ValueError:
+        raise InvalidRequest(f"The query is not valid UTF-8 with at most {QUERY_MEMBERS_MAX} members.") from None
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise InvalidRequest("A member of the query is repeated.")
+    return members
+
+
+def number(members: dict[str, str], name: str, default: float, low: float, high: float) -> float:
+    """A number from the query; one above `high` is lowered to it. Raises InvalidRequest."""
+    text = members.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        raise InvalidRequest(f"{name} is a number.") from None
+    if not value >= low:  # also catches NaN
+        raise InvalidRequest(f"{name} is at least {low:g}.")
+    return min(value, high)
+
+
+def bearer(scope: Scope, members: dict[str, str] | None = None) -> str:
+    """The request's token: from Authorization, else `access_token` in the query. Raises Unauthenticated."""
+    text = header(scope, b"authorization")
+    if text is not None:
+        scheme, _, token = text.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise Unauthenticated("Send the token as `Authorization: Bearer TOKEN`.")
+        return token.strip()
+    token = (query(scope) if members is None else members).get("access_token", "")
+    if not token:
+        raise Unauthenticated("Send a token as `Authorization: Bearer TOKEN` or `?access_token=TOKEN`.")
+    return token
+
+
+async def body(scope: Scope, receive: Receive, bytes_max: int, timeout_s: float) -> bytes:
+    """The whole request body. Raises TooLarge, Timeout, or Disconnected."""
+    announced = header(scope, b"content-length")
+    if announced is not None and announced.isdigit() and int(announced) > bytes_max:
+        raise TooLarge(f"The body is at most {bytes_max} bytes.", limit=bytes_max)
+    try:
+        async with asyncio.timeout(timeout_s):
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                whole: bytes = message.get("body", b"")
+                if len(whole) > bytes_max:
+                    raise TooLarge(f"The body is at most {bytes_max} bytes.", limit=bytes_max)
+                return whole
+            return await _rest(message, receive, bytes_max)
+    except TimeoutError:
+        raise Timeout(f"The whole request must arrive within {timeout_s:g} s.") from None
+
+
+async def _rest(message: dict[str, Any], receive: Receive, bytes_max: int) -> bytes:
+    parts, size = [], 0
+    while message["type"] == "http.request":
+        part = message.get("body", b"")
+        size += len(part)
+        if size > bytes_max:
+            raise TooLarge(f"The body is at most {bytes_max} bytes.", limit=bytes_max)
+        parts.append(part)
+        if not message.get("more_body"):
+            return b"".join(parts)
+        message = await receive()
+    raise Disconnected
+
+
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has gone; for requests whose body was read or does not matter."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def answer(send: Send, status: int, content: bytes, headers: Headers) -> None:
+    """Send a complete answer."""
+    size = (b"content-length", b"%d" % len(content))
+    await send({"type": "http.response.start", "status": status, "headers": [size, *headers]})
+    await send({"type": "http.response.body", "body": content})
+
+
+async def answer_json(send: Send, status: int, members: Any, headers: Headers | None = None) -> None:
+    """Send `members` as JSON."""
+    await answer(send, status, _encode(members), [_JSON, *(headers or [])])
+
+
+async def answer_problem(
+    send: Send, error: HeraldError, *, close: bool = False, headers: Headers | None = None
+) -> None:
+    """Send the problem document of `error`; `close` where the request was not read to its end."""
+    more: Headers = [_PROBLEM, (b"cache-control", b"no-store"), *(headers or [])]
+    if error.retry_after_s is not None:
+        more.append((b"retry-after", b"%d" % error.retry_after_s))
+    if error.status == 401:
+        more.append((b"www-authenticate", b'Bearer realm="herald"'))
+    if close:
+        more.append((b"connection", b"close"))
+    await answer(send, error.status, _encode(error.document()), more)

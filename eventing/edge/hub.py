@@ -1,0 +1,311 @@
+"""The hub: a gateway process's registry of live connections, and the channels that feed them.
+
+It keeps ONE Redis subscription per RP that has readers here, decides when a channel's events are written (at once when
+idle, gathered for at most one tick under load), finds holes by looking at the logs' ends now and then, pings sessions,
+and ends readings whose RP is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from redis.exceptions import RedisError
+
+from eventing.core.config import Config
+from eventing.core.cursors import Cursor
+from eventing.core.errors import HeraldError, Unavailable
+from eventing.core.positions import LogState, Place, Start, raised, resolve
+from eventing.edge.channel import Channel
+from eventing.edge.session import Follower, Session, Sink
+from eventing.log import keys
+from eventing.log.bell import Bell
+from eventing.log.reader import LogReader
+from eventing.log.scripts import NoLog
+
+CHECK_S = 2.0  # between looks at the logs' ends
+CHECK_CHANNELS_MAX = 2000  # looked at each time; with more channels each is looked at less often
+LINGER_S = 5.0  # a channel without readers is kept this long
+AT_ONCE_MAX = 8  # channels flushed at once within one tick before the rest are gathered
+log = logging.getLogger(__name__)
+
+
+class Hub:
+    """See the module.
+
+    Args:
+        config: bounds.
+        reader: reads of the log.
+        bell_client: for the bell's connection.
+        remake: makes the missing log of an RP; raises HeraldError when the RP is gone.
+        descriptor_changed: called with an RP's id when its descriptor changed.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        reader: LogReader,
+        make_bell: Callable[[Callable[[str, bytes], None], Callable[[], None]], Bell],
+        remake: Callable[[str], Awaitable[None]],
+        descriptor_changed: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._reader = reader
+        self._remake = remake
+        self._descriptor_changed = descriptor_changed
+        self._bell = make_bell(self._ring, self._restored)
+        self._channels: dict[str, Channel] = {}
+        self._by_bell: dict[str, Channel] = {}
+        self.sessions: dict[Session, None] = {}
+        self._tick_s = config.tick_ms / 1000
+        self._dirty: list[Channel] = []
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._tick_ends = 0.0
+        self._at_once = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._checks: set[asyncio.Task[None]] = set()
+        self._check_at = 0
+        self._stopping = False
+
+    async def start(self) -> None:
+        """Begin: connect the bell and start the periodic work."""
+        self._bell.start()
+        self._bell.subscribe(keys.DESCRIPTOR_CHANNEL)
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._check_forever()), loop.create_task(self._ping_forever())]
+
+    def stop(self) -> None:
+        """Take no more sessions, end those there are, and let waiting pulls answer."""
+        self._stopping = True
+        for session in list(self.sessions):
+            session.abort()
+        for channel in self._channels.values():
+            channel.release_waiters()
+
+    async def close(self) -> None:
+        """Stop all work; sessions must have been closed."""
+        for task in [*self._tasks, *self._checks]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._checks, return_exceptions=True)
+        await self._bell.close()
+
+    # Sessions
+
+    def room_for_session(self) -> None:
+        """Raise Unavailable if this process has as many sessions as it takes."""
+        if self._stopping:
+            raise Unavailable("This gateway is restarting. Try again in a moment.", retry_after_s=1)
+        if len(self.sessions) >= self._config.sessions_max:
+            raise Unavailable("This gateway has as many connections as it takes. Try again later.", retry_after_s=5)
+
+    def opened(self, session: Session) -> None:
+        """Register a session."""
+        self.sessions[session] = None
+
+    def closed(self, session: Session) -> None:
+        """Forget a session. Harmless when repeated."""
+        self.sessions.pop(session, None)
+        session.closed()
+
+    def fail(self, session: Session) -> None:
+        """End a session that cannot go on, so that its reader connects again."""
+        self.closed(session)
+        session.abort()
+
+    async def _ping_forever(self) -> None:
+        """Ping every session once per heartbeat, spread over it; end those that left two pings unanswered."""
+        while True:
+            sessions = list(self.sessions)
+            pause_s = self._config.heartbeat_s / max(1, len(sessions) // 50 + 1)
+            for index, session in enumerate(sessions):
+                if index % 50 == 0:
+                    await asyncio.sleep(pause_s)
+                if session not in self.sessions:
+                    continue
+                session.unanswered_pings += 1
+                if session.unanswered_pings > 2:
+                    self.fail(session)
+                else:
+                    session.sink.ping()
+            if not sessions:
+                await asyncio.sleep(pause_s)
+
+    # Following
+
+    async def channel(self, rp: str) -> tuple[Channel, LogState]:
+        """The channel of `rp`, up to date with the log's end as it is now, and the log's extent.
+
+        The caller must take the channel by `Session.begin` or `hold` before its next await. Raises HeraldError.
+        """
+        channel = self._channels.get(rp)
+        if channel is None:
+            channel = self._channels[rp] = Channel(rp, self._reader, self._soon)
+            self._by_bell[keys.bell_channel(rp)] = channel
+        channel.readers += 1  # held while we wait
+        try:
+            async with asyncio.timeout(10):
+                await self._bell.subscribe(keys.bell_channel(rp))
+                state = await self._caught_up(channel)
+        except (TimeoutError, RedisError, OSError):
+            raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+        finally:
+            self.released(channel)
+        return channel, state
+
+    async def _caught_up(self, channel: Channel) -> LogState:
+        for _ in range(3):
+            try:
+                state = await self._reader.state(channel.rp)
+            except NoLog:
+                await self._remake(channel.rp)
+                continue
+            if state.epoch != channel.epoch or state.next > channel.next or not channel.next:
+                # shielded: the repair is shared, and one reader's leaving must not cancel it
+                await asyncio.shield(channel.repair())
+            if state.epoch == channel.epoch and state.next > channel.flushed:
+                channel.flush()
+            if state.epoch == channel.epoch and channel.flushed >= state.next:
+                return state
+        raise Unavailable("The event log is being made anew. Try again in a moment.", retry_after_s=1)
+
+    async def follow(self, session: Session, rp: str, wanted: Place | Cursor, floor: int = 0) -> tuple[Follower, Start]:
+        """Where `session` begins to read `rp`. The caller answers its reader and then calls `session.begin(follower)`,
+        without an await between, so that the answer comes before the events and nothing is missed.
+
+        Args:
+            wanted: now, earliest, last or a cursor.
+            floor: the oldest offset that a durable subscription's own bounds grant.
+        """
+        channel, state = await self.channel(rp)
+        if wanted == "now":
+            start = Start(channel.epoch, channel.flushed, True)
+        else:
+            start = resolve(wanted, LogState(state.epoch, state.first, max(state.next, channel.flushed), state.bytes))
+        start = raised(start, floor)
+        return Follower(session, channel, start), start
+
+    def released(self, channel: Channel) -> None:
+        """One reader fewer; an unused channel goes after a while."""
+        channel.readers -= 1
+        if channel.readers == 0:
+            channel.idle_since = asyncio.get_running_loop().time()
+
+    def hold(self, channel: Channel) -> None:
+        """One reader more that is no session (a waiting pull); give it back by `released`."""
+        channel.readers += 1
+
+    def _drop_idle(self) -> None:
+        horizon = asyncio.get_running_loop().time() - LINGER_S
+        for channel in [c for c in self._channels.values() if c.readers == 0 and c.idle_since < horizon]:
+            del self._channels[channel.rp]
+            del self._by_bell[keys.bell_channel(channel.rp)]
+            self._bell.unsubscribe(keys.bell_channel(channel.rp))
+
+    # The bell
+
+    def _ring(self, bell: str, message: bytes) -> None:
+        channel = self._by_bell.get(bell)
+        if channel is not None:
+            channel.rung(message)
+        elif bell == keys.DESCRIPTOR_CHANNEL:
+            self._descriptor_changed(message.decode())
+
+    def _restored(self) -> None:
+        self._descriptor_changed("")  # any may have changed meanwhile
+        for channel in self._channels.values():
+            if channel.next:
+                channel.repair()
+
+    # Ticks
+
+    def _soon(self, channel: Channel) -> None:
+        """Flush `channel` at once if this tick has room for it, else with all others when the tick ends."""
+        if channel.dirty:
+            return
+        now = asyncio.get_running_loop().time()
+        if now >= self._tick_ends:
+            self._tick_ends = now + self._tick_s
+            self._at_once = 0
+        ready_at = channel.flushed_at + self._tick_s
+        if ready_at <= now and self._at_once < AT_ONCE_MAX:
+            self._at_once += 1
+            channel.flushed_at = now
+            channel.flush()
+            return
+        channel.dirty = True
+        self._dirty.append(channel)
+        if self._flush_timer is None:
+            ends = ready_at if ready_at > now else self._tick_ends
+            self._flush_timer = asyncio.get_running_loop().call_at(ends, self._flush_dirty)
+
+    def _flush_dirty(self) -> None:
+        self._flush_timer = None
+        dirty, self._dirty = self._dirty, []
+        now = asyncio.get_running_loop().time()
+        self._tick_ends = now + self._tick_s
+        self._at_once = 0
+        for channel in dirty:
+            channel.flushed_at = now
+        if len(dirty) == 1:
+            dirty[0].flush()
+            return
+        gathered: dict[Sink, list[bytes]] = {}
+        for channel in dirty:
+            channel.flush(gathered)
+        for sink, parts in gathered.items():
+            sink.write(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    # Looking after the logs
+
+    def check(self, channel: Channel) -> None:
+        """Look at one channel's log soon: it is missing, or seems to be."""
+        self._later(self._check_one(channel))
+
+    async def _check_one(self, channel: Channel) -> None:
+        try:
+            await self._caught_up(channel)
+        except HeraldError as error:
+            if error.status in (404, 410):
+                self.ended(channel.rp, error)
+        except (RedisError, OSError):
+            pass  # the periodic check comes again
+
+    def _later(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._checks.add(task)
+        task.add_done_callback(self._checks.discard)
+
+    def readings(self, rp: str) -> list[Follower]:
+        """All followers of `rp` in this process."""
+        return [session.followers[rp] for session in self.sessions if rp in session.followers]
+
+    def ended(self, rp: str, error: HeraldError) -> None:
+        """The RP is gone: tell its readers and let them go."""
+        for follower in self.readings(rp):
+            follower.session.reading_ended(follower, error)
+
+    async def _check_forever(self) -> None:
+        """Compare what the bell brought with the logs' ends: the cover for a bell that is dead without saying so."""
+        while True:
+            await asyncio.sleep(CHECK_S)
+            self._drop_idle()
+            channels = [channel for channel in self._channels.values() if channel.next]
+            if self._check_at >= len(channels):
+                self._check_at = 0
+            part = channels[self._check_at : self._check_at + CHECK_CHANNELS_MAX]
+            self._check_at += CHECK_CHANNELS_MAX
+            seen = [channel.next for channel in part]
+            try:
+                heads = await self._reader.heads([channel.rp for channel in part])
+            except (RedisError, OSError):
+                continue
+            behind = False
+            for channel, before, head in zip(part, seen, heads, strict=True):
+                if head is None:
+                    self.check(channel)
+                elif head[0] != channel.epoch or head[1] > channel.next or head[1] < before:
+                    behind = behind or (head[0] == channel.epoch and channel.next == before)
+                    channel.repair()
+            if behind:
+                log.info("The log is ahead of the bell; read from the log.")

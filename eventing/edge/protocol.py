@@ -1,0 +1,155 @@
+"""uvicorn's protocols with what the hot path needs of them: the transport, and limits on a client's patience with us.
+
+`HeraldWebSocketProtocol` offers itself to the application as the ASGI extension `herald.transport`: frames are written
+straight to the transport (one shared frame, no per-connection encoding), messages are handed over as they are parsed,
+and the transport's back-pressure reaches the session. `HeraldHttpProtocol` closes connections whose request head drips
+in too slowly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
+
+from eventing.conf import config
+from eventing.edge.sinks import TransportSink
+
+
+class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
+    """See the module. Until `attach`, it is uvicorn's protocol unchanged."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._sink: TransportSink | None = None
+        self._on_message: Callable[[bytes], None] | None = None
+        self._on_alive: Callable[[], None] | None = None
+        self._on_shutdown: Callable[[], None] | None = None
+
+    # What the application may use
+
+    def sink(self, buffer_bytes: int) -> TransportSink:
+        """The sink that writes to this connection's transport."""
+        self._sink = TransportSink(self.transport, buffer_bytes)
+        return self._sink
+
+    def attach(
+        self, on_message: Callable[[bytes], None], on_alive: Callable[[], None], on_shutdown: Callable[[], None]
+    ) -> None:
+        """Hand text messages to `on_message` from now on, tell `on_alive` of every sign of life, and leave the goodbye
+        to `on_shutdown` when the server stops."""
+        self._on_message = on_message
+        self._on_alive = on_alive
+        self._on_shutdown = on_shutdown
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def pause_reading(self, paused: bool) -> None:
+        """Stop or go on reading from the client."""
+        if self.transport.is_closing():
+            return
+        if paused:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self.transport.abort()
+
+    # uvicorn's hooks
+
+    def handle_connect(self, event: Any) -> None:
+        """Add the extension before the application's task first runs."""
+        super().handle_connect(event)
+        if self.response.status_code == 101:
+            self.scope["extensions"]["herald.transport"] = self  # type: ignore[typeddict-unknown-key]
+
+    async def send(self, message: Any) -> None:
+        """uvicorn's send, which forgets that a denied handshake is complete and would log an error for it."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
+
+    def send_receive_event_to_app(self) -> None:
+        """A whole message has come."""
+        if self._on_message is None or self.curr_msg_data_type != "text" or self.close_sent:
+            super().send_receive_event_to_app()
+            return
+        data = self.frames[0] if len(self.frames) == 1 else b"".join(self.frames)
+        self.frames = []
+        if self._on_alive is not None:
+            self._on_alive()
+        self._on_message(bytes(data))
+
+    def handle_pong(self, event: Frame) -> None:
+        """The hub pings, not uvicorn: every pong is a sign of life."""
+        if self._on_alive is not None:
+            self._on_alive()
+
+    def shutdown(self) -> None:
+        """The server stops: the session says goodbye in its own words."""
+        if self._on_shutdown is not None and not self.close_sent:
+            self._on_shutdown()
+        else:
+            super().shutdown()
+
+    def pause_writing(self) -> None:
+        """The transport's buffer is over its bound."""
+        super().pause_writing()
+        if self._sink is not None:
+            self._sink.pause()
+
+    def resume_writing(self) -> None:
+        """The transport's buffer has drained."""
+        super().resume_writing()
+        if self._sink is not None:
+            self._sink.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop writing at once; the session learns it from its receive."""
+        if self._sink is not None:
+            self._sink.discard()
+        super().connection_lost(exc)
+
+
+class HeraldHttpProtocol(HttpToolsProtocol):
+    """Closes a connection whose request line and headers are not complete within `request_timeout_s`."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the clock of the first request."""
+        super().connection_made(transport)
+        self._head_timer: asyncio.TimerHandle | None = self._start_timer()
+
+    def _start_timer(self) -> asyncio.TimerHandle:
+        return self.loop.call_later(config().request_timeout_s, self._too_slow)
+
+    def _too_slow(self) -> None:
+        if not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete):
+            self.send_400_response("The request head did not arrive in time.")
+
+    def on_message_begin(self) -> None:
+        """Start the clock of a further request on the connection."""
+        if self._head_timer is None:
+            self._head_timer = self._start_timer()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The head is complete: stop the clock."""
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None

@@ -1,0 +1,170 @@
+"""Pull: GET /api/v1/rps/{rp}/events, and the same for a durable subscription with acknowledgement.
+
+An answer holds CloudEvents exactly as they were published, in log order, and the cursor to continue from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from redis.exceptions import RedisError
+
+from eventing.core.cursors import Cursor
+from eventing.core.errors import Gone, InvalidCursor, InvalidRequest, NotFound, Unavailable
+from eventing.core.policy import Principal
+from eventing.core.positions import Place, Start, parse_from, raised, resolve
+from eventing.edge import http
+from eventing.edge.access import in_database, require
+from eventing.edge.gateway import Gateway
+from eventing.log.reader import READ_BYTES_MAX
+from eventing.log.scripts import NoLog, Run
+from eventing.selectors import subscriptions as subscription_selectors
+from eventing.selectors.subscriptions import SubscriptionView
+
+LIMIT_DEFAULT = 100
+LIMIT_MAX = 1000
+ACK_BYTES_MAX = 4096
+
+
+async def pull(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
+    """Read an RP's history and wait for what comes."""
+    members = http.query(scope)
+    principal = await gateway.tokens.principal(http.bearer(scope, members))
+    descriptor = await gateway.descriptors.get(reference)
+    require(descriptor, principal, "history")
+    wanted = parse_from(members["after"]) if "after" in members else "earliest"
+    await _answer(gateway, receive, send, descriptor.id, wanted, members, 0)
+
+
+async def pull_subscription(
+    gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, subscription_id: str
+) -> None:
+    """Read on from what the durable subscription has acknowledged, or from `after`."""
+    members = http.query(scope)
+    principal = await gateway.tokens.principal(http.bearer(scope, members))
+    subscription = await subscription_of(gateway, principal, subscription_id)
+    wanted = parse_from(members["after"]) if "after" in members else await held_cursor(gateway, subscription)
+    await _answer(gateway, receive, send, subscription.rp, wanted, members, await floor_of(gateway, subscription))
+
+
+async def acknowledge(
+    gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, subscription_id: str
+) -> None:
+    """Move the subscription's cursor forward; answers where it is now. Acknowledging again is harmless."""
+    principal = await gateway.tokens.principal(http.bearer(scope))
+    content = await http.body(scope, receive, ACK_BYTES_MAX, gateway.config.request_timeout_s)
+    try:
+        members = msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError):
+        raise InvalidRequest('The body is JSON, {"cursor": "..."}.') from None
+    if not isinstance(members, dict) or not isinstance(members.get("cursor"), str) or len(members) != 1:
+        raise InvalidRequest('The body is {"cursor": "..."} and nothing else.')
+    cursor = Cursor.parse(members["cursor"])
+    subscription = await subscription_of(gateway, principal, subscription_id)
+    held = await acknowledge_at(gateway, subscription, cursor)
+    await http.answer_json(send, 200, {"cursor": str(held)})
+
+
+async def acknowledge_at(gateway: Gateway, subscription: SubscriptionView, cursor: Cursor) -> Cursor:
+    """As `acknowledge`, for every binding. Raises InvalidCursor or Unavailable."""
+    try:
+        return await gateway.reader.acknowledge(subscription.rp, subscription.id, cursor)
+    except NoLog:
+        raise InvalidCursor("The log was lost; read again to get a cursor of the new one.") from None
+    except (RedisError, OSError):
+        raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+
+
+async def subscription_of(gateway: Gateway, principal: Principal, subscription_id: str) -> SubscriptionView:
+    """The subscription, if `principal` owns it and may still read its RP. Raises HeraldError."""
+    subscription: SubscriptionView = await in_database(subscription_selectors.subscription_view)(subscription_id)
+    if subscription.owner != principal.subject and not principal.admin:
+        raise NotFound("There is no such subscription.")
+    if subscription.expires_at <= gateway.clock():
+        raise Gone("The subscription's lease ended; create a new one.")
+    require(await gateway.descriptors.get(subscription.rp), principal, "subscribe")
+    return subscription
+
+
+async def held_cursor(gateway: Gateway, subscription: SubscriptionView) -> Place | Cursor:
+    """Where the subscription stands; `earliest` if its cursor was lost with the data plane."""
+    try:
+        return await gateway.reader.subscription_cursor(subscription.rp, subscription.id) or "earliest"
+    except (RedisError, OSError):
+        raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+
+
+async def floor_of(gateway: Gateway, subscription: SubscriptionView) -> int:
+    """The oldest offset that the subscription's own bounds grant."""
+    try:
+        return await gateway.reader.floor(subscription.rp, subscription.history)
+    except NoLog:
+        return 0
+    except (RedisError, OSError):
+        raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+
+
+async def _answer(
+    gateway: Gateway,
+    receive: http.Receive,
+    send: http.Send,
+    rp: str,
+    wanted: Place | Cursor,
+    members: dict[str, str],
+    floor: int,
+) -> None:
+    limit = int(http.number(members, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX))
+    wait_s = http.number(members, "wait_s", 0, 0, gateway.config.wait_s_max)
+    channel, state = await gateway.hub.channel(rp)
+    gateway.hub.hold(channel)
+    try:
+        start = raised(resolve(wanted, state), floor)
+        run = await _read(gateway, rp, start, limit)
+        if not run.events and wait_s > 0 and start.gap is None:
+            await _wait(receive, channel.wait_beyond(start.epoch, start.next - 1, wait_s))
+            run = await _read(gateway, rp, start, limit)
+    finally:
+        gateway.hub.released(channel)
+    if run.state.epoch != start.epoch or run.first > start.next:
+        # Trimmed, or the data plane was lost, while we read: judge anew against the log as it is.
+        start = resolve(Cursor(start.epoch, start.next - 1), run.state)
+        run = await _read(gateway, rp, start, limit)
+    last = run.first + len(run.events) - 1 if run.events else start.next - 1
+    await http.answer(send, 200, _document(start, run.events, last), [(b"content-type", b"application/json")])
+
+
+async def _wait(receive: http.Receive, waiting: Any) -> None:
+    """Wait, but no longer than the client does."""
+    waiter = asyncio.ensure_future(waiting)
+    gone = asyncio.ensure_future(http.disconnected(receive))
+    try:
+        await asyncio.wait([waiter, gone], return_when=asyncio.FIRST_COMPLETED)
+        if gone.done() and not waiter.done():
+            raise http.Disconnected
+    finally:
+        waiter.cancel()
+        gone.cancel()
+
+
+async def _read(gateway: Gateway, rp: str, start: Start, limit: int) -> Run:
+    try:
+        return await gateway.reader.read(rp, start.next, limit, max(READ_BYTES_MAX, gateway.config.event_bytes_max))
+    except NoLog:
+        raise NotFound("There is no such rendezvous point any more.") from None
+    except (RedisError, OSError):
+        raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+
+
+def _document(start: Start, events: list[bytes], last: int) -> bytes:
+    """The answer; the events stand in it byte for byte."""
+    rest: dict[str, Any] = {
+        "cursor": str(Cursor(start.epoch, last)),
+        "recovered": start.recovered,
+        "epoch": start.epoch,
+        "offset": last,
+    }
+    if start.gap is not None:
+        rest["gap"] = {"epoch": start.gap.epoch, "from": start.gap.start, "to": start.gap.end}
+    return b'{"events":[' + b",".join(events) + b"]," + msgspec.json.encode(rest)[1:]

@@ -1,0 +1,116 @@
+"""The ASGI application in front of Django: the hot path's requests are taken here, everything else is passed on.
+
+Grammar of the paths below /api/v1/rps/: an id, or a name `/authority/a/b/`, then `/events` or `/stream` (a name ends in
+a slash and an action does not, so the two never mix). Bodies of requests that are passed on are bounded in size and time.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from eventing.core.errors import HeraldError, MethodNotAllowed, Timeout, TooLarge
+from eventing.edge import http
+from eventing.edge.gateway import Gateway, running_gateway, stop_gateway
+from eventing.edge.health import livez, readyz
+from eventing.edge.publish import publish
+from eventing.edge.pull import acknowledge, pull, pull_subscription
+from eventing.edge.stream import stream
+from eventing.edge.websocket import websocket
+
+PASSED_BODY_BYTES_MAX = 1024 * 1024
+_RP = re.compile(r"/api/v1/rps/(?P<ref>.+)/(?P<action>events|stream)")
+_SUBSCRIPTION = re.compile(r"/api/v1/subscriptions/(?P<ref>[^/]+)/(?P<action>events|ack)")
+_RP_ACTIONS = {("POST", "events"): publish, ("GET", "events"): pull, ("GET", "stream"): stream}
+_SUBSCRIPTION_ACTIONS = {("GET", "events"): pull_subscription, ("POST", "ack"): acknowledge}
+_HEALTH = {"/livez": livez, "/readyz": readyz}
+
+Application = Callable[[http.Scope, http.Receive, http.Send], Awaitable[None]]
+log = logging.getLogger(__name__)
+
+
+class EdgeRouter:
+    """The ASGI application for HTTP.
+
+    Args:
+        django: the application that everything else is passed to.
+    """
+
+    def __init__(self, django: Application) -> None:
+        self._django = django
+
+    async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+        """Serve one request."""
+        path = scope["path"]
+        if path.startswith("/api/v1/rps/") and (match := _RP.fullmatch(path)):
+            await _serve(_RP_ACTIONS, match, scope, receive, send)
+        elif path.startswith("/api/v1/subscriptions/") and (match := _SUBSCRIPTION.fullmatch(path)):
+            await _serve(_SUBSCRIPTION_ACTIONS, match, scope, receive, send)
+        elif path in _HEALTH:
+            await _HEALTH[path](await running_gateway(), send)
+        else:
+            await self._pass_on(scope, receive, send)
+
+    async def _pass_on(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+        """Give the request to Django, once its body is here, whole and within bounds."""
+        config = (await running_gateway()).config
+        try:
+            content = await http.body(scope, receive, PASSED_BODY_BYTES_MAX, config.request_timeout_s)
+        except (TooLarge, Timeout) as error:
+            await http.answer_problem(send, error, close=True)
+            return
+        except http.Disconnected:
+            return
+        unread = [{"type": "http.request", "body": content, "more_body": False}]
+
+        async def receive_again() -> dict[str, Any]:
+            return unread.pop() if unread else await receive()
+
+        await self._django(scope, receive_again, send)
+
+
+async def _serve(
+    actions: dict[tuple[str, str], Callable[[Gateway, http.Scope, http.Receive, http.Send, str], Awaitable[None]]],
+    match: re.Match[str],
+    scope: http.Scope,
+    receive: http.Receive,
+    send: http.Send,
+) -> None:
+    """Do one of the hot path's requests; every refusal is a problem document."""
+    try:
+        action = actions.get((scope["method"], match["action"]))
+        if action is None:
+            allowed = [method for method, name in actions if name == match["action"]]
+            raise MethodNotAllowed(f"Here: {', '.join(allowed)}.", allow=allowed)
+        await action(await running_gateway(), scope, receive, send, match["ref"])
+    except HeraldError as error:
+        headers = [(b"allow", ", ".join(error.extra["allow"]).encode())] if "allow" in error.extra else None
+        await http.answer_problem(send, error, close=isinstance(error, TooLarge | Timeout), headers=headers)
+    except http.Disconnected:
+        pass
+
+
+async def serve_websocket(scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+    """The ASGI application at /ws."""
+    await websocket(await running_gateway(), scope, receive, send)
+
+
+async def refuse_websocket(scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+    """The ASGI application for WebSockets anywhere else."""
+    await receive()
+    await send({"type": "websocket.close", "code": 4104, "reason": "WebSockets are served at /ws"})
+
+
+async def serve_lifespan(scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+    """Start with the server, and end with it."""
+    while True:
+        event = await receive()
+        if event["type"] == "lifespan.startup":
+            await running_gateway()
+            await send({"type": "lifespan.startup.complete"})
+        else:
+            await stop_gateway()
+            await send({"type": "lifespan.shutdown.complete"})
+            return

@@ -1,0 +1,83 @@
+"""GET /api/v1/rps/{rp}/stream: Server-Sent Events. `id:` is the cursor; `Last-Event-ID` (or `?after=`) resumes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from eventing.core.errors import HeraldError
+from eventing.core.policy import Principal
+from eventing.core.positions import parse_from
+from eventing.edge import http
+from eventing.edge.access import require
+from eventing.edge.frames import STREAM
+from eventing.edge.gateway import Gateway
+from eventing.edge.session import Follower, Session
+from eventing.edge.sinks import SendSink, http_messages
+
+KEEP_ALIVE = b": alive\n\n"
+RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser connects again
+
+
+class StreamSession(Session):
+    """One SSE connection; it ends when its RP does."""
+
+    def __init__(self, gateway: Gateway, sink: SendSink, principal: Principal) -> None:
+        super().__init__(gateway.hub, sink, STREAM)
+        self.principal = principal
+        self.over = asyncio.Event()
+
+    def abort(self) -> None:
+        """End the answer; the browser comes back with its last id."""
+        self.over.set()
+
+    def reading_ended(self, follower: Follower, error: HeraldError) -> None:
+        """Say why, and end; a client that comes back is answered with the problem itself."""
+        super().reading_ended(follower, error)
+        self.sink.write(b'event: error\ndata: {"type":"%s"}\n\n' % error.type.encode())
+        self.over.set()
+
+
+async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
+    """Stream an RP's events until the client leaves, the token expires or the RP ends."""
+    members = http.query(scope)
+    principal = await gateway.tokens.principal(http.bearer(scope, members))
+    descriptor = await gateway.descriptors.get(reference)
+    require(descriptor, principal, "subscribe")
+    place = http.header(scope, b"last-event-id") or members.get("after") or members.get("from") or "now"
+    wanted = parse_from(place)
+    if wanted != "now":
+        require(descriptor, principal, "history")
+    sink = SendSink(send, http_messages, gateway.config.session_buffer_bytes)
+    session = StreamSession(gateway, sink, principal)
+    gateway.hub.room_for_session()
+    gateway.hub.opened(session)
+    try:
+        follower, start = await gateway.hub.follow(session, descriptor.id, wanted)
+        headers = [
+            (b"content-type", b"text/event-stream; charset=utf-8"),
+            (b"cache-control", b"no-store"),
+            (b"x-accel-buffering", b"no"),  # nginx would hold events back
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        sink.write(RETRY + (STREAM.gap(descriptor.id, start.gap) if start.gap else b""))
+        session.begin(follower)
+        await _until_over(gateway, session, receive, principal.expires_at)
+        await sink.drained()
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        gateway.hub.closed(session)
+
+
+async def _until_over(gateway: Gateway, session: StreamSession, receive: http.Receive, expires_at: float) -> None:
+    """Return when the client left, the token expired, the session failed, or the gateway stops."""
+    gone = asyncio.ensure_future(http.disconnected(receive))
+    over = asyncio.ensure_future(session.over.wait())
+    try:
+        while gateway.clock() < expires_at and not gone.done() and not over.done():
+            wait_s = max(0.0, min(gateway.config.heartbeat_s, expires_at - gateway.clock()))
+            await asyncio.wait([gone, over], timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            session.unanswered_pings = 0  # TCP tells of a lost reader; SSE has no pong
+            session.sink.write(KEEP_ALIVE)
+    finally:
+        gone.cancel()
+        over.cancel()

@@ -1,0 +1,215 @@
+"""GET /ws: WebSocket sessions, from the handshake to the close code. What `herald.v1` operations do: operations.py.
+
+Where the server offers the extension `herald.transport` (our uvicorn protocol), frames are written to its transport and
+messages are handed over as they are parsed; elsewhere (daphne) the same session runs over ASGI send and receive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from eventing.core.errors import HeraldError, InvalidRequest, Unauthenticated
+from eventing.core.policy import Principal
+from eventing.core.positions import parse_from
+from eventing.edge import http
+from eventing.edge.access import require
+from eventing.edge.frames import CLOUDEVENTS, message
+from eventing.edge.gateway import Gateway
+from eventing.edge.operations import HeraldSession
+from eventing.edge.session import Follower, Session
+from eventing.edge.sinks import SendSink, Sink, websocket_messages
+
+SUBPROTOCOLS = ("herald.v1", "cloudevents.json")
+# Close codes. 4000-4099: connect again. 4100-4199: terminal, connecting again in the same way cannot help.
+CLOSE_RESTARTING = 4000
+CLOSE_LOST = 4001
+CLOSE_TOKEN_EXPIRED = 4100
+CLOSE_FORBIDDEN = 4102
+CLOSE_RP_GONE = 4103
+CLOSE_BAD_REQUEST = 4104
+
+
+async def websocket(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+    """Serve one WebSocket connection until it closes."""
+    await receive()  # websocket.connect
+    try:
+        members = http.query(scope)
+        token = http.bearer(scope, members)
+        principal = gateway.tokens.peek(token) or await gateway.tokens.principal(token)
+        subprotocol = _subprotocol(scope["subprotocols"])
+        if subprotocol == "cloudevents.json":
+            await _cloudevents(gateway, scope, receive, send, principal, members)
+        else:
+            await _herald(gateway, scope, receive, send, principal, subprotocol)
+    except HeraldError as error:
+        await _refuse(scope, send, error)
+
+
+def _subprotocol(offered: list[str]) -> str | None:
+    """The first offered subprotocol that we speak; None offered means herald.v1, unnamed. Raises InvalidRequest."""
+    for name in offered:
+        if name in SUBPROTOCOLS:
+            return name
+    if offered:
+        raise InvalidRequest(f"Offer one of the subprotocols {', '.join(SUBPROTOCOLS)}.")
+    return None
+
+
+async def _refuse(scope: http.Scope, send: http.Send, error: HeraldError) -> None:
+    """Answer the handshake with a problem document, or close where the server cannot."""
+    if "websocket.http.response" in scope.get("extensions", {}):
+
+        async def as_denial(event: dict[str, Any]) -> None:
+            await send({**event, "type": f"websocket.{event['type']}"})
+
+        await http.answer_problem(as_denial, error)
+    else:
+        code = CLOSE_TOKEN_EXPIRED if isinstance(error, Unauthenticated) else CLOSE_FORBIDDEN
+        await send({"type": "websocket.close", "code": code, "reason": error.title})
+
+
+class _Connection:
+    """The ASGI side of one session: its sink, its close, and the loop that waits for its end."""
+
+    def __init__(self, gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+        self.gateway = gateway
+        self._receive = receive
+        self._send = send
+        self._transport = scope.get("extensions", {}).get("herald.transport")
+        self._closing: asyncio.Task[None] | None = None
+        self.sink: Sink
+
+    async def accept(self, subprotocol: str | None) -> None:
+        """Accept the handshake and make the sink."""
+        await self._send({"type": "websocket.accept", "subprotocol": subprotocol})
+        buffer_bytes = self.gateway.config.session_buffer_bytes
+        if self._transport is not None:
+            self.sink = self._transport.sink(buffer_bytes)
+        else:
+            self.sink = SendSink(self._send, websocket_messages, buffer_bytes)
+
+    async def serve(self, session: Session, on_message: Any, principal: Principal) -> None:
+        """Hand every message to `on_message(text)` until the connection ends. Closes it when the token expires."""
+        loop = asyncio.get_running_loop()
+        left_s = max(0.0, min(principal.expires_at - self.gateway.clock(), 30 * 86_400))
+        expiry = loop.call_later(left_s, self.close, CLOSE_TOKEN_EXPIRED, "token-expired", False)
+        try:
+            if self._transport is not None:
+                self._transport.attach(on_message, session.alive, session.abort)
+            while True:
+                event = await self._receive()
+                if event["type"] == "websocket.disconnect":
+                    return
+                session.unanswered_pings = 0
+                if event.get("text") is not None:
+                    on_message(event["text"].encode())
+                    if isinstance(session, HeraldSession):
+                        await session.room()  # no extension: not reading on is the only way to slow the client
+                else:
+                    self.close(1003, "binary frames are not understood here", False)
+        finally:
+            expiry.cancel()
+            if self._closing is not None:
+                await asyncio.wait([self._closing])
+
+    def pause_reading(self, paused: bool) -> None:
+        """Stop or go on reading from the client, where the server lets us."""
+        if self._transport is not None:
+            self._transport.pause_reading(paused)
+
+    def close(self, code: int, reason: str, retry: bool, *, tell: bool = True) -> None:
+        """Close the connection with `code`; herald.v1 clients are told the reason first. Harmless when repeated."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(code, reason, retry, tell))
+
+    async def _close(self, code: int, reason: str, retry: bool, tell: bool) -> None:
+        if tell:
+            self.sink.write(message({"op": "closing", "reason": reason, "retry": retry}))
+        if isinstance(self.sink, SendSink):
+            await self.sink.drained()
+        self.sink.discard()
+        try:
+            async with asyncio.timeout(5):  # a reader that does not read must not hold us
+                await self._send({"type": "websocket.close", "code": code, "reason": reason})
+        except (OSError, RuntimeError, TimeoutError):
+            if self._transport is not None:
+                self._transport.abort()  # the other side is gone, or does not take its goodbye
+
+
+async def _herald(
+    gateway: Gateway,
+    scope: http.Scope,
+    receive: http.Receive,
+    send: http.Send,
+    principal: Principal,
+    subprotocol: str | None,
+) -> None:
+    """A herald.v1 session: many RPs, operations in both directions."""
+    connection = _Connection(gateway, scope, receive, send)
+    gateway.hub.room_for_session()
+    await connection.accept(subprotocol)
+    session = HeraldSession(gateway, connection.sink, principal, connection.close, connection.pause_reading)
+    gateway.hub.opened(session)
+    try:
+        await connection.serve(session, session.handle, principal)
+    finally:
+        gateway.hub.closed(session)
+
+
+class _CloudEventsSession(Session):
+    """A cloudevents.json session: one RP, events only."""
+
+    def __init__(self, gateway: Gateway, connection: _Connection, principal: Principal) -> None:
+        super().__init__(gateway.hub, connection.sink, CLOUDEVENTS)
+        self.principal = principal
+        self._connection = connection
+
+    def abort(self) -> None:
+        """Close so that the reader connects again."""
+        self._connection.close(CLOSE_RESTARTING, "server-restarting", True, tell=False)
+
+    def reading_ended(self, follower: Follower, error: HeraldError) -> None:
+        """The only RP has ended, and so does the connection."""
+        super().reading_ended(follower, error)
+        code = CLOSE_FORBIDDEN if error.status == 403 else CLOSE_RP_GONE
+        self._connection.close(code, error.code, False, tell=False)
+
+    def handle(self, text: bytes) -> None:
+        """Readers of this binding send nothing."""
+        self._connection.close(CLOSE_BAD_REQUEST, "publish over HTTP or herald.v1", False, tell=False)
+
+
+async def _cloudevents(
+    gateway: Gateway,
+    scope: http.Scope,
+    receive: http.Receive,
+    send: http.Send,
+    principal: Principal,
+    members: dict[str, str],
+) -> None:
+    """Follow the RP that the query names, `?rp=&from=`; everything is checked before the handshake is accepted."""
+    if "rp" not in members:
+        raise InvalidRequest("Name the rendezvous point: /ws?rp=ID&from=now.")
+    descriptor = await gateway.descriptors.get(members["rp"])
+    require(descriptor, principal, "subscribe")
+    wanted = parse_from(members.get("from", "now"))
+    if wanted != "now":
+        require(descriptor, principal, "history")
+    await gateway.hub.channel(descriptor.id)
+    connection = _Connection(gateway, scope, receive, send)
+    gateway.hub.room_for_session()
+    await connection.accept("cloudevents.json")
+    session = _CloudEventsSession(gateway, connection, principal)
+    gateway.hub.opened(session)
+    try:
+        follower, start = await gateway.hub.follow(session, descriptor.id, wanted)
+        if start.gap is not None:
+            connection.sink.write(CLOUDEVENTS.gap(descriptor.id, start.gap))
+        session.begin(follower)
+        await connection.serve(session, session.handle, principal)
+    except HeraldError:
+        connection.close(CLOSE_RESTARTING, "unavailable", True, tell=False)
+        await connection.serve(session, session.handle, principal)
+    finally:
+        gateway.hub.closed(session)

@@ -1,0 +1,188 @@
+"""Django's settings, all derived from the HERALD_* settings (eventing/core/config.py). There is no other source."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from eventing.core.config import Config
+from eventing.core.errors import ConfigError
+
+HERALD = Config.from_env(os.environ)
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def _secret_key() -> str:
+    """The given key, else the one in the data folder, made (mode 0600) at first start."""
+    if HERALD.secret_key:
+        return HERALD.secret_key
+    try:
+        return _kept_secret_key(HERALD.data_path / "secret_key")
+    except OSError as error:
+        raise ConfigError(
+            f"The data folder {HERALD.data_path} cannot be used ({(error.strerror or str(error)).lower()}); make it writable, "
+            "or set HERALD_DATA_DIR to a folder of yours."
+        ) from None
+
+
+def _kept_secret_key(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        pass
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh.touch(mode=0o600)
+    fresh.write_text(secrets.token_urlsafe(48))
+    try:
+        os.link(fresh, path)  # the first of several starting processes wins, and all read the winner's
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+    return path.read_text()
+
+
+def _database(url: str) -> dict[str, Any]:
+    """SQLite in the data folder, or the PostgreSQL server that `url` names."""
+    if not url:
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": HERALD.data_path / "herald.sqlite3",
+            "OPTIONS": {
+                # Readers never block the writer, writers queue, and a committed write survives a power cut.
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=10000;",
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 10,
+            },
+        }
+    parts = urlsplit(url)
+    options = {"host": parts.hostname or "", "port": str(parts.port or "")}
+    host_in_query = [item.partition("=")[2] for item in parts.query.split("&") if item.startswith("host=")]
+    if host_in_query:
+        options["host"] = unquote(host_in_query[0])
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": options["host"],
+        "PORT": options["port"],
+        "CONN_MAX_AGE": 0,
+    }
+
+
+SECRET_KEY = _secret_key()
+DEBUG = HERALD.dev
+# A bearer token, not the host name, decides what a request may do; a proxy or another port must not break it.
+ALLOWED_HOSTS = ["*"]
+CSRF_TRUSTED_ORIGINS = [HERALD.base_url]
+
+INSTALLED_APPS = [
+    "daphne",  # first, so that runserver serves the ASGI application
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "drf_spectacular",
+    "eventing",
+    "admin_rp",
+    "workers",
+    "portal",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "portal.middleware.ContentSecurityPolicy",
+]
+ROOT_URLCONF = "portal.urls"
+ASGI_APPLICATION = "portal.asgi.application"
+APPEND_SLASH = False  # a name ends in a slash and an action does not: the slash has a meaning here
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "portal.context.domain",
+            ]
+        },
+    }
+]
+DATABASES = {"default": _database(HERALD.database_url)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+] + [{"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}}]
+LOGIN_URL = "portal:login"
+LOGIN_REDIRECT_URL = "portal:rp-list"
+LOGOUT_REDIRECT_URL = "portal:login"
+SESSION_COOKIE_NAME = f"herald_session_{HERALD.port}"  # two domains on one host do not log each other out
+CSRF_COOKIE_NAME = f"herald_csrf_{HERALD.port}"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HERALD.base_url.startswith("https:")
+SESSION_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "portal" / "static", ("js", BASE_DIR / "client" / "js")]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True  # served from the source tree: no collectstatic step to forget
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "eventing.api.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["eventing.api.authentication.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["eventing.api.parsers.BoundedJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "eventing.api.problems.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Herald",
+    "DESCRIPTION": "Federated event notification: rendezvous points, events, subscriptions. See docs/protocol.md.",
+    "VERSION": "1.0.0",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["eventing.api.schema.add_edge_paths"],
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": HERALD.log_level.upper()},
+    # uvicorn logs the path of each WebSocket, and its query may hold a token.
+    "loggers": {"django.request": {"level": "ERROR"}, "uvicorn": {"level": "WARNING"}},
+}
