@@ -26,6 +26,7 @@ from eventing.log.scripts import NoLog
 
 CHECK_S = 2.0  # between looks at the logs' ends
 CHECK_CHANNELS_MAX = 2000  # looked at each time; with more channels each is looked at less often
+BELL_S = 0.25  # an event that the log holds must have been brought by the bell within this time
 LINGER_S = 5.0  # a channel without readers is kept this long
 AT_ONCE_MAX = 8  # channels flushed at once within one tick before the rest are gathered
 log = logging.getLogger(__name__)
@@ -145,7 +146,7 @@ class Hub:
         channel.readers += 1  # held while we wait
         try:
             async with asyncio.timeout(10):
-                await self._bell.subscribe(keys.bell_channel(rp))
+                await asyncio.shield(self._bell.subscribe(keys.bell_channel(rp)))
                 state = await self._caught_up(channel)
         except (TimeoutError, RedisError, OSError):
             raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
@@ -295,17 +296,14 @@ class Hub:
                 self._check_at = 0
             part = channels[self._check_at : self._check_at + CHECK_CHANNELS_MAX]
             self._check_at += CHECK_CHANNELS_MAX
-            seen = [channel.next for channel in part]
             try:
                 heads = await self._reader.heads([channel.rp for channel in part])
             except (RedisError, OSError):
                 continue
-            behind = False
-            for channel, before, head in zip(part, seen, heads, strict=True):
+            await asyncio.sleep(BELL_S)  # what is on its way by the bell is no hole
+            for channel, head in zip(part, heads, strict=True):
                 if head is None:
                     self.check(channel)
-                elif head[0] != channel.epoch or head[1] > channel.next or head[1] < before:
-                    behind = behind or (head[0] == channel.epoch and channel.next == before)
+                elif head[0] != channel.epoch or head[1] > channel.next:
+                    log.warning("The bell of %s did not bring what its log holds; reading the log.", channel.rp)
                     channel.repair()
-            if behind:
-                log.info("The log is ahead of the bell; read from the log.")

@@ -85,7 +85,7 @@ class HeraldSession(Session):
         self._room: asyncio.Event | None = None
         self._in_flight = 0
         self._answers: list[bytes] = []
-        self._queue: deque[Operation] = deque()
+        self._queue: deque[Operation] | tuple[()] = ()  # made when first needed: idle sessions are many
         self._worker: asyncio.Task[None] | None = None
         self._bad_messages = 0
 
@@ -121,6 +121,8 @@ class HeraldSession(Session):
     def _enqueue(self, operation: Operation) -> None:
         if len(self._queue) >= QUEUE_MAX:
             raise Unavailable("Too many operations wait for their answer.", retry_after_s=1)
+        if not isinstance(self._queue, deque):
+            self._queue = deque()
         self._queue.append(operation)
         if self._worker is None:
             self._worker = asyncio.get_running_loop().create_task(self._work())
@@ -128,7 +130,7 @@ class HeraldSession(Session):
     async def _work(self) -> None:
         """Do the operations that take time, in order."""
         try:
-            while self._queue:
+            while isinstance(self._queue, deque) and self._queue:
                 operation = self._queue.popleft()
                 try:
                     await self._do(operation)
@@ -140,6 +142,7 @@ class HeraldSession(Session):
             self._close(1011, "internal error", True)
         finally:
             self._worker = None
+            self._queue = ()
 
     async def _do(self, operation: Operation) -> None:
         match operation.op:
@@ -307,6 +310,14 @@ class HeraldSession(Session):
         self.answer(message({"op": "ok", "id": operation.id, "lease": lease}))
 
     # Ends
+
+    def closed(self) -> None:
+        """The connection has ended: what waits is not done."""
+        super().closed()
+        if self._worker is not None:
+            self._worker.cancel()
+        if self._room is not None:
+            self._room.set()
 
     def abort(self) -> None:
         """Close so that the client connects again."""

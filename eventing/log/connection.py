@@ -11,6 +11,7 @@ from redis.retry import Retry
 
 CONNECT_TIMEOUT_S = 5
 ANSWER_TIMEOUT_S = 20  # longer than any script or fsync takes; a dead server is noticed by then
+CONNECTIONS_MAX = 32  # of one gateway process; replaying sessions take turns
 VERSION_MIN = (6, 2)
 
 
@@ -50,15 +51,20 @@ def sync_client(url: str) -> redis.Redis:
 
 
 def async_client(url: str) -> redis.asyncio.Redis:
-    """An asynchronous client; it fails at once when Redis is away: who calls decides whether to wait and try again."""
-    return redis.asyncio.Redis.from_url(
+    """An asynchronous client; it fails at once when Redis is away: who calls decides whether to wait and try again.
+
+    Its connections are bounded; who finds none free waits for one.
+    """
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
         url,
+        max_connections=CONNECTIONS_MAX,
+        timeout=ANSWER_TIMEOUT_S,
         socket_timeout=ANSWER_TIMEOUT_S,
         socket_connect_timeout=CONNECT_TIMEOUT_S,
         retry=Retry(ExponentialWithJitterBackoff(cap=0.1, base=0.01), 0),
         protocol=2,
-        max_connections=64,
     )
+    return redis.asyncio.Redis(connection_pool=pool)
 
 
 def durability(info: dict[str, object], settings: dict[str, str] | None) -> Durability:

@@ -126,6 +126,11 @@ def announce_change(rp: str) -> None:
     client().publish(keys.DESCRIPTOR_CHANNEL, rp)
 
 
+def workers_present() -> None:
+    """Note that a worker does its rounds; /readyz looks for it for WORKER_PRESENCE_S."""
+    client().set(keys.WORKER_PRESENCE_KEY, "1", ex=keys.WORKER_PRESENCE_S)
+
+
 def logs() -> Iterator[str]:
     """The RPs of all logs there are, in no order; for sweeping."""
     for key in client().scan_iter(match=keys.LOG_PATTERN.replace("{", "[{]").replace("}", "[}]"), count=500):

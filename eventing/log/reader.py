@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import redis.asyncio
@@ -17,12 +18,22 @@ from eventing.log.scripts import NoLog, Run, Script
 READ_EVENTS_MAX = 1000
 READ_BYTES_MAX = 512 * 1024  # of one read: what a replaying session holds in memory at a time
 
+STATES_MAX = 500  # extents asked for in one round trip
+
+
+def _state_or_error(answer: Any) -> LogState | Exception:
+    if isinstance(answer, ResponseError) and str(answer).startswith("NOLOG"):
+        return NoLog()
+    return answer if isinstance(answer, Exception) else scripts.log_state(answer)
+
 
 class LogReader:
     """Asynchronous reads; every method raises redis' ConnectionError when Redis is away."""
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._client = client
+        self._wanted: dict[str, asyncio.Future[LogState]] = {}
+        self._asking: asyncio.Task[None] | None = None
 
     async def _call(self, script: Script, args: list[Any]) -> Any:
         try:
@@ -42,8 +53,49 @@ class LogReader:
         return scripts.run(await self._call(scripts.READ, scripts.read_args(rp, first, events_max, bytes_max)))
 
     async def state(self, rp: str) -> LogState:
-        """The log's extent. Raises NoLog."""
-        return scripts.log_state(await self._call(scripts.READ, scripts.read_args(rp, 1, 0, 0)))
+        """The log's extent, as it was after this call began. Raises NoLog.
+
+        Calls that come while one is under way share the next round trip: thousands of readers that subscribe at once
+        cost a few.
+        """
+        future = self._wanted.get(rp)
+        if future is None:
+            future = self._wanted[rp] = asyncio.get_running_loop().create_future()
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to ask
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._ask())
+        return await asyncio.shield(future)
+
+    async def _ask(self) -> None:
+        try:
+            while self._wanted:
+                wanted, self._wanted = self._wanted, {}
+                rps = list(wanted)
+                for begin in range(0, len(rps), STATES_MAX):
+                    part = rps[begin : begin + STATES_MAX]
+                    for rp, outcome in zip(part, await self._states(part), strict=True):
+                        if isinstance(outcome, LogState):
+                            wanted[rp].set_result(outcome)
+                        else:
+                            wanted[rp].set_exception(outcome)
+        finally:
+            self._asking = None
+
+    async def _states(self, rps: list[str]) -> list[LogState | Exception]:
+        answers: list[Any]
+        script: tuple[str, str] = ("EVALSHA", scripts.READ.sha)
+        for _ in range(2):
+            pipeline = self._client.pipeline(transaction=False)
+            for rp in rps:
+                pipeline.execute_command(*script, *scripts.read_args(rp, 1, 0, 0))
+            try:
+                answers = await pipeline.execute(raise_on_error=False)
+            except (RedisError, OSError) as error:
+                return [error] * len(rps)
+            if not any(isinstance(answer, NoScriptError) for answer in answers):
+                break
+            script = ("EVAL", scripts.READ.text)
+        return [_state_or_error(answer) for answer in answers]
 
     async def create(self, rp: str, bounds: HistoryBounds) -> LogState:
         """Make the log if it is missing; returns its extent."""

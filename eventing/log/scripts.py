@@ -103,7 +103,7 @@ def appended(answer: list[Any], count: int) -> Appended:
 def create_args(rp: str, bounds: HistoryBounds) -> list[Any]:
     """Key count, keys and arguments of CREATE."""
     age_ms = (bounds.max_age_s or 0) * 1000
-    return [2, *keys.log_keys(rp)[:2], new_epoch(), bounds.max_events, bounds.max_bytes, age_ms]
+    return [4, *keys.log_keys(rp), new_epoch(), bounds.max_events, bounds.max_bytes, age_ms]
 
 
 def floor_args(rp: str, bounds: HistoryBounds) -> list[Any]:

@@ -1,9 +1,10 @@
 -- Make sure that a log exists and has these bounds; an existing log keeps its epoch and its events (within the bounds).
--- KEYS: log, meta   ARGV: epoch to use if it is new, most events, most bytes, age in ms or 0
+-- KEYS: log, meta, ids (present window), ids (previous window)
+-- ARGV: epoch to use if it is new, most events, most bytes, age in ms or 0
 -- Returns {epoch, first, next, bytes}
 local log, meta = KEYS[1], KEYS[2]
 if redis.call('HSETNX', meta, 'e', ARGV[1]) == 1 then
-  redis.call('DEL', log)
+  redis.call('DEL', log, KEYS[3], KEYS[4])
   redis.call('HSET', meta, 'n', 1, 't', 0, 'd', int(now_ms()), 'r', 1)
 end
 redis.call('HSET', meta, 'm', ARGV[2], 'b', ARGV[3], 'a', ARGV[4])
