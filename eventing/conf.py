@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from django.conf import settings
 
 from eventing.core.config import Config
@@ -11,4 +9,5 @@ from eventing.core.config import Config
 
 def config() -> Config:
     """The process's settings, read once at start by portal.settings."""
-    return cast(Config, settings.HERALD)
+    settings_in_use: Config = settings.HERALD
+    return settings_in_use

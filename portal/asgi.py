@@ -2,6 +2,7 @@
 under daphne."""
 
 import os
+from typing import Any, cast
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
@@ -12,10 +13,12 @@ django_application = get_asgi_application()  # sets Django up: our own modules m
 
 from eventing.edge.router import EdgeRouter, refuse_websocket, serve_lifespan, serve_websocket  # noqa: E402
 
+# Channels routes ASGI applications by Django's own paths, which the stubs know for views only.
+websocket_urls: list[Any] = [path("ws", cast(Any, serve_websocket)), re_path("", cast(Any, refuse_websocket))]
 application = ProtocolTypeRouter(
     {
-        "http": EdgeRouter(django_application),
-        "websocket": URLRouter([path("ws", serve_websocket), re_path("", refuse_websocket)]),
+        "http": EdgeRouter(cast(Any, django_application)),
+        "websocket": URLRouter(websocket_urls),
         "lifespan": serve_lifespan,
     }
 )

@@ -300,13 +300,15 @@ class HeraldSession(Session):
         self.answer(message({"op": "ok", "id": operation.id, "subscription": durable.id, "cursor": str(held)}))
 
     async def _renew(self, operation: Operation) -> None:
+        who, lease_s = self._who, operation.lease_s
         if operation.subscription:
-            renew, arguments = subscriptions.subscription_renew, {"subscription_id": operation.subscription}
+            renew = in_database(subscriptions.subscription_renew)
+            lease = await renew(subscription_id=operation.subscription, principal=who, lease_s=lease_s)
         elif operation.rp:
-            renew, arguments = rendezvous_points.rendezvous_point_renew, {"reference": operation.rp}
+            renew_rp = in_database(rendezvous_points.rendezvous_point_renew)
+            lease = await renew_rp(reference=operation.rp, principal=who, lease_s=lease_s)
         else:
             raise InvalidRequest('renew takes "rp" or "subscription".')
-        lease = await in_database(renew)(principal=self._who, lease_s=operation.lease_s, **arguments)
         self.answer(message({"op": "ok", "id": operation.id, "lease": lease}))
 
     # Ends

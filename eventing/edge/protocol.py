@@ -102,7 +102,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         """Add the extension before the application's task first runs."""
         super().handle_connect(event)
         if self.response.status_code == 101:
-            self.scope["extensions"]["herald.transport"] = self  # type: ignore[typeddict-unknown-key]
+            self.scope["extensions"]["herald.transport"] = self  # type: ignore[assignment]
 
     async def send(self, message: Any) -> None:
         """uvicorn's send, which forgets that a denied handshake is complete and would log an error for it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from eventing.core.errors import HeraldError, MethodNotAllowed, Timeout, TooLarge
@@ -27,7 +27,7 @@ _RP_ACTIONS = {("POST", "events"): publish, ("GET", "events"): pull, ("GET", "st
 _SUBSCRIPTION_ACTIONS = {("GET", "events"): pull_subscription, ("POST", "ack"): acknowledge}
 _HEALTH = {"/livez": livez, "/readyz": readyz}
 
-Application = Callable[[http.Scope, http.Receive, http.Send], Awaitable[None]]
+Application = Callable[[http.Scope, http.Receive, Any], Awaitable[None]]
 log = logging.getLogger(__name__)
 
 
@@ -72,7 +72,7 @@ class EdgeRouter:
 
 
 async def _serve(
-    actions: dict[tuple[str, str], Callable[[Gateway, http.Scope, http.Receive, http.Send, str], Awaitable[None]]],
+    actions: Mapping[tuple[str, str], Callable[[Gateway, http.Scope, http.Receive, http.Send, str], Awaitable[None]]],
     match: re.Match[str],
     scope: http.Scope,
     receive: http.Receive,

@@ -115,8 +115,8 @@ class LogReader:
 
     async def subscription_cursor(self, rp: str, subscription: str) -> Cursor | None:
         """What the durable subscription has acknowledged."""
-        text = await self._client.hget(keys.cursors_key(rp), subscription)  # type: ignore[misc]
-        return Cursor.parse(text.decode()) if text else None
+        text = await self._client.hget(keys.cursors_key(rp), subscription)
+        return Cursor.parse(text.decode()) if isinstance(text, bytes) else None
 
     async def acknowledge(self, rp: str, subscription: str, cursor: Cursor) -> Cursor:
         """Move the subscription's cursor forward; returns where it is now. Raises InvalidCursor, NoLog."""
@@ -126,8 +126,10 @@ class LogReader:
     async def durability(self) -> Durability:
         """What this Redis can promise, asked now."""
         info = await self._client.info()
+        settings: dict[str, str] | None = None
         try:
-            settings = await self._client.config_get("append*")
+            answer = await self._client.config_get("append*")
+            settings = {str(name): str(value) for name, value in answer.items()}
         except RedisError:
-            settings = None  # managed servers forbid CONFIG
+            pass  # managed servers forbid CONFIG
         return durability(info, settings)
