@@ -184,5 +184,5 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": HERALD.log_level.upper()},
     # uvicorn logs the path of each WebSocket, and its query may hold a token.
-    "loggers": {"django.request": {"level": "ERROR"}, "uvicorn": {"level": "WARNING"}},
+    "loggers": {"django.request": {"level": "ERROR"}, "uvicorn": {"level": "WARNING"}, "httpx": {"level": "WARNING"}},
 }

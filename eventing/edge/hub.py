@@ -290,20 +290,25 @@ class Hub:
         """Compare what the bell brought with the logs' ends: the cover for a bell that is dead without saying so."""
         while True:
             await asyncio.sleep(CHECK_S)
-            self._drop_idle()
-            channels = [channel for channel in self._channels.values() if channel.next]
-            if self._check_at >= len(channels):
-                self._check_at = 0
-            part = channels[self._check_at : self._check_at + CHECK_CHANNELS_MAX]
-            self._check_at += CHECK_CHANNELS_MAX
             try:
-                heads = await self._reader.heads([channel.rp for channel in part])
+                self._drop_idle()
+                await self._check_some()
             except (RedisError, OSError):
-                continue
-            await asyncio.sleep(BELL_S)  # what is on its way by the bell is no hole
-            for channel, head in zip(part, heads, strict=True):
-                if head is None:
-                    self.check(channel)
-                elif head[0] != channel.epoch or head[1] > channel.next:
-                    log.warning("The bell of %s did not bring what its log holds; reading the log.", channel.rp)
-                    channel.repair()
+                pass  # Redis is away; the bell's return repairs every channel
+            except Exception:
+                log.exception("Looking at the logs' ends failed; trying again.")
+
+    async def _check_some(self) -> None:
+        channels = [channel for channel in self._channels.values() if channel.next]
+        if self._check_at >= len(channels):
+            self._check_at = 0
+        part = channels[self._check_at : self._check_at + CHECK_CHANNELS_MAX]
+        self._check_at += CHECK_CHANNELS_MAX
+        heads = await self._reader.heads([channel.rp for channel in part])
+        await asyncio.sleep(BELL_S)  # what is on its way by the bell is no hole
+        for channel, head in zip(part, heads, strict=True):
+            if head is None:
+                self.check(channel)
+            elif head[0] != channel.epoch or head[1] > channel.next:
+                log.warning("The bell of %s did not bring what its log holds; reading the log.", channel.rp)
+                channel.repair()

@@ -19,6 +19,8 @@ from websockets.frames import Frame
 from eventing.conf import config
 from eventing.edge.sinks import TransportSink
 
+HEAD_BYTES_MAX = 64 * 1024  # request line and headers; beyond it 400 and the connection is closed
+
 
 class _LastWord:
     """The little of a queue that a connection needs once its messages go elsewhere: a few last ASGI events."""
@@ -153,11 +155,12 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
 
 
 class HeraldHttpProtocol(HttpToolsProtocol):
-    """Closes a connection whose request line and headers are not complete within `request_timeout_s`."""
+    """Closes a connection whose request head is not complete within `request_timeout_s`, or exceeds HEAD_BYTES_MAX."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock of the first request."""
         super().connection_made(transport)
+        self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = self._start_timer()
 
     def _start_timer(self) -> asyncio.TimerHandle:
@@ -166,6 +169,14 @@ class HeraldHttpProtocol(HttpToolsProtocol):
     def _too_slow(self) -> None:
         if not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete):
             self.send_400_response("The request head did not arrive in time.")
+
+    def data_received(self, data: bytes) -> None:
+        """Count what comes before the head is complete."""
+        super().data_received(data)
+        if self._head_timer is not None and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES_MAX:
+                self.send_400_response(f"The request head is at most {HEAD_BYTES_MAX} bytes.")
 
     def on_message_begin(self) -> None:
         """Start the clock of a further request on the connection."""
@@ -184,6 +195,7 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _stop_timer(self) -> None:
+        self._head_bytes = 0
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None

@@ -15,6 +15,7 @@ from eventing.edge.session import Follower, Session
 from eventing.edge.sinks import SendSink, http_messages
 
 KEEP_ALIVE = b": alive\n\n"
+GOODBYE_S = 5.0
 RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser connects again
 
 
@@ -62,8 +63,11 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
         sink.write(RETRY + (STREAM.gap(descriptor.id, start.gap) if start.gap else b""))
         session.begin(follower)
         await _until_over(gateway, session, receive, principal.expires_at)
-        await sink.drained()
-        await send({"type": "http.response.body", "body": b""})
+        async with asyncio.timeout(GOODBYE_S):  # a reader that does not read must not hold us
+            await sink.drained()
+            await send({"type": "http.response.body", "body": b""})
+    except TimeoutError:
+        raise http.Disconnected from None
     finally:
         gateway.hub.closed(session)
 

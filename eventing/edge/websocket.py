@@ -28,6 +28,7 @@ CLOSE_TOKEN_EXPIRED = 4100
 CLOSE_FORBIDDEN = 4102
 CLOSE_RP_GONE = 4103
 CLOSE_BAD_REQUEST = 4104
+GOODBYE_S = 5.0
 
 
 async def websocket(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
@@ -126,11 +127,11 @@ class _Connection:
     async def _close(self, code: int, reason: str, retry: bool, tell: bool) -> None:
         if tell:
             self.sink.write(message({"op": "closing", "reason": reason, "retry": retry}))
-        if isinstance(self.sink, SendSink):
-            await self.sink.drained()
-        self.sink.discard()
         try:
-            async with asyncio.timeout(5):  # a reader that does not read must not hold us
+            async with asyncio.timeout(GOODBYE_S):  # a reader that does not read must not hold us
+                if isinstance(self.sink, SendSink):
+                    await self.sink.drained()
+                self.sink.discard()
                 await self._send({"type": "websocket.close", "code": code, "reason": reason})
         except (OSError, RuntimeError, TimeoutError):
             if self._transport is not None:

@@ -124,9 +124,8 @@ class _Lane:
         try:
             while self._waiting:
                 flight = self._take()
-                outcomes = await self._fly(flight)
-                for append, outcome in zip(flight, outcomes, strict=True):
-                    append.done(outcome)
+                for append, outcome in zip(flight, await self._fly(flight), strict=True):
+                    _answer(append, outcome)
         finally:
             self.task = None
             if self._waiting:
@@ -169,6 +168,9 @@ class _Lane:
                 log.error("Redis refused a write: %s", error)
                 sorry = Unavailable("The event log cannot be written now. Publish again later.", retry_after_s=5)
                 return [sorry] * len(flight)
+            except Exception:
+                log.exception("Appending failed: %d publishes refused", len(flight))
+                return [Unavailable("The event log failed. Publish again with the same id.")] * len(flight)
 
     async def _try(self, flight: list[_Append]) -> list[Outcome]:
         durability = await self._appender._durability()
@@ -242,6 +244,14 @@ class _Lane:
                     f"({replicas} of {self._ack.replicas} replicas). Publishing it again with the same id is safe.",
                     retry_after_s=5,
                 )
+
+
+def _answer(append: _Append, outcome: Outcome) -> None:
+    """Tell a publisher; a publisher that cannot be told must not keep the others of its flight waiting."""
+    try:
+        append.done(outcome)
+    except Exception:
+        log.exception("A publisher could not be told its outcome")
 
 
 class _Run:

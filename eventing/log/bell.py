@@ -93,6 +93,8 @@ class Bell:
                 await self._listen()
             except (RedisError, OSError) as error:
                 log.warning("The bell's connection to Redis is lost (%s); connecting again.", error)
+            except Exception:
+                log.exception("The bell failed; connecting again.")
             finally:
                 await self._pubsub.aclose()
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret

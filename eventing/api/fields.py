@@ -1,0 +1,127 @@
+"""Serializer fields that take exactly the JSON types they describe, and objects that refuse members they do not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from eventing.core.descriptor import REPLICAS_MAX
+from eventing.core.policy import OPERATIONS, PREDICATES_MAX, RULES_MAX, TEXT_CHARS_MAX, VALUES_MAX
+from eventing.core.strict_json import INTEGER_MAX
+
+UNKNOWN_CHARS_MAX = 64
+
+
+class Members(serializers.Serializer[Any]):
+    """A JSON object with known members only."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """As usual, after refusing unknown members by name."""
+        if isinstance(data, Mapping):
+            unknown = [name for name in data if name not in self.fields]
+            if unknown:
+                raise serializers.ValidationError(
+                    {name[:UNKNOWN_CHARS_MAX]: "This member is not known here." for name in unknown[:10]}
+                )
+        return super().to_internal_value(data)
+
+
+class Integer(serializers.IntegerField):
+    """A JSON integer (also written 5.0), at least 1; not a string, not true."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"min_value": 1, "max_value": INTEGER_MAX, **kwargs})
+
+    def to_internal_value(self, data: Any) -> int:
+        """The integer."""
+        if isinstance(data, float) and data.is_integer():
+            data = int(data)
+        if type(data) is not int:
+            self.fail("invalid")
+        return data
+
+
+class Text(serializers.CharField):
+    """A JSON string, kept as it is."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"trim_whitespace": False, **kwargs})
+
+    def to_internal_value(self, data: Any) -> str:
+        """The string."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return data
+
+
+class Truth(serializers.BooleanField):
+    """A JSON true or false."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """The value."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+_VALUE = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+_PREDICATE = {
+    "oneOf": [
+        {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
+        for name, schema in {
+            "equals": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "boolean"}]},
+            "in": {"type": "array", "items": _VALUE, "maxItems": VALUES_MAX},
+            "prefix": {"type": "string", "maxLength": TEXT_CHARS_MAX},
+            "exists": {"type": "boolean"},
+        }.items()
+    ]
+}
+POLICY_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "description": "Ordered rules; the first that matches decides, none refuses. null: open to all of the domain.",
+    "maxItems": RULES_MAX,
+    "items": {
+        "type": "object",
+        "properties": {
+            "issuer": {"type": "string", "enum": ["domain"]},
+            "claims": {"type": "object", "maxProperties": PREDICATES_MAX, "additionalProperties": _PREDICATE},
+            "allow": {"type": "array", "items": {"type": "string", "enum": list(OPERATIONS)}},
+        },
+        "required": ["issuer", "allow"],
+        "additionalProperties": False,
+    },
+}
+ACK_PATTERN = rf"^(accepted|stored|replicated:([1-9]|1[0-{REPLICAS_MAX - 10}]))$"
+
+
+@extend_schema_field(POLICY_SCHEMA)
+class PolicyField(serializers.Field[Any, Any, Any, Any]):
+    """A policy document; the service compiles it and says what is wrong."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The document as it is."""
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        """The document as it is."""
+        return value
+
+
+@extend_schema_field(
+    {"type": "array", "items": {"type": "string", "enum": list(OPERATIONS)}, "maxItems": len(OPERATIONS)}
+)
+class Operations(serializers.ListField):
+    """A list of operations, each once."""
+
+    child = serializers.ChoiceField(choices=OPERATIONS)
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        """The list; ChoiceField would take a number for its text."""
+        if not isinstance(data, list) or not all(isinstance(item, str) for item in data):
+            raise serializers.ValidationError(f"This is a list of {', '.join(OPERATIONS)}.")
+        if len(data) > len(OPERATIONS):
+            raise serializers.ValidationError("There are fewer operations.")
+        return super().to_internal_value(data)

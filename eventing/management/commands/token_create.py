@@ -1,0 +1,49 @@
+"""`manage.py token_create`: sign a token of this domain, for whoever can read the data folder."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from eventing.core.errors import HeraldError
+from eventing.core.policy import OPERATIONS
+from eventing.services.administrative_events import timestamp
+from eventing.services.tokens import token_create
+
+
+class Command(BaseCommand):
+    """Prints only the token when the output is not a terminal."""
+
+    help = "Sign a token of this domain. Prints only the token when the output is not a terminal."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """What the token says."""
+        parser.add_argument("--subject", help="who it speaks for (default: the system user, or admin with --admin)")
+        parser.add_argument("--admin", action="store_true", help="it administers the domain")
+        parser.add_argument("--lease-s", type=int, help="how long it lasts, seconds")
+        parser.add_argument("--ops", help=f"comma-separated operations it is narrowed to: {', '.join(OPERATIONS)}")
+        parser.add_argument("--json", action="store_true", help="print a JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Sign and print."""
+        operations = None if options["ops"] is None else [op for op in options["ops"].split(",") if op]
+        subject = options["subject"] or ("admin" if options["admin"] else getpass.getuser())
+        try:
+            issued = token_create(
+                subject=subject, admin=options["admin"], lease_s=options["lease_s"], operations=operations
+            )
+        except HeraldError as error:
+            raise CommandError(error.detail) from None
+        until = timestamp(issued.expires_at)
+        if options["json"]:
+            answer = {"token": issued.token, "subject": subject, "granted_s": issued.granted_s, "expires_at": until}
+            self.stdout.write(json.dumps(answer))
+            return
+        if self.stdout.isatty():
+            role = "administrator " if issued.admin else ""
+            self.stderr.write(f"Token of {role}{subject}, valid until {until}:")
+        self.stdout.write(issued.token)

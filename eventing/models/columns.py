@@ -1,0 +1,61 @@
+"""Columns that several tables share: a lease, and history bounds."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+
+from eventing.core.history import HistoryBounds
+
+
+class LeaseColumns(models.Model):
+    """A time contract: what was asked (seconds; None: nothing stated), what was granted, when to warn, when it ends."""
+
+    asked_s = models.BigIntegerField(null=True)
+    granted_s = models.BigIntegerField()
+    warn_at = models.DateTimeField()
+    warned_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        abstract = True
+
+
+class HistoryColumns(models.Model):
+    """History bounds as granted; `max_age_s` None for no bound by age."""
+
+    max_events = models.BigIntegerField()
+    max_bytes = models.BigIntegerField()
+    max_age_s = models.BigIntegerField(null=True)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def bounds(self) -> HistoryBounds:
+        """The bounds as the rest of the code takes them."""
+        return HistoryBounds(self.max_events, self.max_bytes, self.max_age_s)
+
+    def bounds_set(self, bounds: HistoryBounds) -> None:
+        """Take over `bounds`; the caller saves."""
+        self.max_events, self.max_bytes, self.max_age_s = bounds.max_events, bounds.max_bytes, bounds.max_age_s
+
+
+def lease_and_history_constraints(prefix: str) -> list[models.BaseConstraint]:
+    """What the database itself keeps true of these columns."""
+    return [
+        models.CheckConstraint(condition=Q(granted_s__gte=1), name=f"{prefix}_lease_lasts"),
+        models.CheckConstraint(condition=Q(warn_at__lte=F("expires_at")), name=f"{prefix}_warned_before_end"),
+        models.CheckConstraint(
+            condition=Q(max_events__gte=1) & Q(max_bytes__gte=1) & (Q(max_age_s=None) | Q(max_age_s__gte=1)),
+            name=f"{prefix}_history_holds_an_event",
+        ),
+    ]
+
+
+def lease_indexes(prefix: str) -> list[models.Index]:
+    """How the reaper finds what has ended, and what is to be warned."""
+    return [
+        models.Index(fields=["expires_at"], name=f"{prefix}_by_end"),
+        models.Index(fields=["warn_at"], condition=Q(warned_at=None), name=f"{prefix}_to_warn"),
+    ]

@@ -1,0 +1,49 @@
+"""Durable subscriptions: a reader's standing interest with a lease. What it has acknowledged is in the data plane."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from eventing.core.cursors import CURSOR_CHARS_MAX
+from eventing.core.ids import DOMAIN_ADMIN
+from eventing.models.columns import HistoryColumns, LeaseColumns, lease_and_history_constraints, lease_indexes
+from eventing.models.rendezvous_point import RendezvousPoint
+
+SUBSCRIPTION_ID_CHARS = 30
+REFERENCE_CHARS = 32
+
+
+class Subscription(LeaseColumns, HistoryColumns):
+    """One durable subscription.
+
+    `at` is the id of the RP read: an RP's own, its administrative RP's, or the domain's. `rp` is the RP that it ends with;
+    None for the domain's administrative RP only. `start` is the cursor it began at, used while the data plane holds none.
+    """
+
+    id = models.CharField(primary_key=True, max_length=SUBSCRIPTION_ID_CHARS)
+    rp = models.ForeignKey(
+        RendezvousPoint, on_delete=models.CASCADE, null=True, related_name="subscriptions", db_index=False
+    )
+    at = models.CharField(max_length=REFERENCE_CHARS)
+    owner = models.CharField(max_length=255)
+    version = models.BigIntegerField(default=1)
+    deliver = models.JSONField()
+    start = models.CharField(max_length=CURSOR_CHARS_MAX)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            *lease_and_history_constraints("subscription"),
+            models.CheckConstraint(
+                condition=Q(rp__isnull=False) | Q(at=DOMAIN_ADMIN), name="subscription_ends_with_its_rp"
+            ),
+        ]
+        indexes = [
+            *lease_indexes("subscription"),
+            models.Index(fields=["rp", "created_at"], name="subscription_of_rp"),
+            models.Index(fields=["at", "id"], name="subscription_at"),
+        ]
+
+    def __str__(self) -> str:
+        return self.id

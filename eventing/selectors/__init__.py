@@ -1,0 +1,1 @@
+"""Reads. Callable from asynchronous code through `sync_to_async`."""
