@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.api.documents import REFERENCE_SCHEMA, SUBSCRIPTION_ID_SCHEMA, ref
+from eventing.api.documents import CURSOR_PATTERN, REFERENCE_BEFORE_ACTION_SCHEMA, SUBSCRIPTION_ID_SCHEMA, ref
 
 _REFERENCE = {
     "name": "reference",
     "in": "path",
     "required": True,
-    "schema": REFERENCE_SCHEMA,
+    "schema": REFERENCE_BEFORE_ACTION_SCHEMA,
     "description": "Id, `ID.admin`, `domain.admin`, or a name with its slashes percent-encoded, the last one included.",
 }
 _SUBSCRIPTION_ID = {
@@ -25,7 +25,8 @@ def _query(name: str, schema: dict[str, Any], description: str) -> dict[str, Any
     return {"name": name, "in": "query", "schema": schema, "description": description}
 
 
-_AFTER = _query("after", {"type": "string"}, "A cursor, or earliest, last, now.")
+_BEGIN = {"type": "string", "pattern": f"^(now|earliest|last|{CURSOR_PATTERN})$"}
+_AFTER = _query("after", _BEGIN, "A cursor, or earliest, last, now.")
 _LIMIT = _query(
     "limit", {"type": "integer", "minimum": 1, "default": 100}, "Most events; more than 1000 is lowered to it."
 )
@@ -114,11 +115,11 @@ PATHS: dict[str, Any] = {
             "`id:` is the cursor, `data:` the event; `Last-Event-ID` resumes. A `gap` event tells what was lost.",
             parameters=[
                 _REFERENCE,
-                _query("after", {"type": "string"}, "A cursor, or earliest, last, now (the default)."),
+                _query("after", _BEGIN, "A cursor, or earliest, last, now (the default)."),
                 {
                     "name": "Last-Event-ID",
                     "in": "header",
-                    "schema": {"type": "string"},
+                    "schema": _BEGIN,
                     "description": "As `after`; wins.",
                 },
             ],
@@ -155,7 +156,7 @@ PATHS: dict[str, Any] = {
                     "application/json": {
                         "schema": {
                             "type": "object",
-                            "properties": {"cursor": {"type": "string", "maxLength": 64}},
+                            "properties": {"cursor": {"type": "string", "pattern": f"^{CURSOR_PATTERN}$"}},
                             "required": ["cursor"],
                             "additionalProperties": False,
                         },

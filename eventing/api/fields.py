@@ -67,12 +67,13 @@ class Truth(serializers.BooleanField):
         return data
 
 
-_VALUE = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+_INTEGER = {"type": "integer", "minimum": -INTEGER_MAX, "maximum": INTEGER_MAX}
+_VALUE = {"anyOf": [{"type": "string"}, _INTEGER]}
 _PREDICATE = {
     "oneOf": [
         {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
         for name, schema in {
-            "equals": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "boolean"}]},
+            "equals": {"anyOf": [{"type": "string"}, _INTEGER, {"type": "boolean"}]},
             "in": {"type": "array", "items": _VALUE, "maxItems": VALUES_MAX},
             "prefix": {"type": "string", "maxLength": TEXT_CHARS_MAX},
             "exists": {"type": "boolean"},

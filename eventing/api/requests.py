@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.validators import RegexValidator
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from eventing.api.documents import CURSOR_PATTERN
 from eventing.api.fields import ACK_PATTERN, Integer, Members, Operations, PolicyField, Text, Truth
 from eventing.core.cursors import CURSOR_CHARS_MAX
 from eventing.core.history import AGE_S_MAX
@@ -76,6 +78,11 @@ class SubscriptionChange(Members):
     deliver = DeliverRequest(required=False, allow_null=True)
 
 
+@extend_schema_field({"type": "string", "pattern": f"^(now|earliest|last|{CURSOR_PATTERN})$"})
+class Begin(Text):
+    """Where reading begins; the service reads it."""
+
+
 class SubscriptionCreation(SubscriptionChange):
     """A new durable subscription; every member has a default."""
 
@@ -83,7 +90,7 @@ class SubscriptionCreation(SubscriptionChange):
 
     def get_fields(self) -> dict[str, Any]:
         """With `from`, which Python cannot name."""
-        begin = Text(
+        begin = Begin(
             required=False,
             min_length=1,
             max_length=CURSOR_CHARS_MAX,

@@ -89,9 +89,9 @@ async def subscription_of(gateway: Gateway, principal: Principal, subscription_i
 
 
 async def held_cursor(gateway: Gateway, subscription: SubscriptionView) -> Place | Cursor:
-    """Where the subscription stands; `earliest` if its cursor was lost with the data plane."""
+    """Where the subscription stands; where it began if its cursor was lost with the data plane, so that the gap is told."""
     try:
-        return await gateway.reader.subscription_cursor(subscription.rp, subscription.id) or "earliest"
+        return await gateway.reader.subscription_cursor(subscription.rp, subscription.id) or subscription.start
     except (RedisError, OSError):
         raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
 

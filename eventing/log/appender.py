@@ -187,6 +187,7 @@ class _Lane:
         outcomes: dict[int, Outcome] = {}
         left = list(enumerate(runs))
         text = False
+        short: AckUnavailable | None = None
         for _ in range(4):  # script unknown, log missing, both after a fresh data plane; never more
             pipeline = self._appender._client.pipeline(transaction=False)
             for _, run in left:
@@ -198,7 +199,7 @@ class _Lane:
             for wait in waits:
                 pipeline.execute_command(*wait)
             answers: list[Any] = await pipeline.execute(raise_on_error=False)
-            self._check_waits(waits, answers[len(left) :])
+            short = self._shortfall(waits, answers[len(left) :]) or short
             again = []
             for (index, run), answer in zip(left, answers, strict=False):
                 if isinstance(answer, NoScriptError):
@@ -216,7 +217,8 @@ class _Lane:
                     outcomes[index] = scripts.appended(answer, len(run.events))
             left = again
             if not left:
-                return [outcomes[index] for index in range(len(runs))]
+                ordered = [outcomes[index] for index in range(len(runs))]
+                return [short if short and isinstance(outcome, Appended) else outcome for outcome in ordered]
         raise RedisError("the log could not be made")
 
     async def _make_log(self, rp: str) -> HeraldError | None:
@@ -233,17 +235,19 @@ class _Lane:
             return [("WAIT", self._ack.replicas, WAIT_MS)]
         return []
 
-    def _check_waits(self, waits: list[tuple[str | int, ...]], answers: list[Any]) -> None:
+    def _shortfall(self, waits: list[tuple[str | int, ...]], answers: list[Any]) -> AckUnavailable | None:
+        """What the answers to `waits` leave unfulfilled of the acknowledgement level."""
         for wait, answer in zip(waits, answers, strict=True):
             if isinstance(answer, RedisError):
                 raise answer
             local, replicas = (1, answer) if wait[0] == "WAIT" else answer
             if local < 1 or replicas < self._ack.replicas:
-                raise AckUnavailable(
+                return AckUnavailable(
                     f"The event is in the log, but '{self._ack}' was not reached in {WAIT_MS // 1000} s "
                     f"({replicas} of {self._ack.replicas} replicas). Publishing it again with the same id is safe.",
                     retry_after_s=5,
                 )
+        return None
 
 
 def _answer(append: _Append, outcome: Outcome) -> None:

@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 SUBSCRIBE_CHANNELS_MAX = 500  # of one SUBSCRIBE command
 PAUSE_S = (0.05, 2.0)  # between attempts to connect, doubling with jitter
+PING_S = 10.0  # a connection on which Redis is silent for so long after a ping is dead, and made anew
 log = logging.getLogger(__name__)
 
 
@@ -44,6 +45,8 @@ class Bell:
         self._changes = asyncio.Event()
         self._to_subscribe: list[str] = []
         self._to_unsubscribe: list[str] = []
+        self._unconfirmed: set[str] = set()  # of a new connection
+        self._heard = False  # since the last ping
 
     def start(self) -> None:
         """Begin connecting; returns at once."""
@@ -81,15 +84,12 @@ class Bell:
             self._pubsub.connection._close()
 
     async def _work(self) -> None:
-        pause_s, first = PAUSE_S[0], True
+        pause_s = PAUSE_S[0]
         while True:
             self._pubsub = self._client.pubsub()
             try:
                 await self._subscribe_all()
-                if not first:
-                    log.warning("The bell is connected again; looking at the logs for what rang meanwhile.")
-                self._on_restored()
-                pause_s, first = PAUSE_S[0], False
+                pause_s = PAUSE_S[0]
                 await self._listen()
             except (RedisError, OSError) as error:
                 log.warning("The bell's connection to Redis is lost (%s); connecting again.", error)
@@ -102,24 +102,40 @@ class Bell:
 
     async def _subscribe_all(self) -> None:
         self._to_subscribe, self._to_unsubscribe = [], []
+        self._unconfirmed = set(self._wanted)
         for part in _parts(list(self._wanted)):
             await self._pubsub.subscribe(*part)
 
     async def _listen(self) -> None:
-        """Dispatch what Redis sends; a second task sends the changes that callers ask for."""
-        changer = asyncio.get_running_loop().create_task(self._change())
+        """Dispatch what Redis sends; other tasks send the changes that callers ask for, and pings."""
+        loop = asyncio.get_running_loop()
+        helpers = [loop.create_task(self._change()), loop.create_task(self._ping())]
         try:
             while True:
-                kind, channel, data = await self._pubsub.parse_response(block=True)
+                kind, channel, *data = await self._pubsub.parse_response(block=True)
+                self._heard = True
                 if kind == b"message":
-                    self._on_ring(channel.decode(), data)
+                    self._on_ring(channel.decode(), data[0])
                 elif kind == b"subscribe":
                     self._confirm(channel.decode())
-                if changer.done():
-                    changer.result()
         finally:
-            changer.cancel()
-            await asyncio.gather(changer, return_exceptions=True)
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+
+    async def _ping(self) -> None:
+        """Find out that a connection is dead which nobody has closed."""
+        while True:
+            self._heard = False
+            try:
+                await self._pubsub.ping()
+            except (RedisError, OSError):
+                break
+            await asyncio.sleep(PING_S)
+            if not self._heard:
+                log.warning("Redis has not answered the bell's ping for %.0f s.", PING_S)
+                break
+        self.restart()
 
     async def _change(self) -> None:
         while True:
@@ -144,6 +160,11 @@ class Bell:
             self._wanted[channel] = None
             if not future.done():
                 future.set_result(None)
+        if channel in self._unconfirmed:
+            self._unconfirmed.remove(channel)
+            if not self._unconfirmed:
+                log.info("The bell is connected; looking at the logs for what rang meanwhile.")
+                self._on_restored()
 
 
 def _parts(channels: list[str]) -> Iterable[list[str]]:

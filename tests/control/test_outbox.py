@@ -1,0 +1,121 @@
+"""A committed change is carried through to the data plane, once, whatever dies in between; a change undone never is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from eventing.core.ids import DOMAIN_ADMIN, admin_id
+from eventing.core.policy import Principal
+from eventing.log import control
+from eventing.models import OutboxEntry, RendezvousPoint
+from eventing.services import administrative_events, outbox
+from eventing.services.administrative_events import CATALOGUE
+from eventing.services.outbox import GIVE_UP_AFTER_S, RELAY_AFTER_S, Outbox, change, outbox_relay
+from eventing.services.rendezvous_points import rendezvous_point_delete
+from tests.control.conftest import events_at, types_at
+
+NewRp = Callable[..., RendezvousPoint]
+
+
+@pytest.fixture
+def crash_after_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process dies right after each commit, before it carries anything out."""
+    monkeypatch.setattr(outbox.transaction, "on_commit", lambda *_, **__: None)
+
+
+def later() -> Any:
+    return timezone.now() + timedelta(seconds=RELAY_AFTER_S + 1)
+
+
+@pytest.mark.usefixtures("crash_after_commit")
+def test_the_sweep_does_what_a_crash_left(new_rp: NewRp, ann: Principal) -> None:
+    gone, kept = new_rp(), new_rp()
+    rendezvous_point_delete(reference=gone.id, principal=ann)
+    assert control.log_state(kept.id) is None
+    count = OutboxEntry.objects.count()
+    assert outbox_relay(now=later()) == count > 0
+    assert control.log_state(kept.id) is not None
+    assert control.log_state(gone.id) is None
+    assert types_at(DOMAIN_ADMIN) == ["rp.created", "rp.created", "rp.deleted"]
+    assert types_at(admin_id(gone.id)) == ["rp.created", "lease.granted", "rp.deleted"]
+    assert not OutboxEntry.objects.exists()
+
+
+@pytest.mark.usefixtures("crash_after_commit")
+def test_carrying_out_twice_publishes_once(new_rp: NewRp) -> None:
+    rp = new_rp()
+    entries = list(OutboxEntry.objects.all())
+    outbox_relay(now=later())
+    OutboxEntry.objects.bulk_create(entries)  # the crash came after the effect, before the removal
+    outbox_relay(now=later())
+    assert types_at(admin_id(rp.id)) == ["rp.created", "lease.granted"]
+
+
+@pytest.mark.usefixtures("crash_after_commit")
+def test_the_sweep_leaves_young_entries_to_whoever_wrote_them(new_rp: NewRp) -> None:
+    new_rp()
+    assert outbox_relay() == 0
+    assert OutboxEntry.objects.exists()
+
+
+def test_an_outage_after_the_commit_is_not_the_callers(
+    new_rp: NewRp, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "log_state", lambda _: None)  # up when asked, away a moment later
+    configure(redis_url="unix:///nowhere/redis.sock")
+    rp = new_rp()
+    assert RendezvousPoint.objects.filter(id=rp.id).exists()
+    count = OutboxEntry.objects.count()
+    with pytest.raises(RedisError):
+        outbox_relay(now=later())
+    assert OutboxEntry.objects.count() == count
+    monkeypatch.undo()
+
+
+def test_a_change_undone_leaves_no_effect() -> None:
+    with transaction.atomic():
+        with change(timezone.now()) as box:
+            box.announce("a" * 26)
+        assert OutboxEntry.objects.exists()
+        transaction.set_rollback(True)
+    assert not OutboxEntry.objects.exists()
+
+
+def test_what_the_data_plane_refuses_is_tried_for_a_day_and_holds_nothing_up(new_rp: NewRp) -> None:
+    rp = new_rp()
+    client = control.client()
+    client.delete(f"herald:{{{admin_id(rp.id)}}}:meta")
+    client.set(f"herald:{{{admin_id(rp.id)}}}:meta", "not a hash")  # every append is refused
+    now = timezone.now()
+    with transaction.atomic():
+        box = Outbox(now)
+        box.event(administrative_events.RP_CHANGED, rp.id, {"rp": {}, "changed": []})
+        box.ensure(rp.id)
+        box.save()
+    assert [entry.kind for entry in OutboxEntry.objects.all()] == ["event"]
+    assert outbox_relay(now=now + timedelta(seconds=60)) == 0
+    assert OutboxEntry.objects.count() == 1
+    outbox_relay(now=now + timedelta(seconds=GIVE_UP_AFTER_S + 1))
+    assert not OutboxEntry.objects.exists()
+
+
+def test_every_event_is_of_the_catalogue_and_has_its_members(new_rp: NewRp, ann: Principal) -> None:
+    rp = new_rp(name="a", lease_s=60)
+    rendezvous_point_delete(reference=rp.id, principal=ann)
+    for event in events_at(admin_id(rp.id)):
+        assert set(event["data"]) == set(CATALOGUE[event["type"]].data)
+        assert event["datacontenttype"] == "application/json"
+        assert event["time"].endswith("Z")
+
+
+def test_admin_histories_have_the_admin_bounds(new_rp: NewRp) -> None:
+    rp = new_rp()
+    meta = control.client().hmget(f"herald:{{{admin_id(rp.id)}}}:meta", "m", "b", "a")
+    assert [int(value) for value in meta if value] == [1000, 1024 * 1024, 30 * 86_400_000]

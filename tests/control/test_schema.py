@@ -1,0 +1,89 @@
+"""The OpenAPI description is complete, well formed, and true to what is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+from rest_framework.test import APIClient
+
+METHODS = ("get", "post", "patch", "delete")
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """The description, as anybody gets it."""
+    found: dict[str, Any] = APIClient().get("/api/v1/schema").json()
+    return found
+
+
+def operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [item[method] for item in document["paths"].values() for method in METHODS if method in item]
+
+
+def check(document: dict[str, Any], name: str, instance: Any) -> None:
+    """Whether `instance` is of the component called `name`."""
+    schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+    jsonschema.Draft202012Validator(schema).validate(instance)
+
+
+def test_it_is_openapi_3_1_and_describes_everything(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1")
+    assert len(operations(document)) == 18
+    ids = [operation["operationId"] for operation in operations(document)]
+    assert len(ids) == len(set(ids))
+    assert {"rps_create", "rps_publish", "rps_pull", "rps_stream", "subscriptions_ack", "subscriptions_pull"} <= set(
+        ids
+    )
+
+
+def test_every_operation_has_a_summary_a_description_of_each_answer_and_a_problem(document: dict[str, Any]) -> None:
+    for operation in operations(document):
+        assert operation["summary"]
+        assert operation["security"]
+        assert operation["responses"]["default"] == {"$ref": "#/components/responses/Problem"}
+        assert all(answer.get("description") or "$ref" in answer for answer in operation["responses"].values())
+
+
+def test_every_body_has_an_example_that_is_valid(document: dict[str, Any]) -> None:
+    for operation in operations(document):
+        for media in operation.get("requestBody", {}).get("content", {}).values():
+            examples = [media["example"]] if "example" in media else [e["value"] for e in media["examples"].values()]
+            assert examples
+            schema = {**media["schema"], "components": document["components"]}
+            for example in examples:
+                jsonschema.Draft202012Validator(schema).validate(example)
+
+
+def test_references_lead_somewhere(document: dict[str, Any]) -> None:
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if isinstance(reference := value.get("$ref"), str):
+                target: Any = document
+                for part in reference.removeprefix("#/").split("/"):
+                    target = target[part]
+            for member in value.values():
+                walk(member)
+        elif isinstance(value, list):
+            for member in value:
+                walk(member)
+
+    walk(document)
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_answers_are_of_the_described_form(document: dict[str, Any], api: APIClient, client_of: Any) -> None:
+    rp = api.post("/api/v1/rps", {"name": "a", "history": {"max_age_s": 60}}, format="json").json()
+    check(document, "RendezvousPoint", rp)
+    check(document, "RendezvousPoint", api.get(f"/api/v1/rps/{rp['id']}.admin").json())
+    check(document, "RendezvousPointPage", api.get("/api/v1/rps").json())
+    subscription = api.post(f"/api/v1/rps/{rp['id']}/subscriptions").json()
+    check(document, "Subscription", subscription)
+    check(document, "SubscriptionPage", api.get(f"/api/v1/rps/{rp['id']}/subscriptions").json())
+    check(document, "Renewal", api.post(f"/api/v1/rps/{rp['id']}/renew").json())
+    check(document, "Renewal", api.post(f"/api/v1/subscriptions/{subscription['id']}/renew").json())
+    check(document, "Problem", api.get("/api/v1/rps/nowhere").json())
+    token = client_of("root", admin=True).post("/api/v1/tokens", {"subject": "x"}, format="json").json()
+    check(document, "Token", token)

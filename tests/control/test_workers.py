@@ -1,0 +1,81 @@
+"""The Celery tasks: on time, by name, and end to end with a real worker and beat."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from eventing.conf import config
+from eventing.core.ids import admin_id
+from eventing.models import OutboxEntry, RendezvousPoint
+from eventing.services import outbox
+from portal.celery import app, broker_url
+from tests.control.conftest import types_at
+from tests.servers import wait_for
+from workers.schedule import BEAT_SCHEDULE, PERIODS_S, TASK_S_HARD, TASK_S_SOFT, VISIBILITY_TIMEOUT_S
+
+
+def test_every_scheduled_task_exists_and_ends_before_it_is_handed_out_again() -> None:
+    app.loader.import_default_modules()
+    assert set(PERIODS_S) == {name for name in app.tasks if name.startswith("workers.")}
+    assert TASK_S_SOFT < TASK_S_HARD < VISIBILITY_TIMEOUT_S
+    assert all(entry["options"]["expires"] == entry["schedule"] for entry in BEAT_SCHEDULE.values())
+    for name in PERIODS_S:
+        assert app.tasks[name].time_limit == TASK_S_HARD
+        assert app.tasks[name].acks_late
+
+
+def test_the_broker_is_the_domains_redis() -> None:
+    assert broker_url("unix:///x/redis.sock") == "redis+socket:///x/redis.sock"
+    assert broker_url("rediss://h:1/0") == "rediss://h:1/0"
+
+
+@pytest.mark.parametrize("name", sorted(PERIODS_S))
+def test_each_task_survives_an_away_redis_and_repeats(name: str, configure: Callable[..., None]) -> None:
+    app.loader.import_default_modules()
+    app.tasks[name].apply(throw=True)
+    app.tasks[name].apply(throw=True)
+    OutboxEntry.objects.create(kind="announce", rp="a" * 26, created_at=timezone.now() - timedelta(hours=1))
+    configure(redis_url="unix:///nowhere/redis.sock")
+    app.tasks[name].apply(throw=True)
+
+
+@pytest.fixture
+def celery(tmp_path: Path) -> Iterator[None]:
+    """A worker with its beat, as a process of its own, on this test's database and Redis."""
+    stores = [str(connection.settings_dict["NAME"]), config().effective_redis_url, str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.control.celery_process", *stores], cwd=settings.BASE_DIR, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
+
+
+@pytest.mark.processes
+@pytest.mark.usefixtures("celery")
+def test_a_worker_reaps_and_relays_by_itself(
+    new_rp: Callable[..., RendezvousPoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rp = new_rp(lease_s=1)
+    monkeypatch.setattr(outbox.transaction, "on_commit", lambda *_, **__: None)  # as if this process died at commit
+    left = new_rp(lease_s=600)
+    wait_for(lambda: not RendezvousPoint.objects.filter(id=rp.id).exists(), about="the lease is reaped", within_s=40)
+    wait_for(lambda: "rp.deleted" in types_at(admin_id(rp.id)), about="its end is reported", within_s=20)
+    wait_for(lambda: "rp.created" in types_at(admin_id(left.id)), about="the outbox is relayed", within_s=30)
