@@ -1,0 +1,93 @@
+"""All settings with value, unit and origin; and docs/settings.md, which is made from the same table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from eventing.core.config import Config
+
+MASK = "********"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row: `value` is masked where it is secret; `origin` is `default` or `environment`."""
+
+    name: str
+    value: str
+    unit: str
+    origin: str
+    about: str
+
+
+def settings_in_use(config: Config, env: Mapping[str, str]) -> list[Setting]:
+    """Every setting as it is in use."""
+    return [
+        Setting(
+            name=_variable(setting),
+            value=_shown(getattr(config, setting.name), secret=setting.metadata["secret"]),
+            unit=setting.metadata["unit"],
+            origin="environment" if env.get(_variable(setting), "") else "default",
+            about=setting.metadata["about"],
+        )
+        for setting in fields(config)
+    ]
+
+
+def settings_markdown() -> str:
+    """The text of docs/settings.md."""
+    lines = [
+        "# Settings",
+        "",
+        "<!-- Made by `manage.py doctor --settings-markdown` from eventing/core/config.py; a test keeps it current. -->",
+        "",
+        "Every setting is an environment variable. `python manage.py doctor` shows those in use, where each value comes from,",
+        "and names that look like a setting but are none. A value that cannot be is refused at start with one sentence.",
+        "",
+        "| setting | default | unit | range | what it is |",
+        "|---|---|---|---|---|",
+    ]
+    for setting in fields(Config):
+        default = _text(setting.default)
+        cells = [
+            f"`{_variable(setting)}`",
+            f"`{default}`" if default else "(empty)",
+            setting.metadata["unit"],
+            _range(setting.metadata),
+        ]
+        lines.append("| " + " | ".join([*cells, setting.metadata["about"]]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def masked_url(url: str) -> str:
+    """The URL without its password."""
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        return MASK
+    return url.replace(f":{password}@", f":{MASK}@", 1) if password else url
+
+
+def _variable(setting: Field[Any]) -> str:
+    return f"HERALD_{setting.name.upper()}"
+
+
+def _shown(value: Any, *, secret: bool) -> str:
+    text = _text(value)
+    if secret and text:
+        return masked_url(text) if "://" in text else MASK
+    return text
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _range(metadata: Mapping[str, Any]) -> str:
+    low, high = metadata["low"], metadata["high"]
+    if low is None and high is None:
+        return ""
+    return f"{low} to {high}" if high is not None else f"from {low}"

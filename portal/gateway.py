@@ -1,0 +1,98 @@
+"""One gateway process: uvicorn with Herald's WebSocket protocol class, serving portal.asgi.
+
+`python -m portal.gateway --fd N` takes the listening socket that the supervisor bound; without it the gateway binds
+HERALD_HOST and HERALD_PORT itself, for those who run processes their own way.
+"""
+
+# ruff: noqa: E402 - the edge's modules may be imported only after django.setup()
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import socket
+from collections.abc import Sequence
+
+import django
+import uvicorn
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+django.setup()
+
+from eventing.conf import config
+from eventing.edge.gateway import drain_gateway
+from eventing.edge.protocol import HeraldHttpProtocol, HeraldWebSocketProtocol
+from portal.supervisor.leash import say_ready
+from portal.supervisor.listening import BACKLOG
+
+LOOP = "uvloop"
+"""uvloop or asyncio; chosen by measurement (bench/)."""
+
+FRAME_SLACK_BYTES = 64 * 1024
+"""A publish frame holds a batch and the words around it."""
+
+GRACEFUL_STOP_S = 5
+"""Requests and sessions that are still open so long after SIGTERM are cut."""
+
+
+class Gateway(uvicorn.Server):
+    """uvicorn that tells the supervisor when it accepts connections."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            say_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        drain_gateway()  # sessions say goodbye in their own words before uvicorn closes connections
+        await super().shutdown(sockets)
+
+
+def uvicorn_config() -> uvicorn.Config:
+    """How uvicorn runs. Logging is Django's (portal.settings), pings are the hub's, compression would cost a copy per session."""
+    return uvicorn.Config(
+        "portal.asgi:application",
+        host=config().host,
+        port=config().port,
+        loop=LOOP,
+        http=HeraldHttpProtocol,
+        ws=HeraldWebSocketProtocol,
+        ws_max_size=config().batch_bytes_max + FRAME_SLACK_BYTES,
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACEFUL_STOP_S,
+    )
+
+
+def raise_file_limit() -> int:
+    """Every session is an open file: take all the files the hard limit allows. Returns the limit now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError):  # macOS states a limit that it then refuses
+        return soft
+    return hard
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until SIGTERM."""
+    parser = argparse.ArgumentParser(
+        prog="python -m portal.gateway", description="One gateway process of a Herald domain."
+    )
+    parser.add_argument("--fd", type=int, help="descriptor of a listening socket to accept from")
+    options = parser.parse_args(arguments)
+    raise_file_limit()
+    sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
+    Gateway(uvicorn_config()).run(sockets=sockets)
+
+
+if __name__ == "__main__":
+    main()

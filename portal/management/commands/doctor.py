@@ -1,0 +1,92 @@
+"""`manage.py doctor [--json]`: every setting in use, and every check with what to do. Exit code 1 when one failed.
+
+`--json` prints {"settings": [{name, value, unit, origin, about}], "state", "findings": [{subject, grade, says, do}],
+"healthy"}; secrets are masked in both forms. `--settings-markdown` prints docs/settings.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+
+from eventing.conf import config
+from portal.diagnosis import machine, stores
+from portal.diagnosis.findings import Finding, Grade
+from portal.diagnosis.keys import key_finding
+from portal.diagnosis.settings_table import settings_in_use, settings_markdown
+from portal.supervisor.terminal import Terminal
+
+_PAINT = {Grade.OK: "ready", Grade.WARN: "warning", Grade.FAIL: "failed"}
+
+
+class Command(BaseCommand):
+    help = "List all settings with their origin, check the installation, and say what each acknowledgement level means here."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print one JSON document")
+        parser.add_argument("--settings-markdown", action="store_true", help="print docs/settings.md and check nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["settings_markdown"]:
+            self.stdout.write(settings_markdown(), ending="")
+            return
+        findings = all_findings()
+        healthy = all(finding.grade != Grade.FAIL for finding in findings)
+        if options["json"]:
+            self.stdout.write(json.dumps(self._document(findings, healthy), indent=2))
+        else:
+            self._print(findings)
+        sys.exit(0 if healthy else 1)
+
+    def _document(self, findings: list[Finding], healthy: bool) -> dict[str, Any]:
+        return {
+            "settings": [asdict(setting) for setting in settings_in_use(config(), os.environ)],
+            "state": machine.running_state(config()),
+            "findings": [finding.as_dict() for finding in findings],
+            "healthy": healthy,
+        }
+
+    def _print(self, findings: list[Finding]) -> None:
+        terminal = Terminal()
+        terminal.line(terminal.paint(f"Herald, domain {config().domain}: {machine.running_state(config())}", "bold"))
+        terminal.line()
+        for setting in settings_in_use(config(), os.environ):
+            mark = "*" if setting.origin == "environment" else " "
+            terminal.line(
+                f" {mark} {setting.name:<34} {setting.value or '(empty)':<28} {terminal.paint(setting.unit, 'dim')}"
+            )
+        terminal.line(
+            terminal.paint(" * from the environment, the others are defaults; docs/settings.md explains each", "dim")
+        )
+        terminal.line()
+        for finding in findings:
+            grade = terminal.paint(f"{finding.grade:<5}", _PAINT[finding.grade])
+            terminal.line(f" {grade} {finding.subject:<17} {finding.says}")
+            if finding.do:
+                terminal.line(f"       {'':<17} {terminal.paint('→', 'dim')} {finding.do}")
+        counts = {grade: sum(finding.grade == grade for finding in findings) for grade in Grade}
+        terminal.line()
+        terminal.line(f" {counts[Grade.OK]} ok, {counts[Grade.WARN]} to look at, {counts[Grade.FAIL]} failed")
+
+
+def all_findings() -> list[Finding]:
+    """Every check, in the order of reading."""
+    return [
+        *machine.settings_findings(os.environ),
+        *machine.python_findings(settings.BASE_DIR / "requirements" / "run.txt"),
+        machine.data_folder_finding(config()),
+        *stores.redis_findings(config()),
+        stores.database_finding(config()),
+        key_finding(),
+        machine.gateway_finding(config()),
+        machine.java_finding(),
+        machine.file_limit_finding(config()),
+        machine.clock_finding(),
+    ]

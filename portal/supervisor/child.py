@@ -1,0 +1,160 @@
+"""One child process: how it is started, what it says, and how it ends.
+
+Its life: `starting` (running, not yet ready) → `ready` → `gone` → `starting` again after a wait that doubles from
+RESTART_WAIT_S_FIRST to RESTART_WAIT_S_MAX and begins anew once a child has lived for STEADY_AFTER_S.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from portal.supervisor.leash import READY_FD, death_signal
+from portal.supervisor.output import LineBuffer, TurningLog
+
+RESTART_WAIT_S_FIRST = 0.2
+RESTART_WAIT_S_MAX = 30.0
+STEADY_AFTER_S = 60.0
+
+_READ_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """What a child is. `probe` tells readiness from outside; a child without one says it itself (leash.say_ready)."""
+
+    name: str
+    command: Sequence[str]
+    working_folder: Path
+    environment: Mapping[str, str]
+    stop_within_s: float
+    pass_fds: Sequence[int] = ()
+    death_signal: signal.Signals = signal.SIGKILL
+    probe: Callable[[], bool] | None = None
+    is_warning: Callable[[str], bool] = field(default=lambda line: False)
+
+
+class Child:
+    """A child and its log file. Only the supervisor's loop calls it."""
+
+    def __init__(self, spec: ChildSpec, log_folder: Path) -> None:
+        self.spec = spec
+        self.log = TurningLog(log_folder / f"{spec.name}.log")
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ready = False
+        self.output_fd = -1
+        self.ready_fd = -1
+        self.last_line = ""
+        self.last_warning = ""
+        self.start_due = 0.0
+        self.started_at = 0.0
+        self._restart_wait_s = RESTART_WAIT_S_FIRST
+        self._lines = LineBuffer()
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid if self.process else None
+
+    def start(self) -> None:
+        """Start the process in a session of its own, so that a Ctrl-C at the terminal reaches the supervisor only."""
+        self.ready, self.started_at, self._lines = False, time.monotonic(), LineBuffer()
+        output, child_output = os.pipe2(os.O_CLOEXEC)
+        ready, child_ready = os.pipe2(os.O_CLOEXEC)
+        environment = {**self.spec.environment}
+        pass_fds = list(self.spec.pass_fds)
+        if self.spec.probe is None:
+            environment[READY_FD] = str(child_ready)
+            pass_fds.append(child_ready)
+        try:
+            self.process = subprocess.Popen(
+                self.spec.command,
+                stdin=subprocess.DEVNULL,
+                stdout=child_output,
+                stderr=child_output,
+                cwd=self.spec.working_folder,
+                env=environment,
+                pass_fds=pass_fds,
+                start_new_session=True,
+                preexec_fn=death_signal(self.spec.death_signal),
+            )
+        finally:
+            os.close(child_output)
+            os.close(child_ready)
+        for descriptor in (output, ready):
+            os.set_blocking(descriptor, False)
+        self.output_fd, self.ready_fd = output, ready
+
+    def read_lines(self) -> list[str] | None:
+        """What it has printed since the last call, None once it can print no more; all is in the log file already."""
+        try:
+            chunk = os.read(self.output_fd, _READ_BYTES)
+        except BlockingIOError:
+            return []
+        if not chunk:
+            return None
+        lines = self._lines.feed(chunk)
+        for line in lines:
+            self.log.write(line)
+        texts = [line.decode(errors="replace") for line in lines]
+        self.last_line = next((text for text in reversed(texts) if text.strip()), self.last_line)
+        return texts
+
+    def read_ready(self) -> bool:
+        """Whether it has said that it is ready."""
+        with contextlib.suppress(BlockingIOError):
+            self.ready = self.ready or os.read(self.ready_fd, 64) != b""
+        return self.ready
+
+    def ended(self) -> str | None:
+        """How it ended, if it just did: `exit code 1`, `killed by SIGKILL`. Whatever it started itself is ended too."""
+        if self.process is None or os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return None
+        self.send_group(signal.SIGKILL)  # pool processes of a worker that was killed; before the pid can be reused
+        status = self.process.wait()
+        self.process, self.ready = None, False
+        if time.monotonic() - self.started_at > STEADY_AFTER_S:
+            self._restart_wait_s = RESTART_WAIT_S_FIRST
+        return f"killed by {_signal_name(-status)}" if status < 0 else f"exit code {status}"
+
+    def plan_restart(self) -> float:
+        """Set when it is due again; returns the seconds until then."""
+        wait_s = self._restart_wait_s
+        self.start_due = time.monotonic() + wait_s
+        self._restart_wait_s = min(wait_s * 2, RESTART_WAIT_S_MAX)
+        return wait_s
+
+    def close_pipes(self) -> None:
+        """Forget the pipes of a process that ended; a grandchild may still hold the other ends."""
+        for descriptor in (self.output_fd, self.ready_fd):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.output_fd = self.ready_fd = -1
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the process itself."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+    def send_group(self, number: signal.Signals) -> None:
+        """Send a signal to the process and everything it started."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

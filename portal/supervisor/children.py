@@ -1,0 +1,73 @@
+"""What a domain consists of: the children, their command lines and how long each may take to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+
+from eventing.core.config import Config
+from portal.supervisor.child import ChildSpec
+from portal.supervisor.output import is_redis_warning, is_warning
+
+# A domain stops within 10 s: beat, then worker and gateways side by side, then Redis. An idle worker takes 2.5 s (Celery's
+# pool looks around once a second), a gateway 0.2 s, or portal.gateway.GRACEFUL_STOP_S when clients do not go.
+BEAT_STOP_S = 0.8
+WORKER_STOP_S = 6.8
+GATEWAY_STOP_S = 6.8
+REDIS_STOP_S = 1.2
+
+
+def redis(command: list[str], probe: Callable[[], bool]) -> ChildSpec:
+    """The embedded Redis. It gets SIGTERM when the supervisor dies, to close its file in order."""
+    return ChildSpec(
+        name="redis",
+        command=command,
+        working_folder=Path("/"),
+        environment=dict(os.environ),
+        stop_within_s=REDIS_STOP_S,
+        death_signal=signal.SIGTERM,
+        probe=probe,
+        is_warning=is_redis_warning,
+    )
+
+
+def gateways(config: Config, listen_fd: int) -> list[ChildSpec]:
+    """The gateway processes; all accept from the one listening socket `listen_fd`."""
+    names = ["gateway"] if config.gateways == 1 else [f"gateway-{number}" for number in range(1, config.gateways + 1)]
+    command = ["-m", "portal.gateway", "--fd", str(listen_fd)]
+    return [_python(name, command, config, GATEWAY_STOP_S, pass_fds=(listen_fd,)) for name in names]
+
+
+def worker(config: Config) -> ChildSpec:
+    """The Celery worker with its pool of config.workers processes."""
+    return _python("worker", ["-m", "portal.supervisor.celery_child", "worker"], config, WORKER_STOP_S)
+
+
+def beat(config: Config) -> ChildSpec:
+    """Celery's clock, which sends the periodic tasks."""
+    return _python("beat", ["-m", "portal.supervisor.celery_child", "beat"], config, BEAT_STOP_S)
+
+
+def _python(
+    name: str, arguments: list[str], config: Config, stop_within_s: float, pass_fds: tuple[int, ...] = ()
+) -> ChildSpec:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "portal.settings",
+        "HERALD_DATA_DIR": str(config.data_path),  # absolute: children work in the source tree
+        "PYTHONUNBUFFERED": "1",
+    }
+    return ChildSpec(
+        name=name,
+        command=[sys.executable, *arguments],
+        working_folder=settings.BASE_DIR,
+        environment=environment,
+        stop_within_s=stop_within_s,
+        pass_fds=pass_fds,
+        is_warning=is_warning,
+    )

@@ -1,0 +1,60 @@
+"""The domain's one listening socket. The supervisor binds it, so a port that is taken is said at once, in one sentence,
+and gateways can fall over and come back without a refused connection."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import psutil
+
+from eventing.core.config import Config
+from portal.supervisor.errors import StartError
+
+BACKLOG = 4096
+"""Connections waiting to be accepted; the kernel's net.core.somaxconn may lower it."""
+
+
+def listen(config: Config) -> socket.socket:
+    """A listening socket on HERALD_HOST and HERALD_PORT. Raises StartError when it cannot be had."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (socket.gaierror, UnicodeError) as error:
+        raise StartError(f"HERALD_HOST is {config.host!r}, which is no address of this machine ({error}).") from None
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise StartError(_refused(config, error)) from None
+    return listener
+
+
+def _refused(config: Config, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Port {config.port} on {config.host} is taken by {port_owner(config.port)}; stop it, or choose another port "
+            f"with HERALD_PORT (for example: HERALD_PORT={config.port % 65535 + 1} make run)."
+        )
+    if error.errno == errno.EACCES:
+        return f"Port {config.port} is reserved for root; choose one above 1023 with HERALD_PORT."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"HERALD_HOST is {config.host!r}, which is no address of this machine; 127.0.0.1 and 0.0.0.0 always are."
+    return f"Port {config.port} on {config.host} cannot be opened ({error.strerror}); choose others with HERALD_HOST and HERALD_PORT."
+
+
+def port_owner(port: int) -> str:
+    """Who listens on the port, as far as the system lets us see: `nginx (pid 123)` or `another program`."""
+    try:
+        for connection in psutil.net_connections("tcp"):
+            address = connection.laddr
+            if connection.status == psutil.CONN_LISTEN and address and address.port == port and connection.pid:
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    except psutil.Error:
+        pass
+    return "another program"

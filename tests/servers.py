@@ -1,0 +1,283 @@
+"""A whole domain as processes, for tests: what a user gets from `make run`, in a folder and on a port of its own.
+
+    with Domain(tmp_path / "var") as domain:
+        httpx.get(domain.url + "/livez")
+        domain.kill("redis")          # SIGKILL; the supervisor starts it again
+        domain.restart()              # Ctrl-C, then a second start on the same data
+
+Every wait has a bound, and a domain that does not come up shows what it printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+import psutil
+
+from portal.supervisor.leash import death_signal
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_WITHIN_S = 45.0
+STOPPED_WITHIN_S = 15.0
+LOG_LINES_SHOWN = 40
+_PORT_TRIES = 5
+
+T = TypeVar("T")
+
+
+def wait_for(condition: Callable[[], T], within_s: float = 20.0, *, every_s: float = 0.02, about: str = "") -> T:
+    """What `condition` returns as soon as it is true. Fails the test after `within_s`."""
+    deadline = time.monotonic() + within_s
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within_s:g} s: {about or condition}")
+        time.sleep(every_s)
+    return value
+
+
+async def eventually(
+    condition: Callable[[], Awaitable[T]], within_s: float = 20.0, *, every_s: float = 0.02, about: str = ""
+) -> T:
+    """As `wait_for`, for conditions that are awaited."""
+    deadline = time.monotonic() + within_s
+    while True:
+        value = await condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within_s:g} s: {about or condition}")
+        await asyncio.sleep(every_s)
+
+
+def free_port() -> int:
+    """A TCP port of loopback that nobody listens on now. Another process may take it: Domain tries again then."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def manage(*arguments: str, env: Mapping[str, str], timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+    """Run `manage.py ARGUMENTS` to its end."""
+    return subprocess.run(
+        [sys.executable, ROOT / "manage.py", *arguments],
+        env=dict(env),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+class Domain:
+    """One domain. `settings` are HERALD_* by their field names: Domain(folder, gateways=2, tick_ms=0)."""
+
+    def __init__(self, data_dir: Path, *, extra_env: Mapping[str, str] | None = None, **settings: Any) -> None:
+        self.data_dir = data_dir
+        self.name = str(settings.get("domain", "localhost"))
+        self._settings = {f"HERALD_{name.upper()}": str(value) for name, value in settings.items()}
+        self._extra_env = dict(extra_env or {})
+        self.port = int(settings.get("port", 0)) or free_port()
+        self._port_is_given = "port" in settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self._tokens: dict[tuple[Any, ...], str] = {}
+        self.output_path = data_dir.parent / f"{data_dir.name}.out"
+
+    # -- where it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of the domain's processes and of commands that belong to it."""
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("HERALD_") and name != "DJANGO_SETTINGS_MODULE"
+        }
+        own = {"HERALD_DATA_DIR": str(self.data_dir), "HERALD_PORT": str(self.port), "PYTHONPATH": str(ROOT / "client")}
+        return {**inherited, **own, **self._settings, **self._extra_env}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def ws_url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/ws"
+
+    @property
+    def output(self) -> str:
+        """All that `manage.py run` has printed, over all its starts."""
+        return self.output_path.read_text(errors="replace") if self.output_path.exists() else ""
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The supervisor's processes.json; empty when nothing runs."""
+        try:
+            table: dict[str, Any] = json.loads((self.data_dir / "processes.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return table
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Pid by name: redis, gateway (gateway-1 ... with several), worker, beat."""
+        return {name: identity["pid"] for name, identity in self.table.get("processes", {}).items()}
+
+    @property
+    def supervisor(self) -> subprocess.Popen[bytes]:
+        """The process of `manage.py run`."""
+        assert self._process is not None, "the domain was not started"
+        return self._process
+
+    # -- start and stop ---------------------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Start it and wait until /readyz says that everything is up."""
+        for attempt in range(1, _PORT_TRIES + 1):
+            self.spawn()
+            if self._wait_ready():
+                return self
+            if "is taken by" not in self.output or self._port_is_given or attempt == _PORT_TRIES:
+                raise AssertionError(f"the domain did not start:\n{self.logs()}")
+            self.port = free_port()
+        raise AssertionError("unreachable")
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        """Start `manage.py run` and do not wait."""
+        self.data_dir.parent.mkdir(parents=True, exist_ok=True)
+        with self.output_path.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, ROOT / "manage.py", "run"],
+                env=self.env,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a Ctrl-C at the tests' terminal ends them in order, not under them
+                preexec_fn=death_signal(signal.SIGTERM),  # and a test run that is killed leaves nothing behind
+            )
+        return self._process
+
+    def is_ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/readyz", timeout=2.0, trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Ctrl-C; returns the exit code. Fails when something is left after STOPPED_WITHIN_S."""
+        if self._process is None:
+            return 0
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        try:
+            return self._process.wait(STOPPED_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.kill_everything()
+            raise AssertionError(f"the domain did not stop within {STOPPED_WITHIN_S:g} s:\n{self.logs()}") from None
+        finally:
+            self._process = None
+
+    def restart(self) -> Self:
+        """Stop it in order, and start it on the same data and port."""
+        self.stop()
+        return self.start()
+
+    # -- faults -----------------------------------------------------------------------------------------------------
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
+        """Send a signal to one process of the domain; returns the pid that it had."""
+        pid = self.pids[name]
+        os.kill(pid, number)
+        return pid
+
+    def wait_replaced(self, name: str, pid: int, within_s: float = 30.0) -> int:
+        """Wait until the supervisor has started `name` again; returns the new pid."""
+        return wait_for(
+            lambda: new if (new := self.pids.get(name, pid)) != pid else 0, within_s, about=f"{name} runs again"
+        )
+
+    def kill_everything(self) -> None:
+        """SIGKILL the supervisor and whatever it started."""
+        processes = [psutil.Process(pid) for pid in self.pids.values() if psutil.pid_exists(pid)]
+        if self._process is not None and self._process.poll() is None:
+            with contextlib.suppress(psutil.Error):
+                processes += psutil.Process(self._process.pid).children(recursive=True)
+            self._process.kill()
+            self._process.wait()
+        for process in processes:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+    # -- use --------------------------------------------------------------------------------------------------------
+
+    def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`manage.py ARGUMENTS` in this domain's environment."""
+        return manage(*arguments, env=self.env)
+
+    def token(self, *, admin: bool = False, subject: str = "tester", lease_s: int = 3600) -> str:
+        """A token of this domain; one per kind is made and reused."""
+        kind = (admin, subject, lease_s)
+        if kind not in self._tokens:
+            arguments = [
+                "token_create",
+                "--subject",
+                subject,
+                "--lease-s",
+                str(lease_s),
+                *(["--admin"] if admin else []),
+            ]
+            made = self.manage(*arguments)
+            assert made.returncode == 0, made.stderr
+            self._tokens[kind] = made.stdout.strip()
+        return self._tokens[kind]
+
+    def http(self, **token: Any) -> httpx.Client:
+        """A client with a token (arguments as of `token`); the caller closes it."""
+        return httpx.Client(
+            base_url=self.url, headers={"Authorization": f"Bearer {self.token(**token)}"}, timeout=20.0, trust_env=False
+        )
+
+    def logs(self) -> str:
+        """What it printed and the ends of its log files, for a failure's report."""
+        parts = [f"--- {self.output_path}\n{self.output}"]
+        for path in sorted((self.data_dir / "logs").glob("*.log")) if (self.data_dir / "logs").is_dir() else []:
+            lines = path.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+            parts.append(f"--- {path.name}\n" + "\n".join(lines))
+        return "\n".join(parts)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            self.kill_everything()
+
+    def _wait_ready(self) -> bool:
+        deadline = time.monotonic() + READY_WITHIN_S
+        while time.monotonic() < deadline:
+            if self.supervisor.poll() is not None:
+                return False
+            if self.table.get("state") == "running" and self.is_ready():
+                return True
+            time.sleep(0.05)
+        self.kill_everything()
+        return False
