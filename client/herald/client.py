@@ -1,0 +1,321 @@
+"""The client: one object per domain and token, which keeps what connections it needs.
+
+Publishes have a connection of their own, so that a slow reader never delays a confirmation; subscriptions share others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from herald.connection import Connection, Reader
+from herald.dial import Address, Credentials, TokenSource
+from herald.durable import DurableSubscriptions
+from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
+from herald.events import Confirmation, Gap, JsonEvent, as_event, encode
+from herald.flow import IN_FLIGHT_MAX, InFlight
+from herald.leases import keep
+from herald.rendezvous_points import RendezvousPoints
+from herald.rest import Rest, json_object, rp_path
+from herald.session import Interest
+from herald.state import CursorStore, FileCursorStore
+from herald.subscription import Attached, Subscription
+
+URL_DEFAULT = "http://127.0.0.1:8000"
+FIRST_PATIENCE_S = 10.0
+CONFIRM_S_MAX = 300.0  # half of the time for which a domain recognises a repeated event, by default
+_STRUCTURED = "application/cloudevents+json"
+_BATCH = "application/cloudevents-batch+json"
+
+
+class Client:
+    """A client of one domain; use it as `async with Client(url, token=token) as client`.
+
+    Arguments:
+        url: the domain's address.
+        token: a token, or a function that gives one (called again when it has expired); None for no token.
+        source: the `source` of events that state none; None for this host.
+        first_patience_s: how long to try before giving up when there is no connection yet; 0 for one attempt.
+        patience_s: how long to try after a connection was lost; None for ever.
+        in_flight_max: publishes that may be unconfirmed at once; more wait.
+
+    Attributes:
+        rps: manages rendezvous points.
+        subscriptions: manages durable subscriptions.
+
+    Raises ValueError for a URL that is no address.
+    """
+
+    def __init__(
+        self,
+        url: str = URL_DEFAULT,
+        *,
+        token: TokenSource = None,
+        source: str | None = None,
+        first_patience_s: float = FIRST_PATIENCE_S,
+        patience_s: float | None = None,
+        in_flight_max: int = IN_FLIGHT_MAX,
+    ) -> None:
+        self._address = Address.parse(url)
+        self._credentials = Credentials(token)
+        self._source = source
+        self._first_patience_s = first_patience_s
+        self._patience_s = patience_s
+        self._rest = Rest(self._address, self._credentials)
+        self._publisher: Connection | None = None
+        self._readers: list[Connection] = []
+        self._keys = itertools.count(1)
+        self._in_flight = InFlight(in_flight_max)
+        self._unconfirmed: set[asyncio.Future[Any]] = set()
+        self._closed = False
+        self.rps = RendezvousPoints(self._rest)
+        self.subscriptions = DurableSubscriptions(self._rest)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections. Subscriptions end without error; unconfirmed publishes fail with ClientClosed."""
+        self._closed = True
+        connections = [*self._readers, *([self._publisher] if self._publisher else [])]
+        await asyncio.gather(*(connection.close() for connection in connections))
+        await self._rest.aclose()
+
+    # ---- publishing ----
+
+    async def publish(
+        self,
+        rp: str,
+        data: Any = None,
+        *,
+        type: str | None = None,
+        source: str | None = None,
+        id: str | None = None,
+        time: datetime | None = None,
+        datacontenttype: str | None = None,
+        timeout_s: float = CONFIRM_S_MAX,
+        **attributes: Any,
+    ) -> Confirmation:
+        """Publish one event and wait for its confirmation, across reconnections; it is stored once.
+
+        Arguments:
+            rp: id or name.
+            data: a CloudEvent in JSON form (a mapping with `specversion`), or the data of a new one: bytes, text or JSON.
+            type, source, id, time, datacontenttype, attributes: of the new event; see `herald.event`.
+            timeout_s: how long to wait for the confirmation.
+
+        Raises:
+            Problem: the domain refused it; it is not stored.
+            ConnectionLost: no confirmation in time. Publishing the same event (the same id and source) again is safe.
+        """
+        event = self._event(
+            data, type=type, source=source, id=id, time=time, datacontenttype=datacontenttype, **attributes
+        )
+        try:
+            async with asyncio.timeout(timeout_s):
+                confirmations = await (await self.submit(rp, [event]))
+        except TimeoutError:
+            raise ConnectionLost(
+                f"The event {event['id']} was not confirmed within {timeout_s:g} s. Publishing it again with the same id is safe."
+            ) from None
+        return confirmations[0]
+
+    async def submit(self, rp: str, events: Iterable[Any]) -> asyncio.Future[list[Confirmation]]:
+        """Send events in one frame, as one publish; returns as soon as there is room for it, with its confirmation to come.
+
+        This is how to have many publishes under way: submissions of one client reach an RP in the order made.
+        `events` are CloudEvents or data. All are stored or none. Raises ValueError for what is no JSON or no event.
+        """
+        if self._closed:
+            raise ClientClosed("The client was closed.")
+        whole = [self._event(event) for event in events]
+        if not whole:
+            raise ValueError("there is no event to publish")
+        members = encode({"rp": rp, "event": whole[0]} if len(whole) == 1 else {"rp": rp, "events": whole})
+        chars = len(members)
+        await self._in_flight.enter(chars)
+        try:
+            answer = self._publishing().submit("publish", members)
+        except BaseException:
+            self._in_flight.leave(chars)
+            raise
+        return self._confirmed(answer, whole, chars)
+
+    async def flush(self) -> None:
+        """Wait until every submitted publish is confirmed or refused."""
+        while self._unconfirmed:
+            await asyncio.wait(self._unconfirmed)
+
+    async def publish_http(self, rp: str, *events: Any) -> list[Confirmation]:
+        """Publish by one HTTP request, all or none; for programs that publish rarely. As `publish` in all else."""
+        whole = [self._event(event) for event in events]
+        if not whole:
+            raise ValueError("there is no event to publish")
+        batch = len(whole) > 1
+        response = await self._rest.request(
+            "POST",
+            rp_path(rp, "/events"),
+            content=encode(whole if batch else whole[0]),
+            headers={"Content-Type": _BATCH if batch else _STRUCTURED},
+            again=True,
+        )
+        return _confirmations(json_object(response), whole)
+
+    # ---- subscribing ----
+
+    def subscribe(
+        self,
+        rp: str,
+        *,
+        from_: str = "now",
+        state: CursorStore | str | os.PathLike[str] | None = None,
+        on_gap: Callable[[Gap], None] | None = None,
+    ) -> Subscription:
+        """A subscription; `async for` over it yields `Received` and `Gap`, or start it with `await` or `async with`.
+
+        Arguments:
+            rp: id or name.
+            from_: `now`, `earliest`, `last` (the newest event, then what follows), or a cursor.
+            state: where the cursor is kept, so that the next process goes on from it (then `from_` does not count):
+                a file, or a store of your own.
+            on_gap: called with each gap, in its place in the order, instead of yielding it.
+        """
+        store = FileCursorStore(state) if isinstance(state, str | os.PathLike) else state
+        save = None if store is None else lambda cursor: store.save(rp, cursor)
+        start = (store.load(rp) if store is not None else None) or from_
+        return Subscription(next(self._keys), ("rp", rp), start, self._reading, save=save, on_gap=on_gap)
+
+    def attach(
+        self,
+        subscription_id: str,
+        *,
+        auto_ack: bool = True,
+        renew: bool = True,
+        on_gap: Callable[[Gap], None] | None = None,
+    ) -> Attached:
+        """Read a durable subscription over a WebSocket, from what was acknowledged; otherwise as `subscribe`.
+
+        Arguments:
+            auto_ack: acknowledge by itself what has been dealt with; else call `ack` of the result.
+            renew: renew its lease at half of its time while attached.
+        """
+
+        async def keep_lease() -> None:
+            asked_s = max(1, round((await self.subscriptions.get(subscription_id)).lease.granted_s))
+            await keep(lambda: self.subscriptions.renew(subscription_id, asked_s))
+
+        return Attached(
+            next(self._keys),
+            subscription_id,
+            self._reading,
+            auto_ack=auto_ack,
+            keep_lease=keep_lease if renew else None,
+            on_gap=on_gap,
+        )
+
+    async def about(self) -> dict[str, Any]:
+        """What the domain says of itself at `/.well-known/herald`: its `domain` name and more."""
+        return await self._rest.members("GET", "/.well-known/herald", again=True)
+
+    async def ready(self) -> None:
+        """Return if everything the domain needs is up. Raises Problem (503) saying what is not."""
+        try:
+            await self._rest.request("GET", "/readyz", again=False)
+        except Problem as problem:
+            checks = problem.extra.get("checks")
+            if not isinstance(checks, Mapping):
+                raise
+            missing = "; ".join(f"{name}: {state}" for name, state in checks.items() if state != "ok")
+            raise Problem(title="The domain is not ready", status=problem.status, detail=missing) from problem
+
+    async def create_token(
+        self, *, subject: str, admin: bool = False, lease_s: int | None = None, ops: list[str] | None = None
+    ) -> dict[str, Any]:
+        """Have the domain sign a token, with `token` and `expires_at`; needs an administrator's token."""
+        members: dict[str, Any] = {"subject": subject, "admin": admin}
+        members.update({name: value for name, value in (("lease_s", lease_s), ("ops", ops)) if value is not None})
+        return await self._rest.members("POST", "/api/v1/tokens", members, again=True)
+
+    # ---- connections ----
+
+    def _event(self, value: Any, **attributes: Any) -> JsonEvent:
+        stated = {name: item for name, item in attributes.items() if item is not None}
+        is_event = isinstance(value, Mapping) and "specversion" in value
+        if self._source is not None and not is_event:
+            stated.setdefault("source", self._source)
+        return as_event(value, **stated)
+
+    def _connection(self) -> Connection:
+        if self._closed:
+            raise ClientClosed("The client was closed.")
+        return Connection(
+            self._address,
+            self._credentials,
+            first_patience_s=self._first_patience_s,
+            patience_s=self._patience_s,
+            collided=self._collided,
+        )
+
+    def _publishing(self) -> Connection:
+        if self._publisher is None or self._publisher.ended is not None:
+            self._publisher = self._connection()
+        return self._publisher
+
+    def _reading(self, subscription: Subscription) -> Connection:
+        self._readers = [connection for connection in self._readers if connection.ended is None]
+        for connection in self._readers:
+            if connection.takes(subscription.target):
+                return connection
+        self._readers.append(self._connection())
+        return self._readers[-1]
+
+    def _collided(self, interest: Interest, reader: Reader) -> None:
+        """One connection cannot read an RP twice: the later subscription gets its own."""
+        connection = self._connection()
+        self._readers.append(connection)
+        reader.move(connection)
+        connection.adopt(interest, reader)
+
+    def _confirmed(
+        self, answer: asyncio.Future[Mapping[str, Any]], events: list[JsonEvent], chars: int
+    ) -> asyncio.Future[list[Confirmation]]:
+        confirmed: asyncio.Future[list[Confirmation]] = asyncio.get_running_loop().create_future()
+
+        def settle(done: asyncio.Future[Mapping[str, Any]]) -> None:
+            self._in_flight.leave(chars)
+            if confirmed.done():
+                return
+            if done.cancelled():
+                confirmed.cancel()
+                return
+            try:
+                confirmed.set_result(_confirmations(done.result(), events))
+            except HeraldError as error:
+                confirmed.set_exception(error)
+
+        answer.add_done_callback(settle)
+        confirmed.add_done_callback(lambda done: answer.cancel() if done.cancelled() else None)
+        self._unconfirmed.add(confirmed)
+        confirmed.add_done_callback(self._unconfirmed.discard)
+        return confirmed
+
+
+def _confirmations(answer: Mapping[str, Any], events: list[JsonEvent]) -> list[Confirmation]:
+    results = answer.get("results") or [answer]
+    try:
+        return [
+            Confirmation(event["id"], event["source"], answer["epoch"], result["offset"], bool(result.get("duplicate")))
+            for event, result in zip(events, results, strict=True)
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Problem(title="Not an answer of a Herald domain", detail="A confirmation is malformed.") from error

@@ -1,0 +1,53 @@
+"""The `herald` command: one module per group of commands, imported when needed so that each starts quickly.
+
+Exit codes: 0 done, 1 refused, 2 used wrongly, 3 cannot connect.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+_MODULES = {
+    "rp": "rp",
+    "pub": "pub",
+    "sub": "sub",
+    "sub-durable": "sub_durable",
+    "token": "token",
+    "doctor": "doctor",
+    "monitor": "monitor",
+    "replay": "replay",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of first use."""
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported."""
+        if cmd_name not in _MODULES:
+            return None
+        command = import_module(f"herald.commands.{_MODULES[cmd_name]}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - only our own bug
+        return command
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="herald-client", prog_name="herald")
+def cli() -> None:
+    """Publish events to rendezvous points, subscribe, resume, miss nothing.
+
+    \b
+    A token is needed for nearly everything:
+      export HERALD_TOKEN=$(herald token create)
+    """
+
+
+def main() -> None:
+    """The console script."""
+    cli(prog_name="herald")

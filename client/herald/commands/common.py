@@ -1,0 +1,171 @@
+"""What all commands share: where the domain is, how results are shown, what an error says to do next."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from herald.client import URL_DEFAULT, Client
+from herald.errors import Closed, ConnectionLost, HeraldError, InputError, Problem
+
+REFUSED = 1
+USAGE = 2
+UNREACHABLE = 3
+INTERRUPTED = 130
+F = TypeVar("F", bound=Callable[..., Any])
+
+_HINTS = {
+    "unauthenticated": "Make a token: export HERALD_TOKEN=$(herald token create)",
+    "forbidden": "Ask the creator of the rendezvous point, or use another token.",
+    "gone": "Its lease ended; create it anew.",
+    "precondition-failed": "Its etag: herald rp show",
+    "invalid-cursor": "Use --from earliest or --from now, or a cursor exactly as it was printed.",
+}
+_NO_TOKEN = "No token was given. " + _HINTS["unauthenticated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The options that every command has."""
+
+    url: str
+    token: str | None
+    json: bool
+
+    def client(self, **options: Any) -> Client:
+        """A client that gives up at once if nobody is there, and never once it was connected."""
+        try:
+            return Client(self.url, token=self.token, first_patience_s=0, **options)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
+    def show(self, document: Mapping[str, Any], text: str) -> None:
+        """Print a result: the document on one line with --json, else the text."""
+        click.echo(dump(document) if self.json else text)
+
+
+class Command(click.Command):
+    """A command whose errors are one line that says what to do next, and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it."""
+        try:
+            return super().invoke(ctx)
+        except HeraldError as error:
+            complain(explain(error, ctx))
+            ctx.exit(_exit_code(error))
+        except BrokenPipeError:
+            # Whoever read our output has enough. Python would complain at exit when it flushes what is left.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+
+
+def domain_options(function: F) -> F:
+    """Add --url, --token and --json; the function gets them as its first argument, a Target."""
+
+    @click.option("--url", envvar="HERALD_URL", default=url_default, help="Address of the domain (HERALD_URL).")
+    @click.option("--token", envvar="HERALD_TOKEN", help="Token to show (HERALD_TOKEN).")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
+    @wraps(function)
+    def wrapped(*args: Any, url: str, token: str | None, as_json: bool, **options: Any) -> Any:
+        return function(Target(url, token or None, as_json), *args, **options)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def history_options(function: F) -> F:
+    """Add the bounds of a history; see `history_of`."""
+    for name, about in (
+        ("--max-age-s", "Keep events no longer than this, in seconds."),
+        ("--max-bytes", "Keep at most so many bytes of events."),
+        ("--max-events", "Keep at most so many events."),
+    ):
+        function = click.option(name, type=click.IntRange(min=1), help=about)(function)
+    return function
+
+
+def history_of(max_events: int | None, max_bytes: int | None, max_age_s: int | None) -> dict[str, int] | None:
+    """The stated bounds; None if none is."""
+    stated = {"max_events": max_events, "max_bytes": max_bytes, "max_age_s": max_age_s}
+    return {name: value for name, value in stated.items() if value is not None} or None
+
+
+def url_default() -> str:
+    """The domain on this machine."""
+    port = os.environ.get("HERALD_PORT")
+    return f"http://127.0.0.1:{port}" if port else URL_DEFAULT
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a command's work to its end; SIGTERM ends it as Ctrl-C does, so that places are saved."""
+
+    async def guarded() -> None:
+        task = asyncio.current_task()
+        if task is not None and sys.platform != "win32":
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        await work
+
+    try:
+        asyncio.run(guarded())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _exit_code(error: HeraldError) -> int:
+    if isinstance(error, ConnectionLost):
+        return UNREACHABLE
+    return USAGE if isinstance(error, InputError) else REFUSED
+
+
+def complain(text: str) -> None:
+    """One line on stderr."""
+    click.echo(f"herald: {text}", err=True)
+
+
+def explain(error: HeraldError, ctx: click.Context) -> str:
+    """What went wrong and what to do next, on one line."""
+    url, token = ctx.params.get("url"), ctx.params.get("token")
+    if isinstance(error, ConnectionLost):
+        return f"{error} Is the domain running (make run), and is {url} its address (--url)?"
+    if isinstance(error, Closed) and error.code in (4100, 4101):
+        return f"{error} {_HINTS['unauthenticated']}"
+    if not isinstance(error, Problem):
+        return str(error)
+    if error.code == "unauthenticated" and not token:
+        return _NO_TOKEN
+    hint = _HINTS.get(error.code, "")
+    if error.code == "not-found" and "rendezvous point" in error.detail:
+        hint = "See what there is: herald rp list"
+    parts = [(error.detail or error.title or str(error)).rstrip(".") + ".", hint]
+    if error.retry_after_s:
+        parts.append(f"Try again in {error.retry_after_s:g} s.")
+    return " ".join(" ".join(parts).split())
+
+
+def dump(value: Any) -> str:
+    """One line of JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Text that cannot command the terminal it is shown on: what is not printable, nor in `keep`, is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,55 @@
+"""`herald doctor`: the server's own checks where its folder is, else what can be seen from outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from herald.commands.common import Command, Target, domain_options, explain, run
+from herald.commands.home import find_home, manage
+from herald.errors import HeraldError
+
+
+@click.command(cls=Command, short_help="Check the installation, or a domain from outside.")
+@click.option("--remote", is_flag=True, help="Look at the domain at --url only, even if the server's folder is here.")
+@domain_options
+def command(target: Target, remote: bool) -> None:
+    """Check the installation and list its settings; or, away from the server's folder, check the domain at --url."""
+    home = None if remote else find_home()
+    if home is not None:
+        click.get_current_context().exit(manage(home, "doctor", *(["--json"] if target.json else [])))
+    run(_look(target))
+
+
+async def _look(target: Target) -> None:
+    """Ask the domain step by step; each line says what was found or what to do."""
+    ctx = click.get_current_context()
+    found: dict[str, Any] = {"url": target.url}
+    healthy = True
+
+    def say(subject: str, says: str, ok: bool = True) -> None:
+        nonlocal healthy
+        healthy = healthy and ok
+        found[subject] = says
+        if not target.json:
+            click.echo(f" {'ok  ' if ok else 'fail'}  {subject:9} {says}")
+
+    async with target.client() as client:
+        about = await client.about()
+        say("domain", str(about.get("domain")))
+        try:
+            await client.ready()
+            say("readiness", "everything it needs is up")
+        except HeraldError as error:
+            say("readiness", str(error), ok=False)
+        try:
+            async for _ in client.rps.list(limit="1"):
+                break
+            say("token", "accepted")
+        except HeraldError as error:
+            say("token", explain(error, ctx), ok=False)
+    if target.json:
+        target.show({**found, "healthy": healthy}, "")
+    if not healthy:
+        ctx.exit(1)

@@ -1,0 +1,33 @@
+"""The server's own folder, for commands that need its secrets or its settings: they run its manage.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import herald
+
+
+def find_home() -> Path | None:
+    """The folder with the server's manage.py: HERALD_HOME, else the source tree we lie in, else the current folder.
+
+    None if there is none; a HERALD_HOME without manage.py is None too, so that it is never silently another server.
+    """
+    stated = os.environ.get("HERALD_HOME")
+    if stated:
+        return _home(Path(stated))
+    return _home(Path(herald.__file__).resolve().parents[2]) or _home(Path.cwd())
+
+
+def _home(folder: Path) -> Path | None:
+    return folder if (folder / "manage.py").is_file() and (folder / "portal").is_dir() else None
+
+
+def manage(home: Path, *arguments: str) -> int:
+    """Run manage.py there, with our own input and output; its exit code."""
+    python = home / ".venv" / "bin" / "python"
+    command = [str(python) if python.exists() else sys.executable, "manage.py", *arguments]
+    sys.stdout.flush()
+    return subprocess.run(command, cwd=home, check=False).returncode

@@ -1,0 +1,43 @@
+"""A line on the terminal that is written over; nothing at all where stderr is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Self
+
+EVERY_S = 0.2
+
+
+class Progress:
+    """Use it as a context manager; the line ends with it."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown and sys.stderr.isatty()
+        self._last = 0.0
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the line, if there is one."""
+        if self._width:
+            self._width = 0
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+
+    def show(self, text: Callable[[], str]) -> None:
+        """Show what `text()` says, a few times per second at most."""
+        now = time.monotonic()
+        if not self._shown or now - self._last < EVERY_S:
+            return
+        self._last = now
+        line = text()
+        sys.stderr.write("\r" + line.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(line)

@@ -1,0 +1,98 @@
+"""Reading standard input or a file without holding up the connection: a pipe may be silent for hours."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import stat
+import sys
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from herald.errors import InputError
+
+CHUNK_BYTES = 64 * 1024
+CHUNKS_AHEAD = 16  # read from a pipe before they are wanted
+LINE_BYTES_MAX = 16 * 1024 * 1024  # what a domain can be set to accept; more is not one event's data
+
+
+async def whole(path: Path | None) -> bytes:
+    """All of the file, or of standard input. Raises InputError beyond `LINE_BYTES_MAX`."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in _chunks(path):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > LINE_BYTES_MAX:
+            raise InputError(f"One event's data is at most {LINE_BYTES_MAX} bytes; use --lines for many events.")
+    return b"".join(parts)
+
+
+async def lines(path: Path | None) -> AsyncIterator[bytes]:
+    """The lines of the file, or of standard input as they come, without their ends; empty ones are left out."""
+    rest = b""
+    async for chunk in _chunks(path):
+        *complete, rest = (rest + chunk).split(b"\n")
+        for line in complete:
+            if line := line.rstrip(b"\r"):
+                yield line
+        if len(rest) > LINE_BYTES_MAX:
+            raise InputError(f"A line has more than {LINE_BYTES_MAX} bytes.")
+    if rest := rest.rstrip(b"\r"):
+        yield rest
+
+
+async def _chunks(path: Path | None) -> AsyncIterator[bytes]:
+    if path is not None:
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+        return
+    stdin = sys.stdin.buffer
+    if stdin.isatty():
+        click.echo("Reading from the terminal; end with Ctrl-D.", err=True)
+    if not _may_block(stdin):
+        while chunk := stdin.read(CHUNK_BYTES):
+            yield chunk
+        return
+    async for chunk in _piped(stdin.fileno()):
+        yield chunk
+
+
+def _may_block(file: BinaryIO) -> bool:
+    try:
+        return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except (OSError, io.UnsupportedOperation):
+        return False  # not a file of the system: in memory
+
+
+async def _piped(descriptor: int) -> AsyncIterator[bytes]:
+    """Read on a daemon thread: a blocking read cannot be cancelled, and must not keep the program from ending."""
+    loop = asyncio.get_running_loop()
+    chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue()
+    room = threading.Semaphore(CHUNKS_AHEAD)
+
+    def read() -> None:
+        chunk: bytes | OSError = b"-"
+        while chunk and isinstance(chunk, bytes):
+            room.acquire()
+            try:
+                chunk = os.read(descriptor, CHUNK_BYTES)
+            except OSError as error:
+                chunk = error
+            try:
+                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
+            except RuntimeError:
+                return  # the loop has ended, and with it the wish to read
+
+    threading.Thread(target=read, name="herald-stdin", daemon=True).start()
+    while chunk := await chunks.get():
+        if isinstance(chunk, OSError):
+            raise InputError(f"Standard input cannot be read: {chunk.strerror}.")
+        room.release()
+        yield chunk

@@ -1,0 +1,180 @@
+"""`herald rp`: create, list, show, change, renew and delete rendezvous points."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from herald.commands.common import (
+    Command,
+    Group,
+    Target,
+    domain_options,
+    dump,
+    history_of,
+    history_options,
+    printable,
+    run,
+)
+from herald.rendezvous_points import RendezvousPoint
+
+_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Create and manage rendezvous points."""
+
+
+def _described(rp: RendezvousPoint) -> str:
+    lines = [("name", rp.name or "-"), ("id", rp.id), ("title", rp.title or "-"), ("epoch", rp.epoch or "-")]
+    if rp.lease.expires_at:
+        lines.append(("lease", f"{rp.lease.granted_s:g} s, until {rp.lease.expires_at}"))
+    for key in ("offset", "creator", "ack", "history", "policy"):
+        value = rp.document.get(key)
+        if value is not None:
+            lines.append((key, value if isinstance(value, str) else dump(value)))
+    if rp.etag:
+        lines.append(("etag", rp.etag))
+    return "\n".join(f"{key:8} {printable(str(value))}" for key, value in lines)
+
+
+def _policy(path: Path | None) -> list[Any] | None:
+    if path is None:
+        return None
+    try:
+        rules = json.loads(path.read_text())
+    except ValueError as error:
+        raise click.UsageError(f"{path} is not JSON: {error}") from error
+    if not isinstance(rules, list):
+        raise click.UsageError(f"{path} is not a policy: a policy is a JSON list of rules.")
+    return rules
+
+
+@command.command(cls=Command)
+@click.argument("name", required=False)
+@click.option("--title", help="What it is, for people.")
+@click.option("--lease-s", type=click.IntRange(min=1), help="Seconds to live unless renewed. Default: the domain's.")
+@history_options
+@click.option("--ack", help="accepted, stored or replicated:N. Default: stored.")
+@click.option("--policy", type=_file, help="JSON file of rules: who may do what. Default: any token of the domain.")
+@domain_options
+def create(
+    target: Target,
+    name: str | None,
+    title: str | None,
+    lease_s: int | None,
+    ack: str | None,
+    policy: Path | None,
+    **bounds: Any,
+) -> None:
+    """Create a rendezvous point, named /authority/a/b/, or a/b for one under the domain."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            rp = await client.rps.create(
+                name=name, title=title, lease_s=lease_s, history=history_of(**bounds), policy=_policy(policy), ack=ack
+            )
+        until = f"lease {rp.lease.granted_s:g} s, until {rp.lease.expires_at}"
+        target.show(rp.document, f"created {rp.name or rp.id}\nid      {rp.id}\n{until}")
+
+    run(work())
+
+
+@command.command(name="list", cls=Command)
+@click.option("--prefix", help="Only names under this one, such as /localhost/hosts/.")
+@domain_options
+def list_(target: Target, prefix: str | None) -> None:
+    """List the rendezvous points that you may see, newest first."""
+
+    async def work() -> None:
+        count = 0
+        async with target.client() as client:
+            async for rp in client.rps.list(**({"prefix": prefix} if prefix else {})):
+                offset = rp.document.get("offset", "")
+                target.show(rp.document, f"{rp.id}  {offset!s:>9}  {rp.lease.expires_at:27}  {rp.name or '-'}")
+                count += 1
+        if not count and not target.json:
+            click.echo("There is none yet. Create one: herald rp create weather", err=True)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@domain_options
+def show(target: Target, rp: str) -> None:
+    """Describe a rendezvous point, by id or name."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            found = await client.rps.get(rp)
+        target.show(found.document, _described(found))
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@click.option("--name", help="Another name.")
+@click.option("--title", help="What it is, for people.")
+@history_options
+@click.option("--ack", help="accepted, stored or replicated:N.")
+@click.option("--policy", type=_file, help="JSON file of rules: who may do what.")
+@click.option("--if-match", help="Only if it is still this version (the etag that `show` prints).")
+@domain_options
+def update(
+    target: Target,
+    rp: str,
+    name: str | None,
+    title: str | None,
+    ack: str | None,
+    policy: Path | None,
+    if_match: str | None,
+    **bounds: Any,
+) -> None:
+    """Change a rendezvous point; what is not stated stays."""
+    stated = {"name": name, "title": title, "history": history_of(**bounds), "ack": ack, "policy": _policy(policy)}
+    changes = {key: value for key, value in stated.items() if value is not None}
+    if not changes:
+        raise click.UsageError("State at least one thing to change, such as --title or --max-events.")
+
+    async def work() -> None:
+        async with target.client() as client:
+            changed = await client.rps.update(rp, changes, if_match=if_match)
+        target.show(changed.document, _described(changed))
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@click.option("--lease-s", type=click.IntRange(min=1), help="Seconds from now. Default: the domain's.")
+@domain_options
+def renew(target: Target, rp: str, lease_s: int | None) -> None:
+    """Renew a rendezvous point's lease."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            lease = await client.rps.renew(rp, lease_s)
+        document = {"lease": {"granted_s": lease.granted_s, "expires_at": lease.expires_at}}
+        target.show(document, f"renewed {rp}: {lease.granted_s:g} s, until {lease.expires_at}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@domain_options
+def delete(target: Target, rp: str) -> None:
+    """Delete a rendezvous point with its history and its subscriptions."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            await client.rps.delete(rp)
+        target.show({"deleted": rp}, f"deleted {rp}")
+
+    run(work())

@@ -1,0 +1,170 @@
+"""`herald sub-durable`: subscriptions that outlive their connection."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+
+from herald.commands.common import (
+    Command,
+    Group,
+    Target,
+    domain_options,
+    dump,
+    history_of,
+    history_options,
+    printable,
+    run,
+)
+from herald.commands.reading import Printer, show
+from herald.durable import LEASE_S_DEFAULT, DurableSubscription
+from herald.events import Received
+
+
+@click.group(cls=Group, short_help="Subscriptions that outlive their connection.")
+def command() -> None:
+    """Subscriptions that outlive their connection: events wait until they are read and acknowledged."""
+
+
+def _described(found: DurableSubscription) -> str:
+    lines = [
+        ("id", found.id),
+        ("rp", found.rp),
+        ("lease", f"{found.lease.granted_s:g} s, until {found.lease.expires_at}"),
+    ]
+    for key in ("cursor", "history", "deliver"):
+        value = found.document.get(key)
+        if value is not None:
+            lines.append((key, value if isinstance(value, str) else dump(value)))
+    return "\n".join(f"{key:8} {printable(str(value))}" for key, value in lines)
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@click.option(
+    "--lease-s", type=click.IntRange(min=1), default=LEASE_S_DEFAULT, show_default=True, help="Seconds to live."
+)
+@click.option("--from", "from_", default="now", show_default=True, help="now, earliest, last, or a CURSOR.")
+@history_options
+@domain_options
+def create(target: Target, rp: str, lease_s: int, from_: str, **bounds: Any) -> None:
+    """Create a durable subscription at a rendezvous point (id or name)."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            made = await client.subscriptions.create(rp, lease_s=lease_s, history=history_of(**bounds), from_=from_)
+        target.show(made.document, f"{_described(made)}\nread it: herald sub-durable attach {made.id}")
+
+    run(work())
+
+
+@command.command(name="show", cls=Command)
+@click.argument("subscription")
+@domain_options
+def show_(target: Target, subscription: str) -> None:
+    """Describe a durable subscription."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            found = await client.subscriptions.get(subscription)
+        target.show(found.document, _described(found))
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Most events.")
+@click.option("--wait-s", type=click.FloatRange(0, 60), default=0.0, help="Wait so long for an event if there is none.")
+@click.option("--after", metavar="CURSOR", help="Read after this cursor. Default: what was acknowledged.")
+@click.option("--ack", is_flag=True, help="Acknowledge what was printed.")
+@click.option("--data-only", is_flag=True, help="Print only the data of each event.")
+@domain_options
+def pull(
+    target: Target, subscription: str, limit: int, wait_s: float, after: str | None, ack: bool, data_only: bool
+) -> None:
+    """Print the next events; they come again until they are acknowledged."""
+    printer = Printer(target.json, data_only)
+
+    async def work() -> None:
+        async with target.client() as client:
+            answer = await client.subscriptions.pull(subscription, limit=limit, wait_s=wait_s, after=after)
+            if answer.gap is not None:
+                printer.gap(answer.gap)
+            for offset, event in enumerate(answer.events, answer.offset - len(answer.events) + 1):
+                printer.item(Received(event, "", answer.epoch, offset, f"{answer.epoch}:{offset}"), subscription)
+            if ack:
+                await client.subscriptions.ack(subscription, answer.cursor)
+        if answer.events and not ack:
+            click.echo(f"acknowledge: herald sub-durable ack {subscription} {answer.cursor}", err=True)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@click.argument("cursor")
+@domain_options
+def ack(target: Target, subscription: str, cursor: str) -> None:
+    """Acknowledge everything up to a cursor: it is not delivered again."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            await client.subscriptions.ack(subscription, cursor)
+        target.show({"acknowledged": cursor}, f"acknowledged up to {cursor}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after so many events.")
+@click.option("--data-only", is_flag=True, help="Print only the data of each event.")
+@click.option("--no-ack", is_flag=True, help="Do not acknowledge what is printed: it comes again next time.")
+@domain_options
+def attach(target: Target, subscription: str, count: int | None, data_only: bool, no_ack: bool) -> None:
+    """Print events as they come, acknowledge them, and keep the lease as long as this runs."""
+    printer = Printer(target.json, data_only)
+
+    async def work() -> None:
+        async with target.client() as client:
+            try:
+                async with client.attach(subscription, auto_ack=not no_ack) as items:
+                    await show(items, subscription, printer, None if count is None else [count])
+            except asyncio.CancelledError:
+                click.echo(f"\nGo on: herald sub-durable attach {subscription}", err=True)
+                raise
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@click.option("--lease-s", type=click.IntRange(min=1), help="Seconds from now. Default: the domain's.")
+@domain_options
+def renew(target: Target, subscription: str, lease_s: int | None) -> None:
+    """Renew the lease of a durable subscription."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            lease = await client.subscriptions.renew(subscription, lease_s)
+        document = {"lease": {"granted_s": lease.granted_s, "expires_at": lease.expires_at}}
+        target.show(document, f"renewed {subscription}: {lease.granted_s:g} s, until {lease.expires_at}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@domain_options
+def delete(target: Target, subscription: str) -> None:
+    """End a durable subscription."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            await client.subscriptions.delete(subscription)
+        target.show({"deleted": subscription}, f"deleted {subscription}")
+
+    run(work())

@@ -1,0 +1,113 @@
+"""Opening a WebSocket to a gateway: addresses, tokens, and what a refused handshake means."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
+
+from herald.errors import ConnectionLost, HeraldError, Problem
+
+SUBPROTOCOL = Subprotocol("herald.v1")
+FRAME_BYTES_MAX = 17 * 1024 * 1024  # the largest event a domain can be set to (16 MiB), and its frame
+HANDSHAKE_S_MAX = 10.0
+CLOSE_S_MAX = 2.0
+HEARTBEAT_S = 20.0  # a ping after each; as long without its pong, and the connection is taken for dead
+
+TokenSource = str | Callable[[], str | Awaitable[str]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a domain is, from the URL of its root."""
+
+    url: str
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """Read a URL such as `http://127.0.0.1:8000`. Raises ValueError saying what is wrong."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is not the address of a domain; use one such as http://127.0.0.1:8000")
+        if parts.query or parts.fragment:
+            raise ValueError(f"{url!r} has more than a domain's address; leave out what follows its path")
+        return cls(urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", "")))
+
+    @property
+    def websocket(self) -> str:
+        """The URL of the gateway's WebSocket."""
+        return "ws" + self.url.removeprefix("http") + "/ws"
+
+
+@dataclass(slots=True)
+class Credentials:
+    """The token, or where tokens come from (called again once a token has expired)."""
+
+    source: TokenSource
+
+    @property
+    def renewable(self) -> bool:
+        """Whether asking again may give another token."""
+        return callable(self.source)
+
+    async def headers(self) -> dict[str, str]:
+        """What to send with a request."""
+        token = self.source
+        if callable(token):
+            given = token()
+            token = await given if inspect.isawaitable(given) else given
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+async def dial(address: Address, credentials: Credentials) -> ClientConnection:
+    """Open a connection. Raises Problem if the gateway refused it, ConnectionLost if there was no answer."""
+    try:
+        socket = await connect(
+            address.websocket,
+            additional_headers=await credentials.headers(),
+            subprotocols=[SUBPROTOCOL],
+            compression=None,  # small frames, often on a local network: it would cost more than it saves
+            max_size=FRAME_BYTES_MAX,
+            open_timeout=HANDSHAKE_S_MAX,
+            close_timeout=CLOSE_S_MAX,
+            ping_interval=HEARTBEAT_S,
+            ping_timeout=HEARTBEAT_S,
+        )
+    except InvalidStatus as error:
+        response = error.response
+        raise refused(response.status_code, bytes(response.body or b""), response.headers.get("Retry-After")) from error
+    except InvalidURI as error:
+        raise HeraldError(str(error)) from error
+    except (OSError, TimeoutError, EOFError, InvalidHandshake) as error:
+        raise ConnectionLost(f"Cannot connect to {address.url}: {_reason(error)}.") from error
+    if socket.subprotocol != SUBPROTOCOL:
+        await socket.close()
+        raise Problem(title="Not a Herald domain", detail=f"{address.url} does not speak {SUBPROTOCOL}.")
+    return socket
+
+
+def refused(status: int, body: bytes, retry_after: str | None) -> Problem:
+    """The problem in an answer that is not success, whoever gave it."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    if isinstance(document, dict) and "type" in document:
+        return Problem.from_document(document, status=status, retry_after=retry_after)
+    answered = document if isinstance(document, dict) else {}
+    stated = {"title": f"HTTP status {status}", "detail": "This is not an answer of a Herald domain; check the URL."}
+    return Problem.from_document({**answered, **stated}, status=status, retry_after=retry_after)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__

@@ -1,0 +1,128 @@
+"""Managing durable subscriptions over REST, and reading them by pull: `client.subscriptions`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from herald.events import Gap, JsonEvent
+from herald.leases import Lease
+from herald.rest import TIMEOUT_S, Rest, rp_path, subscription_path
+
+LEASE_S_DEFAULT = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class DurableSubscription:
+    """What the domain says of a durable subscription; `document` is everything."""
+
+    id: str
+    rp: str
+    lease: Lease
+    document: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> DurableSubscription:
+        """Read the domain's document."""
+        return cls(str(document.get("id", "")), str(document.get("rp", "")), Lease.of(document), document)
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """One answer to a pull.
+
+    Attributes:
+        events: CloudEvents in log order, contiguous; empty if none came within the wait.
+        epoch, offset: place of the last event; without events, of the reader.
+        cursor: acknowledge it once the events are dealt with.
+        recovered: False if events were lost; then `gap` says which.
+    """
+
+    events: list[JsonEvent]
+    epoch: str
+    offset: int
+    cursor: str
+    recovered: bool
+    gap: Gap | None
+
+
+class DurableSubscriptions:
+    """Create, describe, renew, delete, pull and acknowledge. All methods raise HeraldError."""
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+
+    async def create(
+        self,
+        rp: str,
+        *,
+        lease_s: int = LEASE_S_DEFAULT,
+        history: Mapping[str, int] | None = None,
+        from_: str = "now",
+        **properties: Any,
+    ) -> DurableSubscription:
+        """Create one at an RP (id or name), once, however often the request has to be repeated.
+
+        Arguments:
+            lease_s: seconds to live unless renewed (attaching renews); the domain may grant less.
+            history: `max_events`, `max_bytes`, `max_age_s`: what to keep while nobody reads; within the RP's own bounds.
+            from_: where reading begins: `now`, `earliest`, `last` or a cursor.
+        """
+        members: dict[str, Any] = {"lease_s": lease_s, "from": from_, "deliver": {"mode": "pull"}, **properties}
+        if history is not None:
+            members["history"] = dict(history)
+        key = {"Idempotency-Key": str(uuid.uuid4())}
+        path = rp_path(rp, "/subscriptions")
+        return DurableSubscription.of(await self._rest.members("POST", path, members, headers=key, again=True))
+
+    async def get(self, subscription_id: str) -> DurableSubscription:
+        """Describe one."""
+        return DurableSubscription.of(await self._rest.members("GET", subscription_path(subscription_id), again=True))
+
+    async def renew(self, subscription_id: str, lease_s: int | None = None) -> Lease:
+        """Renew the lease from now."""
+        members = {} if lease_s is None else {"lease_s": lease_s}
+        path = subscription_path(subscription_id, "/renew")
+        return Lease.of(await self._rest.members("POST", path, members, again=True))
+
+    async def delete(self, subscription_id: str) -> None:
+        """End one; what it had not read is gone for it."""
+        await self._rest.request("DELETE", subscription_path(subscription_id), again=False)
+
+    async def pull(
+        self, subscription_id: str, *, limit: int = 100, wait_s: float = 0.0, after: str | None = None
+    ) -> Pulled:
+        """Read on after what was acknowledged (or `after` a cursor).
+
+        Arguments:
+            limit: most events in the answer, 1 to 1000.
+            wait_s: how long to wait for an event if there is none; 0 to 60.
+        """
+        params = {"limit": limit, "wait_s": wait_s, "after": after}
+        answer = await self._rest.members(
+            "GET",
+            subscription_path(subscription_id, "/events"),
+            params=params,
+            again=True,
+            timeout_s=wait_s + TIMEOUT_S,
+        )
+        return pulled(answer)
+
+    async def ack(self, subscription_id: str, cursor: str) -> None:
+        """Acknowledge everything up to `cursor`: it is not delivered again."""
+        await self._rest.request("POST", subscription_path(subscription_id, "/ack"), {"cursor": cursor}, again=True)
+
+
+def pulled(answer: Mapping[str, Any], rp: str = "") -> Pulled:
+    """Read the answer to a pull."""
+    gap = None
+    lost = answer.get("gap")
+    if isinstance(lost, Mapping):
+        epoch, end = str(lost["epoch"]), int(lost["to"])
+        gap = Gap(rp, epoch, int(lost["from"]), end, None, f"{epoch}:{end}")
+    events, offset = list(answer["events"]), int(answer["offset"])
+    return Pulled(
+        events, str(answer["epoch"]), offset, str(answer["cursor"]), answer.get("recovered") is not False, gap
+    )

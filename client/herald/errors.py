@@ -1,0 +1,135 @@
+"""One family of errors. `Problem` is the domain's answer, `ConnectionLost` is no answer; a `Gap` is data, not an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+PROBLEM_PREFIX = "urn:herald:problem:"
+RETRY_AFTER_S_MAX = 300.0  # a server that asks for more is asked again by then; guess
+
+# Problems that pass by themselves: the same request is sent again later. Every other one is final.
+PASSING_CODES = frozenset({"rate-limited", "unavailable", "ack-unavailable", "timeout"})
+_PASSING_STATUS = frozenset({408, 429, 502, 503, 504})
+
+
+class HeraldError(Exception):
+    """Whatever a Herald client raises on purpose."""
+
+
+class Problem(HeraldError):
+    """The domain refused an operation (an RFC 9457 problem document, or a WebSocket error frame).
+
+    Attributes:
+        type: stable URI, `urn:herald:problem:CODE`; `about:blank` when a proxy in between answered.
+        title: the kind of problem, for people.
+        status: HTTP status; 0 when the problem came over WebSocket without one.
+        detail: what to do next, for people.
+        retry_after_s: seconds after which trying again makes sense, if the domain said so; else None.
+        extra: further members of the document.
+    """
+
+    def __init__(
+        self,
+        type: str = "about:blank",
+        title: str = "",
+        status: int = 0,
+        detail: str = "",
+        *,
+        retry_after_s: float | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(": ".join(part for part in (title, detail) if part) or type)
+        self.type = type
+        self.title = title
+        self.status = status
+        self.detail = detail
+        self.retry_after_s = retry_after_s
+        self.extra = dict(extra or {})
+
+    @property
+    def code(self) -> str:
+        """The last part of `type`, such as `not-found`; empty for problems that are not Herald's."""
+        return self.type.removeprefix(PROBLEM_PREFIX) if self.type.startswith(PROBLEM_PREFIX) else ""
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed later without any change."""
+        return self.code in PASSING_CODES or (not self.code and self.status in _PASSING_STATUS)
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], *, status: int = 0, retry_after: str | None = None) -> Problem:
+        """Read a problem document or an error frame; whatever is missing or of the wrong kind is left out."""
+        known = {"type", "title", "status", "detail", "op", "id"}
+        stated = document.get("status")
+        return cls(
+            _text(document, "type") or "about:blank",
+            _text(document, "title"),
+            stated if isinstance(stated, int) else status,
+            _text(document, "detail"),
+            retry_after_s=parse_retry_after(retry_after or document.get("retry_after_s")),
+            extra={name: value for name, value in document.items() if name not in known},
+        )
+
+
+class ConnectionLost(HeraldError):
+    """The domain cannot be reached, or went away before it answered; whether it acted is unknown."""
+
+
+class Closed(HeraldError):
+    """The domain closed the connection for good: reconnecting would be answered the same way.
+
+    Attributes:
+        code: the WebSocket close code (4100-4199, or a terminal standard one).
+    """
+
+    def __init__(self, code: int, reason: str = "") -> None:
+        meaning = CLOSE_MEANINGS.get(code, "The domain closed the connection for good.")
+        super().__init__(f"{meaning} ({reason})" if reason and reason != meaning else meaning)
+        self.code = code
+        self.reason = reason
+
+
+class InputError(HeraldError):
+    """What the program was given to work on (a file, data, a state file) cannot be used; the message says what to do."""
+
+
+class ClientClosed(HeraldError):
+    """The client, or the subscription, was closed by its own program while the operation ran."""
+
+
+TOKEN_EXPIRED = 4100
+FORBIDDEN = 4102
+RP_GONE = 4103
+CLOSE_MEANINGS = {
+    1002: "The domain found a protocol violation.",
+    1003: "The domain does not take such frames.",
+    1007: "The domain found a malformed frame.",
+    1008: "The domain's rules do not allow this.",
+    1009: "A frame was too large for the domain.",
+    TOKEN_EXPIRED: "The token has expired.",
+    4101: "The token has been revoked.",
+    FORBIDDEN: "This is not allowed to you any more.",
+    RP_GONE: "The rendezvous point is gone.",
+    4104: "The domain found a protocol violation.",
+}
+_TERMINAL_STANDARD = frozenset({1002, 1003, 1007, 1008, 1009})
+
+
+def is_terminal(close_code: int) -> bool:
+    """Whether a close code says that reconnecting cannot help."""
+    return 4100 <= close_code < 4200 or close_code in _TERMINAL_STANDARD
+
+
+def parse_retry_after(value: object) -> float | None:
+    """Seconds in a `Retry-After` (delta-seconds), clamped to `RETRY_AFTER_S_MAX`; None for anything else."""
+    try:
+        seconds = float(value) if isinstance(value, str | int | float) else -1.0
+    except ValueError:
+        return None
+    return min(seconds, RETRY_AFTER_S_MAX) if seconds >= 0 else None
+
+
+def _text(document: Mapping[str, Any], name: str) -> str:
+    value = document.get(name)
+    return value if isinstance(value, str) else ""

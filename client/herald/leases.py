@@ -1,0 +1,54 @@
+"""Keeping a lease: renewed at half of what was granted, so that one failed renewal does not lose it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from herald.backoff import Backoff
+from herald.errors import ConnectionLost, Problem
+
+RENEW_AT = 0.5
+PAUSE_S_MIN = 0.2  # between renewals of the shortest leases
+log = logging.getLogger("herald")
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What the domain granted: seconds from the grant, and when it ends (RFC 3339)."""
+
+    granted_s: float
+    expires_at: str
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Lease:
+        """The lease in an RP's or a subscription's document."""
+        lease = document.get("lease")
+        members = lease if isinstance(lease, Mapping) else document
+        return cls(float(members.get("granted_s", 0.0)), str(members.get("expires_at", "")))
+
+
+async def keep(renew: Callable[[], Awaitable[Lease]]) -> None:
+    """Call `renew` now and then at half of each granted lease; runs until cancelled.
+
+    A renewal without an answer is tried again, with backoff. Raises Problem when the domain refuses for good: what was
+    leased has ended, or is not ours to renew.
+    """
+    backoff = Backoff(random.Random())  # noqa: S311 - jitter, not a secret
+    while True:
+        try:
+            lease = await renew()
+        except ConnectionLost as error:
+            log.info("A lease could not be renewed: %s", error)
+            await asyncio.sleep(backoff.next())
+        except Problem as problem:
+            if not problem.passing:
+                raise
+            await asyncio.sleep(backoff.next(problem.retry_after_s))
+        else:
+            backoff.reset()
+            await asyncio.sleep(max(PAUSE_S_MIN, lease.granted_s * RENEW_AT))

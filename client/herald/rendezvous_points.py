@@ -1,0 +1,125 @@
+"""Managing rendezvous points over REST: `client.rps`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from herald.leases import Lease
+from herald.rest import Rest, json_object, rp_path
+
+PAGES_MAX = 1_000_000  # a list that never ends is broken
+
+
+@dataclass(frozen=True, slots=True)
+class RendezvousPoint:
+    """What the domain says of an RP.
+
+    Attributes:
+        id: its self-certifying id.
+        name: `/authority/a/b/`; empty if it has none.
+        epoch: life of its log's numbering.
+        lease: what was granted.
+        etag: version of this statement, for `update(..., if_match=...)`; empty if it came in a list.
+        document: everything the domain said.
+    """
+
+    id: str
+    name: str
+    title: str
+    epoch: str
+    lease: Lease
+    etag: str
+    document: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], etag: str = "") -> RendezvousPoint:
+        """Read the domain's document."""
+        return cls(
+            str(document.get("id", "")),
+            str(document.get("name") or ""),
+            str(document.get("title") or ""),
+            str(document.get("epoch") or ""),
+            Lease.of(document),
+            etag,
+            document,
+        )
+
+
+class RendezvousPoints:
+    """Create, describe, list, change, renew and delete. References are ids or names; all methods raise HeraldError."""
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+
+    async def create(
+        self,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        lease_s: int | None = None,
+        history: Mapping[str, int] | None = None,
+        policy: list[Mapping[str, Any]] | None = None,
+        ack: str | None = None,
+        **properties: Any,
+    ) -> RendezvousPoint:
+        """Create an RP, once, however often the request has to be repeated.
+
+        Arguments:
+            name: `/authority/a/b/`, or `a/b` for one under the domain; None for none.
+            lease_s: seconds to live unless renewed; the domain may grant less. None for the domain's default.
+            history: `max_events`, `max_bytes`, `max_age_s`: what to keep for readers that come late; all or nothing.
+            policy: rules that say who may do what; None for any token of the domain.
+            ack: `accepted`, `stored` or `replicated:n`: how durable an event is when its publisher is answered.
+        """
+        members = {
+            "name": name, "title": title, "lease_s": lease_s, "history": history, "policy": policy, "ack": ack,
+            **properties,
+        }  # fmt: skip
+        stated = {key: value for key, value in members.items() if value is not None}
+        response = await self._rest.request(
+            "POST", "/api/v1/rps", stated, headers={"Idempotency-Key": str(uuid.uuid4())}, again=True
+        )
+        return _described(response)
+
+    async def get(self, reference: str) -> RendezvousPoint:
+        """Describe an RP."""
+        return _described(await self._rest.request("GET", rp_path(reference), again=True))
+
+    async def list(self, **filters: str) -> AsyncIterator[RendezvousPoint]:
+        """All RPs, page by page. An RP made or removed meanwhile may be in it or not; no other is left out or repeated."""
+        params: dict[str, str] = dict(filters)
+        for _ in range(PAGES_MAX):
+            page = await self._rest.members("GET", "/api/v1/rps", params=params, again=True)
+            for document in page["items"]:
+                yield RendezvousPoint.of(document)
+            cursor = page.get("next")
+            if not cursor:
+                return
+            params["cursor"] = cursor
+
+    async def update(
+        self, reference: str, changes: Mapping[str, Any], *, if_match: str | None = None
+    ) -> RendezvousPoint:
+        """Change some members; with `if_match` (an etag) only if nobody else changed it since (Problem 412 otherwise)."""
+        headers = {"If-Match": if_match} if if_match else {}
+        return _described(
+            await self._rest.request("PATCH", rp_path(reference), dict(changes), headers=headers, again=False)
+        )
+
+    async def renew(self, reference: str, lease_s: int | None = None) -> Lease:
+        """Renew the lease from now; it never ends earlier than it would have."""
+        members = {} if lease_s is None else {"lease_s": lease_s}
+        return Lease.of(await self._rest.members("POST", rp_path(reference, "/renew"), members, again=True))
+
+    async def delete(self, reference: str) -> None:
+        """Delete an RP with its log and its subscriptions."""
+        await self._rest.request("DELETE", rp_path(reference), again=False)
+
+
+def _described(response: httpx.Response) -> RendezvousPoint:
+    return RendezvousPoint.of(json_object(response), response.headers.get("ETag", ""))

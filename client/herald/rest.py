@@ -1,0 +1,117 @@
+"""HTTP requests to a domain: tokens, problem documents, and trying again where that cannot do a thing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from herald.backoff import Backoff
+from herald.dial import Address, Credentials, refused
+from herald.errors import ConnectionLost, Problem
+from herald.events import encode
+
+ATTEMPTS_MAX = 4
+TIMEOUT_S = 15.0
+_ID = re.compile(r"[a-z2-7]{26}(\.admin)?|domain\.admin")
+PATIENCE_S_MAX = 10.0  # a longer Retry-After is the caller's to wait out: it is told in the Problem
+
+
+class Rest:
+    """Sends requests. `again=True` says that repeating a request changes nothing more: it is tried `ATTEMPTS_MAX` times."""
+
+    def __init__(self, address: Address, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._random = random.Random()  # noqa: S311 - jitter, not a secret
+        self._http = httpx.AsyncClient(base_url=address.url, timeout=TIMEOUT_S, follow_redirects=False)
+
+    async def aclose(self) -> None:
+        """Close the kept connections."""
+        await self._http.aclose()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        members: Any = None,
+        *,
+        content: str | bytes | None = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        again: bool,
+        timeout_s: float = TIMEOUT_S,
+    ) -> httpx.Response:
+        """One request, with JSON `members` or `content` of the caller's. Raises Problem, ConnectionLost, ValueError."""
+        sent = dict(headers or {})
+        if members is not None:
+            content = encode(members)
+            sent.setdefault("Content-Type", "application/json")
+        backoff = Backoff(self._random)
+        while True:
+            try:
+                return await self._attempt(method, path, content, params, sent, timeout_s)
+            except (Problem, ConnectionLost) as error:
+                # A request refused for the moment had no effect; one without an answer may have had.
+                may_repeat = error.passing if isinstance(error, Problem) else again
+                asked_s = (error.retry_after_s or 0.0) if isinstance(error, Problem) else 0.0
+                if not may_repeat or backoff.failures >= ATTEMPTS_MAX - 1 or asked_s > PATIENCE_S_MAX:
+                    raise
+                await asyncio.sleep(backoff.next(asked_s))
+
+    async def _attempt(
+        self,
+        method: str,
+        path: str,
+        content: str | bytes | None,
+        params: Mapping[str, Any] | None,
+        headers: Mapping[str, str],
+        timeout_s: float,
+    ) -> httpx.Response:
+        shown = {name: value for name, value in (params or {}).items() if value is not None}
+        all_headers = {**await self._credentials.headers(), **headers}
+        try:
+            response = await self._http.request(
+                method, path, content=content, params=shown or None, headers=all_headers, timeout=timeout_s
+            )
+        except httpx.TimeoutException as error:
+            raise ConnectionLost(f"{self._http.base_url} did not answer within {timeout_s:g} s.") from error
+        except httpx.TransportError as error:
+            raise ConnectionLost(
+                f"Cannot connect to {self._http.base_url}: {error or type(error).__name__}."
+            ) from error
+        if response.is_success:
+            return response
+        raise refused(response.status_code, response.content, response.headers.get("Retry-After"))
+
+    async def members(self, method: str, path: str, members: Any = None, **options: Any) -> dict[str, Any]:
+        """As `request`, for an answer that is a JSON object."""
+        return json_object(await self.request(method, path, members, **options))
+
+
+def json_object(response: httpx.Response) -> dict[str, Any]:
+    """The JSON object that was answered. Raises Problem for anything else: then it was no Herald domain."""
+    try:
+        value = json.loads(response.content)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise Problem(title="Not an answer of a Herald domain", detail=f"{response.url} did not answer with JSON.")
+    return value
+
+
+def rp_path(reference: str, action: str = "") -> str:
+    """The path of an RP, by id or name, with an action such as `/events`."""
+    if not _ID.fullmatch(reference) and not reference.endswith("/"):
+        reference += "/"  # a name ends in a slash: without it, an action behind it would be taken for a part of it
+    return f"/api/v1/rps/{quote(reference, safe='')}{action}"
+
+
+def subscription_path(subscription_id: str, action: str = "") -> str:
+    """The path of a durable subscription."""
+    return f"/api/v1/subscriptions/{quote(subscription_id, safe='')}{action}"

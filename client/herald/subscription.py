@@ -1,0 +1,264 @@
+"""A subscription as its reader sees it: an async iterator that goes on by itself, whatever happens to the connection.
+
+    async for item in client.subscribe("/localhost/a/b/"):
+        if isinstance(item, Gap): ...      # events that cannot be had any more; never silent
+        else: ...                          # Received
+
+An item counts as dealt with when the next one is asked for, or when the subscription is closed without an exception.
+Only then is its cursor saved (or acknowledged): a reader that dies in between gets the item again, and misses none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from types import TracebackType
+from typing import Any, Self
+
+from herald.connection import Connection
+from herald.errors import ClientClosed, HeraldError
+from herald.events import Gap, Item, encode
+from herald.session import Target
+
+QUEUE_EVENTS_MAX = 1000
+QUEUE_CHARS_MAX = 4 * 1024 * 1024
+SAVE_EVERY_S = 0.1  # how often a busy reader's cursor is saved; what a killed one may be given again
+ACK_S_MAX = 5.0  # how long closing waits for the last acknowledgement
+log = logging.getLogger("herald")
+
+
+class Subscription:
+    """See the module. Made by `Client.subscribe`; start it with `async for`, `async with` or `await`.
+
+    Attributes:
+        key: its number within the client.
+        target: what it was asked to read.
+    """
+
+    def __init__(
+        self,
+        key: int,
+        target: Target,
+        start: str | None,
+        connect: Callable[[Subscription], Connection],
+        *,
+        save: Callable[[str], None] | None = None,
+        on_gap: Callable[[Gap], None] | None = None,
+    ) -> None:
+        self.key = key
+        self.target = target
+        self._start_from = start
+        self._connect = connect
+        self._save_to = save
+        self._on_gap = on_gap
+        self._connection: Connection | None = None
+        self._queue: deque[tuple[Item, int]] = deque()
+        self._chars = 0
+        self._stuffed = False
+        self._changed = asyncio.Event()
+        self._established = asyncio.Event()
+        self._ended = False
+        self._error: HeraldError | None = None
+        self._handed: str | None = None
+        self._dealt_with: str | None = None
+        self._saved: str | None = None
+        self._saved_at = 0.0
+
+    # ---- for the program ----
+
+    @property
+    def rp(self) -> str:
+        """The reference that was subscribed to: an RP's id or name, or a durable subscription's id."""
+        return self.target[1]
+
+    @property
+    def cursor(self) -> str | None:
+        """What to hold to continue after the last item given out; None as long as there is no place yet."""
+        return self._handed
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Wait until the domain has accepted it, so that nothing published from then on is missed."""
+        return self._accepted().__await__()
+
+    async def __aenter__(self) -> Self:
+        return await self._accepted()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close(in_order=kind is None)
+
+    def __aiter__(self) -> Self:
+        self._begin()
+        return self
+
+    async def __anext__(self) -> Item:
+        """The next event or gap.
+
+        Raises:
+            StopAsyncIteration: it was closed.
+            Problem: the domain refused it, or ended it.
+            Closed, ConnectionLost: the connection ended for good.
+        """
+        self._begin()
+        self._dealt_with = self._handed
+        while True:
+            if not self._queue or time.monotonic() - self._saved_at >= SAVE_EVERY_S:
+                self._save()
+            while not self._queue:
+                if self._ended:
+                    if self._error is not None:
+                        raise self._error
+                    raise StopAsyncIteration
+                self._changed.clear()
+                await self._changed.wait()
+            item = self._take()
+            if not isinstance(item, Gap) or self._on_gap is None:
+                return item
+            self._on_gap(item)
+            self._dealt_with = self._handed
+
+    async def aclose(self) -> None:
+        """End the subscription; the last item given out counts as dealt with. Items not given out are dropped."""
+        await self._close(in_order=True)
+
+    # ---- for the connection ----
+
+    @property
+    def full(self) -> bool:
+        """Whether the queue has reached its bound, and not yet fallen to half of it since."""
+        return self._stuffed
+
+    def established(self, cursor: str | None) -> None:
+        """See connection.Reader."""
+        if self._handed is None:
+            self._handed = cursor
+        self._established.set()
+
+    def put(self, item: Item, chars: int) -> None:
+        """See connection.Reader."""
+        self._queue.append((item, chars))
+        self._chars += chars
+        self._stuffed = self._stuffed or len(self._queue) >= QUEUE_EVENTS_MAX or self._chars >= QUEUE_CHARS_MAX
+        self._changed.set()
+
+    def end(self, error: HeraldError | None) -> None:
+        """See connection.Reader."""
+        self._ended = True
+        self._error = self._error or error
+        self._changed.set()
+        self._established.set()
+
+    def move(self, connection: Connection) -> None:
+        """Another connection delivers from now on."""
+        self._connection = connection
+
+    # ---- inside ----
+
+    def _begin(self) -> None:
+        if self._connection is None and not self._ended:
+            self._connection = self._connect(self)
+            self._connection.subscribe(self, self._start_from)
+
+    async def _accepted(self) -> Self:
+        self._begin()
+        await self._established.wait()
+        if self._error is not None and not self._queue:
+            raise self._error
+        return self
+
+    def _take(self) -> Item:
+        item, chars = self._queue.popleft()
+        self._chars -= chars
+        self._handed = item.cursor
+        if self._stuffed and len(self._queue) <= QUEUE_EVENTS_MAX // 2 and self._chars <= QUEUE_CHARS_MAX // 2:
+            self._stuffed = False
+            if self._connection is not None:
+                self._connection.eased(self)
+        return item
+
+    def _save(self) -> None:
+        """Save the place of the last item dealt with, if that is not done yet."""
+        if self._dealt_with is None or self._dealt_with == self._saved:
+            return
+        if self._save_to is not None:
+            self._save_to(self._dealt_with)
+        self._saved = self._dealt_with
+        self._saved_at = time.monotonic()
+
+    async def _close(self, *, in_order: bool) -> None:
+        if in_order:
+            self._dealt_with = self._handed
+        self._queue.clear()
+        self.end(None)
+        if self._connection is not None:
+            self._connection.unsubscribe(self)
+        self._save()
+
+
+class Attached(Subscription):
+    """A durable subscription, read over a WebSocket. Its place is kept by the domain, moved by acknowledgements.
+
+    With `auto_ack` what was dealt with is acknowledged by itself; else call `ack`. Its lease is renewed while attached.
+    Made by `Client.attach`.
+    """
+
+    def __init__(
+        self,
+        key: int,
+        subscription_id: str,
+        connect: Callable[[Subscription], Connection],
+        *,
+        auto_ack: bool,
+        keep_lease: Callable[[], Coroutine[Any, Any, None]] | None,
+        on_gap: Callable[[Gap], None] | None = None,
+    ) -> None:
+        save = self._acknowledge_soon if auto_ack else None
+        super().__init__(key, ("subscription", subscription_id), None, connect, save=save, on_gap=on_gap)
+        self._keep_lease = keep_lease
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def ack(self, item: Item | str) -> None:
+        """Acknowledge everything up to `item` (or a cursor); returns once the domain has stored that. Raises HeraldError."""
+        if self._connection is None:
+            raise ClientClosed("The subscription is not attached yet; acknowledge what was received from it.")
+        cursor = item if isinstance(item, str) else item.cursor
+        await self._connection.submit("ack", encode({"subscription": self.rp, "cursor": cursor}))
+
+    def established(self, cursor: str | None) -> None:
+        """See connection.Reader."""
+        super().established(cursor)
+        if self._saved is None:
+            self._saved = cursor  # it is the domain's own knowledge
+        if self._keep_lease is not None and self._keeping is None:
+            self._keeping = asyncio.get_running_loop().create_task(self._keep(self._keep_lease))
+
+    async def _keep(self, keep_lease: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await keep_lease()
+        except HeraldError as error:
+            if self._connection is not None:
+                self._connection.unsubscribe(self)
+            self.end(error)
+
+    def _acknowledge_soon(self, cursor: str) -> None:
+        if self._connection is not None and self._connection.ended is None:
+            self._connection.tell("ack", encode({"subscription": self.rp, "cursor": cursor}))
+
+    async def _close(self, *, in_order: bool) -> None:
+        if self._keeping is not None:
+            self._keeping.cancel()
+        if in_order:
+            self._dealt_with = self._handed
+        last, ended = self._dealt_with, self._ended
+        if self._save_to is not None and not ended and last is not None and last != self._saved:
+            self._saved = last
+            try:
+                async with asyncio.timeout(ACK_S_MAX):
+                    await self.ack(last)
+            except (HeraldError, TimeoutError) as error:
+                log.warning("The last acknowledgement of %s is uncertain: %s", self.rp, error)
+        await super()._close(in_order=in_order)

@@ -1,0 +1,273 @@
+"""The client for programs without asyncio: the same client, run on a thread of its own.
+
+    from herald.sync import Client
+
+    with Client(token=token) as client:
+        client.publish("/localhost/weather/", {"celsius": 21.5})
+        for item in client.subscribe("/localhost/weather/", from_="earliest"):
+            ...
+
+Every method does what its async namesake does (see herald.Client) and raises the same errors. All of it may be used from
+several threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+import herald.client
+from herald.client import CONFIRM_S_MAX, FIRST_PATIENCE_S, URL_DEFAULT
+from herald.durable import DurableSubscription, Pulled
+from herald.events import Confirmation, Gap, Item
+from herald.leases import Lease
+from herald.rendezvous_points import RendezvousPoint
+from herald.state import CursorStore
+from herald.subscription import Attached
+from herald.subscription import Subscription as AsyncSubscription
+
+T = TypeVar("T")
+
+
+class Run(Protocol):
+    """Runs a coroutine on the client's thread and waits for it."""
+
+    def __call__(self, work: Coroutine[Any, Any, T], /) -> T:
+        """Its result, or the error it raised."""
+
+
+class Loop:
+    """An event loop on a daemon thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="herald-client", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` there and wait for it; an interruption here (Ctrl-C) cancels it there."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """End the loop and its thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+
+
+class Client:
+    """See herald.Client; use it as `with Client(url, token=token) as client`."""
+
+    def __init__(
+        self,
+        url: str = URL_DEFAULT,
+        *,
+        token: str | Callable[[], str] | None = None,
+        source: str | None = None,
+        first_patience_s: float = FIRST_PATIENCE_S,
+        patience_s: float | None = None,
+    ) -> None:
+        self._loop = Loop()
+        self._closed = False
+        try:
+            self._client = self._loop.run(
+                _made(url, token=token, source=source, first_patience_s=first_patience_s, patience_s=patience_s)
+            )
+        except BaseException:
+            self._loop.stop()
+            raise
+        self.rps = RendezvousPoints(self._loop.run, self._client)
+        self.subscriptions = DurableSubscriptions(self._loop.run, self._client)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections and end the thread."""
+        if not self._closed:
+            self._closed = True
+            self._loop.run(self._client.aclose())
+            self._loop.stop()
+
+    def publish(
+        self, rp: str, data: Any = None, *, timeout_s: float = CONFIRM_S_MAX, **attributes: Any
+    ) -> Confirmation:
+        """Publish one event and wait for its confirmation."""
+        return self._loop.run(self._client.publish(rp, data, timeout_s=timeout_s, **attributes))
+
+    def publish_many(self, rp: str, events: Iterable[Any]) -> list[Confirmation]:
+        """Publish events in one frame, all or none, and wait for their confirmations."""
+
+        async def publish() -> list[Confirmation]:
+            return await (await self._client.submit(rp, events))
+
+        return self._loop.run(publish())
+
+    def publish_http(self, rp: str, *events: Any) -> list[Confirmation]:
+        """Publish by one HTTP request."""
+        return self._loop.run(self._client.publish_http(rp, *events))
+
+    def subscribe(
+        self,
+        rp: str,
+        *,
+        from_: str = "now",
+        state: CursorStore | str | os.PathLike[str] | None = None,
+        on_gap: Callable[[Gap], None] | None = None,
+    ) -> Subscription:
+        """A subscription, accepted by the domain; iterate over it. `on_gap` is called on the client's thread."""
+        return Subscription(self._loop.run, self._client.subscribe(rp, from_=from_, state=state, on_gap=on_gap))
+
+    def attach(
+        self,
+        subscription_id: str,
+        *,
+        auto_ack: bool = True,
+        renew: bool = True,
+        on_gap: Callable[[Gap], None] | None = None,
+    ) -> Subscription:
+        """Read a durable subscription; iterate over the result. `on_gap` is called on the client's thread."""
+        attached = self._client.attach(subscription_id, auto_ack=auto_ack, renew=renew, on_gap=on_gap)
+        return Subscription(self._loop.run, attached)
+
+    def about(self) -> dict[str, Any]:
+        """What the domain says of itself."""
+        return self._loop.run(self._client.about())
+
+
+class Subscription:
+    """See herald.Subscription; a plain iterator and context manager."""
+
+    def __init__(self, run: Run, subscription: AsyncSubscription) -> None:
+        self._run = run
+        self._subscription = subscription
+        self._run(_accepted(subscription))
+
+    @property
+    def cursor(self) -> str | None:
+        """What to hold to continue after the last item given out."""
+        return self._subscription.cursor
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        item = self._run(_next(self._subscription))
+        if item is None:
+            raise StopIteration
+        return item
+
+    def ack(self, item: Item | str) -> None:
+        """Acknowledge everything up to `item`; for attached durable subscriptions. Raises TypeError for others."""
+        if not isinstance(self._subscription, Attached):
+            raise TypeError("only an attached durable subscription is acknowledged")
+        self._run(self._subscription.ack(item))
+
+    def close(self) -> None:
+        """End the subscription; the last item given out counts as dealt with."""
+        self._run(self._subscription.aclose())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run(self._subscription.__aexit__(kind, error, trace))
+
+
+class RendezvousPoints:
+    """See herald.rendezvous_points."""
+
+    def __init__(self, run: Run, client: herald.client.Client) -> None:
+        self._run = run
+        self._rps = client.rps
+
+    def create(self, **stated: Any) -> RendezvousPoint:
+        """Create an RP."""
+        return self._run(self._rps.create(**stated))
+
+    def get(self, reference: str) -> RendezvousPoint:
+        """Describe an RP."""
+        return self._run(self._rps.get(reference))
+
+    def list(self, **filters: str) -> Iterator[RendezvousPoint]:
+        """All RPs, page by page."""
+        pages = self._rps.list(**filters)
+        while (rp := self._run(_next(pages))) is not None:
+            yield rp
+
+    def update(self, reference: str, changes: Mapping[str, Any], *, if_match: str | None = None) -> RendezvousPoint:
+        """Change an RP."""
+        return self._run(self._rps.update(reference, changes, if_match=if_match))
+
+    def renew(self, reference: str, lease_s: int | None = None) -> Lease:
+        """Renew its lease."""
+        return self._run(self._rps.renew(reference, lease_s))
+
+    def delete(self, reference: str) -> None:
+        """Delete an RP."""
+        self._run(self._rps.delete(reference))
+
+
+class DurableSubscriptions:
+    """See herald.durable."""
+
+    def __init__(self, run: Run, client: herald.client.Client) -> None:
+        self._run = run
+        self._subscriptions = client.subscriptions
+
+    def create(self, rp: str, **stated: Any) -> DurableSubscription:
+        """Create one at an RP."""
+        return self._run(self._subscriptions.create(rp, **stated))
+
+    def get(self, subscription_id: str) -> DurableSubscription:
+        """Describe one."""
+        return self._run(self._subscriptions.get(subscription_id))
+
+    def renew(self, subscription_id: str, lease_s: int | None = None) -> Lease:
+        """Renew its lease."""
+        return self._run(self._subscriptions.renew(subscription_id, lease_s))
+
+    def delete(self, subscription_id: str) -> None:
+        """End one."""
+        self._run(self._subscriptions.delete(subscription_id))
+
+    def pull(self, subscription_id: str, *, limit: int = 100, wait_s: float = 0.0, after: str | None = None) -> Pulled:
+        """Read on."""
+        pulling = self._subscriptions.pull(subscription_id, limit=limit, wait_s=wait_s, after=after)
+        return self._run(pulling)
+
+    def ack(self, subscription_id: str, cursor: str) -> None:
+        """Acknowledge everything up to `cursor`."""
+        self._run(self._subscriptions.ack(subscription_id, cursor))
+
+
+async def _made(url: str, **options: Any) -> herald.client.Client:
+    return herald.client.Client(url, **options)
+
+
+async def _accepted(subscription: AsyncSubscription) -> None:
+    await subscription
+
+
+async def _next(iterator: AsyncIterator[T]) -> T | None:
+    return await anext(iterator, None)

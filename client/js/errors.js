@@ -1,0 +1,88 @@
+/**
+ * What can go wrong, as a program sees it; all are HeraldError.
+ *
+ * Problem: the domain refused an operation; `code` is stable (docs/protocol.md lists all codes).
+ * Closed: the domain closed the connection for good; reconnecting would be answered the same way.
+ * ClientClosed: the program itself closed the client while the operation ran.
+ */
+
+const PROBLEM_PREFIX = "urn:herald:problem:";
+
+/** Whatever the client rejects or throws on purpose. */
+export class HeraldError extends Error {
+  constructor(message) {
+    super(message);
+    this.name = this.constructor.name;
+  }
+}
+
+/** A problem document, or the error frame of the same content. */
+export class Problem extends HeraldError {
+  /** @param {{type?: string, title?: string, status?: number, detail?: string, retry_after_s?: number}} document */
+  constructor(document) {
+    super(document.detail || document.title || "The domain refused the operation.");
+    this.type = document.type ?? "about:blank";
+    this.title = document.title ?? "";
+    this.status = document.status ?? 0;
+    this.detail = document.detail ?? "";
+    this.retryAfterS = typeof document.retry_after_s === "number" ? document.retry_after_s : null;
+    this.document = document;
+  }
+
+  /** The last part of `type`, such as not-found; empty for problems that are not the domain's. */
+  get code() {
+    return this.type.startsWith(PROBLEM_PREFIX) ? this.type.slice(PROBLEM_PREFIX.length) : "";
+  }
+
+  /** Whether the same request may succeed later without any change. */
+  get passing() {
+    return PASSING_CODES.has(this.code);
+  }
+}
+
+/** The connection is over for good. `code` is the WebSocket close code. */
+export class Closed extends HeraldError {
+  /**
+   * @param {number} code
+   * @param {string} reason
+   */
+  constructor(code, reason) {
+    const meaning = CLOSE_MEANINGS[code] ?? "The domain closed the connection for good.";
+    super(reason && reason !== meaning ? `${meaning} (${reason})` : meaning);
+    this.code = code;
+    this.reason = reason;
+  }
+}
+
+/** The client was closed by its own program. */
+export class ClientClosed extends HeraldError {
+  constructor() {
+    super("The client was closed.");
+  }
+}
+
+/** Problems that pass by themselves: the same request is sent again later. Every other one is final. */
+const PASSING_CODES = new Set(["unavailable", "rate-limited", "timeout", "ack-unavailable"]);
+
+export const CLOSE_TOKEN_EXPIRED = 4100;
+const CLOSE_MEANINGS = {
+  1002: "The domain found a protocol violation.",
+  1003: "The domain does not take such frames.",
+  1007: "The domain found a malformed frame.",
+  1008: "The domain's rules do not allow this.",
+  1009: "A frame was too large for the domain.",
+  4100: "The token has expired, or is not valid here.",
+  4101: "The token has been revoked.",
+  4102: "This is not allowed to you any more.",
+  4103: "The rendezvous point is gone.",
+  4104: "The domain found a protocol violation.",
+};
+const TERMINAL_STANDARD = new Set([1002, 1003, 1007, 1008, 1009]);
+
+/**
+ * Whether a close code means that reconnecting cannot help (4100-4199 and some standard codes).
+ * @param {number} code
+ */
+export function isTerminal(code) {
+  return (code >= 4100 && code < 4200) || TERMINAL_STANDARD.has(code);
+}

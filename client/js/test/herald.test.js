@@ -1,0 +1,204 @@
+/** The client's promises over a real WebSocket, against a small domain that can be stopped and started. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { toEvent } from "../events.js";
+import { Client, ClientClosed, Closed, Gap } from "../herald.js";
+import { Domain } from "./domain.js";
+
+const RP = "a".repeat(26);
+
+/** Wait for `condition`, for at most 5 s. */
+async function until(condition, what) {
+  const end = performance.now() + 5_000;
+  while (!condition()) {
+    if (performance.now() > end) assert.fail(`not within 5 s: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** A running domain and a client of it with a short backoff; both are closed when the test ends. */
+async function pair(context, settings = {}) {
+  const domain = await new Domain().start();
+  const client = new Client({ url: domain.url, token: "t", backoffMinMs: 10, backoffMaxMs: 50, ...settings });
+  context.after(async () => {
+    client.close();
+    await domain.stop();
+  });
+  return { domain, client };
+}
+
+test("what is published arrives, with its data unchanged", async (context) => {
+  const { client } = await pair(context);
+  const received = [];
+  const subscription = client.subscribe(RP, { from: "earliest", onEvent: (event) => received.push(event) });
+  const answer = await client.publish(RP, { celsius: 21.5 });
+  assert.deepEqual([answer.epoch, answer.offset], ["e", 1]);
+  await client.publish(RP, "text");
+  await until(() => received.length === 2, "both events");
+  assert.deepEqual(received.map((event) => event.data), [{ celsius: 21.5 }, "text"]);
+  assert.equal(received[0].specversion, "1.0");
+  assert.equal(subscription.cursor, "e:2");
+  assert.equal(subscription.state, "live");
+});
+
+test("a restart of the domain loses and repeats nothing", async (context) => {
+  const { domain, client } = await pair(context);
+  const received = [];
+  const states = [];
+  client.subscribe(RP, {
+    from: "earliest",
+    onEvent: (event) => received.push(event.data),
+    onState: (state) => states.push(state),
+  });
+  await client.publish(RP, 1);
+  await until(() => received.length === 1, "the first event");
+  await domain.stop();
+  domain.append(RP, toEvent(2, { source: "/other", type: "t" }));
+  const waiting = client.publish(RP, 3);
+  await domain.start();
+  await waiting;
+  await until(() => received.length === 3, "all events");
+  assert.deepEqual(received, [1, 2, 3]);
+  assert.deepEqual([states.at(0), states.at(-1)], ["live", "live"]);
+  assert.ok(states.includes("reconnecting"));
+});
+
+test("a publish whose answer was lost is stored once", async (context) => {
+  const { domain, client } = await pair(context);
+  domain.answering = false;
+  const answer = client.publish(RP, "once");
+  await until(() => domain.log(RP).events.length === 1, "the event to be stored");
+  domain.answering = true;
+  await domain.stop();
+  await domain.start();
+  assert.equal((await answer).offset, 1);
+  assert.equal(domain.log(RP).events.length, 1);
+});
+
+test("every connection asks for a fresh token", async (context) => {
+  let count = 0;
+  const { domain, client } = await pair(context, { token: undefined, getToken: async () => `t${++count}` });
+  await client.publish(RP, 1);
+  domain.closeAll(4100, "token-expired");
+  await until(() => domain.tokens.length === 2, "the second connection");
+  await client.publish(RP, 2);
+  assert.deepEqual(domain.tokens, ["t1", "t2"]);
+});
+
+test("a terminal close ends iterators and publishes with its reason", async (context) => {
+  const { domain, client } = await pair(context);
+  const subscription = client.subscribe(RP);
+  await client.publish(RP, 1);
+  domain.answering = false;
+  const unanswered = client.publish(RP, 2);
+  const reading = (async () => {
+    for await (const _ of subscription);
+  })();
+  await until(() => domain.log(RP).events.length === 2, "the publish");
+  domain.closeAll(4101, "revoked");
+  await assert.rejects(reading, (error) => error instanceof Closed && error.code === 4101);
+  await assert.rejects(unanswered, Closed);
+  assert.equal(subscription.state, "ended");
+});
+
+test("a token that is refused at the handshake is said, not tried for ever", async (context) => {
+  const { domain, client } = await pair(context);
+  domain.refusing = true;
+  await assert.rejects(client.publish(RP, 1), (error) => error instanceof Closed && /signature is wrong/.test(error.message));
+});
+
+test("an iterator gives events in order, and leaving it ends the subscription", async (context) => {
+  const { domain, client } = await pair(context);
+  for (const data of [1, 2, 3]) domain.append(RP, toEvent(data, { source: "/s", type: "t" }));
+  const subscription = client.subscribe(RP, { from: "earliest" });
+  const seen = [];
+  for await (const item of subscription) {
+    assert.ok(!(item instanceof Gap));
+    seen.push(item.event.data);
+    if (seen.length === 3) break;
+  }
+  assert.deepEqual(seen, [1, 2, 3]);
+  assert.equal(subscription.state, "ended");
+  await until(() => domain.log(RP).readers.size === 0, "the unsubscribe");
+});
+
+test("a slow iterator holds a bounded number of events and misses none", async (context) => {
+  const { domain, client } = await pair(context);
+  const total = 5_000;
+  for (let data = 1; data <= total; data++) domain.append(RP, toEvent(data, { source: "/s", type: "t" }));
+  const subscription = client.subscribe(RP, { from: "earliest" });
+  await until(() => subscription.state === "paused", "the flow to be stopped");
+  const seen = [];
+  for await (const item of subscription) {
+    seen.push(item.event.data);
+    if (seen.length === total) break;
+  }
+  assert.deepEqual(seen, Array.from({ length: total }, (_, index) => index + 1));
+});
+
+test("a failing callback does not stop the flow", async (context) => {
+  const { client } = await pair(context);
+  const received = [];
+  const uncaught = [];
+  const listener = (error) => uncaught.push(error.message);
+  const former = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", listener);
+  context.after(() => {
+    process.removeListener("uncaughtException", listener);
+    former.forEach((one) => process.on("uncaughtException", one));
+  });
+  client.subscribe(RP, {
+    from: "earliest",
+    onEvent: (event) => {
+      received.push(event.data);
+      throw new Error(`callback ${event.data}`);
+    },
+  });
+  await client.publishAll(RP, [1, 2]);
+  await until(() => received.length === 2, "both events");
+  await until(() => uncaught.length === 2, "both reports");
+  assert.deepEqual(uncaught, ["callback 1", "callback 2"]);
+});
+
+test("an aborted publish is rejected with the reason of the signal", async (context) => {
+  const { domain, client } = await pair(context);
+  domain.answering = false;
+  const controller = new AbortController();
+  const answer = client.publish(RP, 1, { signal: controller.signal });
+  await until(() => domain.log(RP).events.length === 1, "the publish");
+  controller.abort(new Error("too late"));
+  await assert.rejects(answer, /too late/);
+  await assert.rejects(client.publish(RP, 2, { signal: controller.signal }), /too late/);
+});
+
+test("a closed client rejects, ends its iterators quietly, and starts nothing again", async (context) => {
+  const { domain, client } = await pair(context);
+  const subscription = client.subscribe(RP);
+  await client.publish(RP, 1);
+  client.close();
+  for await (const _ of subscription);
+  await assert.rejects(client.publish(RP, 2), ClientClosed);
+  await until(() => domain.connections.size === 0, "the close");
+});
+
+test("data becomes a CloudEvent; a CloudEvent stays as it is", () => {
+  const defaults = { source: "/s", type: "t" };
+  const stamp = { id: "1", time: "2026-01-01T00:00:00.000Z" };
+  const base = { specversion: "1.0", id: "1", source: "/s", type: "t", time: stamp.time };
+  assert.deepEqual(toEvent({ a: 1 }, defaults, stamp), { ...base, datacontenttype: "application/json", data: { a: 1 } });
+  assert.deepEqual(toEvent("a", defaults, stamp), { ...base, datacontenttype: "text/plain", data: "a" });
+  assert.deepEqual(toEvent(null, defaults, stamp), { ...base, datacontenttype: "application/json", data: null });
+  assert.deepEqual(toEvent(undefined, defaults, stamp), base);
+  const bytes = { ...base, datacontenttype: "application/octet-stream", data_base64: "AP8=" };
+  assert.deepEqual(toEvent(new Uint8Array([0, 255]), defaults, stamp), bytes);
+  const event = { specversion: "1.0", id: "mine", source: "/mine", type: "mine", data: 1, mine: "kept" };
+  assert.deepEqual(toEvent(event, defaults), event);
+});
+
+test("a client without a usable address is refused at once", () => {
+  assert.throws(() => new Client({ token: "t" }), /url is needed/);
+  assert.throws(() => new Client({ url: "nonsense", token: "t" }), TypeError);
+});
