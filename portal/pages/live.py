@@ -1,0 +1,42 @@
+"""What the console's scripts ask: a token for the WebSocket, and where the logs end, from which they compute rates."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_GET, require_POST
+
+from eventing.selectors.console import EXTENTS_MAX, rendezvous_points_listed
+from eventing.services.tokens import token_create
+from portal.pages.access import current_user, endpoint, principal_of
+
+TOKEN_S = 600
+"""How long a console token lasts. The page gets another for each connection; a stolen one is worth little for long."""
+
+
+@endpoint
+@require_POST
+def token(request: HttpRequest) -> HttpResponse:
+    """A token of the logged-in user: {"token", "expires_at"}."""
+    user = current_user(request)
+    issued = token_create(subject=user.get_username(), admin=user.is_superuser, lease_s=TOKEN_S)
+    return JsonResponse({"token": issued.token, "expires_at": issued.expires_at.isoformat()})
+
+
+@endpoint
+@require_GET
+def rates(request: HttpRequest) -> HttpResponse:
+    """The ends of the logs of `?ids=a,b`: {id: {"epoch", "offset" of the last event, "first", "bytes"}}."""
+    ids = request.GET.get("ids", "").split(",", EXTENTS_MAX)[:EXTENTS_MAX]
+    listed = rendezvous_points_listed(principal=principal_of(current_user(request)), ids=ids)
+    return JsonResponse(
+        {
+            item.rp.id: {
+                "epoch": item.log.epoch,
+                "offset": item.log.next - 1,
+                "first": item.log.first,
+                "bytes": item.log.bytes,
+            }
+            for item in listed
+            if item.log
+        }
+    )
