@@ -1,0 +1,246 @@
+"""The documents say what is true: links, settings, problem and close codes, bounds, and the command lines of the README.
+
+Cheap checks only. That the README's tour works is shown by running it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from herald.commands import cli
+
+from eventing.core import errors
+from eventing.core.config import Config
+from eventing.core.errors import HeraldError
+from eventing.core.policy import OPERATIONS
+from eventing.services.administrative_events import CATALOGUE
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted(
+    path
+    for path in [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "client").rglob("*.md"),
+        ROOT / "spark/README.md",
+    ]
+    if "node_modules" not in path.parts
+)
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+ASYNCAPI = yaml.safe_load((ROOT / "docs" / "asyncapi.yaml").read_text())
+CLIENT_VARIABLES = {"HERALD_TOKEN", "HERALD_URL", "HERALD_HOME"}
+
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_SETTING = re.compile(r"\bHERALD_[A-Z0-9_]+\b")
+_CLOSE_CONSTANT = re.compile(r"^CLOSE_[A-Z_]+ = (\d{4})", re.MULTILINE)
+_CLOSE_IN_CALL = re.compile(r"(?:close\(|\"code\": )(\d{4})\b")
+_BOUND = re.compile(r"^\| `([\w/]+\.py): ([A-Z_0-9]+)` \| ([^|]+) \|", re.MULTILINE)
+
+
+def prose(path: Path) -> str:
+    """The text without fenced code."""
+    return _FENCE.sub("", path.read_text())
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a document's headings, as the common renderers make them."""
+    headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(document: Path) -> None:
+    broken = []
+    for target in _LINK.findall(prose(document)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (document.parent / name).resolve() if name else document
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            broken.append(target)
+    assert not broken
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_setting_named_exists(document: Path) -> None:
+    known = {f"HERALD_{field.name.upper()}" for field in fields(Config)} | CLIENT_VARIABLES
+    assert set(_SETTING.findall(document.read_text())) <= known
+
+
+def test_the_limits_of_the_protocol_are_the_settings_defaults() -> None:
+    defaults = {f"HERALD_{field.name.upper()}": field.default for field in fields(Config)}
+    shown = {
+        "HERALD_EVENT_BYTES_MAX": 256 * 1024,
+        "HERALD_BATCH_EVENTS_MAX": 1000,
+        "HERALD_BATCH_BYTES_MAX": 4 * 1024**2,
+        "HERALD_LEASE_S_MAX": 30 * 86_400,
+        "HERALD_HISTORY_EVENTS_MAX": 10_000_000,
+        "HERALD_HISTORY_BYTES_MAX": 1024**3,
+        "HERALD_HISTORY_QUOTA_BYTES": 16 * 1024**3,
+        "HERALD_RPS_MAX": 100_000,
+        "HERALD_SUBSCRIPTIONS_PER_RP_MAX": 10_000,
+        "HERALD_SESSION_SUBSCRIPTIONS_MAX": 10_000,
+        "HERALD_SESSION_PUBLISHES_MAX": 1024,
+        "HERALD_SESSIONS_MAX": 100_000,
+        "HERALD_SESSION_BUFFER_BYTES": 256 * 1024,
+        "HERALD_DEDUP_WINDOW_S": 600,
+        "HERALD_DEDUP_IDS_MAX": 100_000,
+        "HERALD_REQUEST_TIMEOUT_S": 30,
+        "HERALD_WAIT_S_MAX": 60,
+    }
+    limits = PROTOCOL.partition("\n## Limits")[2].partition("\n## ")[0]
+    assert set(_SETTING.findall(limits)) == set(shown)
+    assert {name: defaults[name] for name in shown} == shown
+
+
+def test_every_problem_is_in_the_protocol_with_its_status() -> None:
+    family = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HeraldError)]
+    documented = dict(re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \|", PROTOCOL, re.MULTILINE))
+    assert documented == {kind.code: str(kind.status) for kind in family}
+
+
+def test_every_close_code_of_the_code_is_in_the_protocol() -> None:
+    sources = [path.read_text() for path in (ROOT / "eventing" / "edge").glob("*.py")]
+    used = {code for text in sources for code in _CLOSE_CONSTANT.findall(text) + _CLOSE_IN_CALL.findall(text)}
+    section = PROTOCOL.partition("\n### Close codes")[2].partition("\n## ")[0]
+    assert used >= {"4000", "4100", "4102", "4103", "4104"}
+    assert used <= set(re.findall(r"\b\d{4}\b", section))
+
+
+def test_every_operation_and_administrative_event_is_in_the_protocol() -> None:
+    for operation in OPERATIONS:
+        assert f"| `{operation}` |" in PROTOCOL
+    assert set(re.findall(r"^\| `(io\.herald\.[a-z.]+)` \|", PROTOCOL, re.MULTILINE)) == set(CATALOGUE)
+
+
+def test_the_bounds_of_the_architecture_are_those_of_the_code() -> None:
+    rows = _BOUND.findall(ARCHITECTURE)
+    assert len(rows) > 40
+    wrong = [
+        (file, name, stated.strip())
+        for file, name, stated in rows
+        if number(ast.parse(stated.strip(), mode="eval").body) != constants(ROOT / file).get(name)
+    ]
+    assert not wrong
+
+
+def test_every_function_that_the_architecture_names_is_where_it_says() -> None:
+    named = re.findall(r"`([\w/]+\.py): (\w+(?:\.\w+)?)`", re.sub(r"\s+", " ", ARCHITECTURE))
+    assert len(named) > 20
+    wrong = [
+        f"{file}: {name}"
+        for file, name in named
+        if not all(
+            re.search(rf"^\s*(async def|def|class) {part}\b|^{part} = |^{part}: ", source_of(file), re.MULTILINE)
+            for part in name.split(".")
+        )
+    ]
+    assert not wrong
+
+
+def source_of(file: str) -> str:
+    """A source file's text, by its path in the repository or below eventing/."""
+    path = ROOT / file if (ROOT / file).exists() else ROOT / "eventing" / file
+    return path.read_text()
+
+
+def constants(path: Path) -> dict[str, float]:
+    """A module's constants that are numbers, without importing it."""
+    found = {}
+    for statement in ast.parse(path.read_text()).body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            value = number(statement.value)
+            if value is not None:
+                found[statement.targets[0].id] = value
+    return found
+
+
+def number(node: ast.expr) -> float | None:
+    """The value of a number, or of sums, products and powers of numbers; None for anything else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return node.value
+    if not isinstance(node, ast.BinOp):
+        return None
+    left, right = number(node.left), number(node.right)
+    if left is None or right is None:
+        return None
+    match node.op:
+        case ast.Mult():
+            return left * right
+        case ast.Pow():
+            return float(left**right) if right < 0 else left ** int(right)
+        case ast.Sub():
+            return left - right
+        case ast.Add():
+            return left + right
+    return None
+
+
+def references(value: Any) -> list[str]:
+    """All `$ref`s in a document."""
+    if isinstance(value, dict):
+        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return own + [found for item in value.values() for found in references(item)]
+    return [found for item in value for found in references(item)] if isinstance(value, list) else []
+
+
+def test_asyncapi_is_whole() -> None:
+    assert ASYNCAPI["asyncapi"] == "3.0.0"
+    for reference in references(ASYNCAPI):
+        at: Any = ASYNCAPI
+        for part in reference.removeprefix("#/").split("/"):
+            at = at[part]
+    assert {channel["address"] for channel in ASYNCAPI["channels"].values()} == {
+        "/ws",
+        "/api/v1/rps/{reference}/stream",
+    }
+
+
+def test_asyncapi_and_the_protocol_name_the_same_operations_and_frames() -> None:
+    section = PROTOCOL.partition("\n## WebSocket")[2].partition("\n### cloudevents.json")[0]
+    documented = set(re.findall(r"^\| `([a-z]+)` \|", section, re.MULTILINE))
+    messages = ASYNCAPI["channels"]["herald"]["messages"]
+    ops = {op for name in messages for op in constants_of("op", ASYNCAPI["components"]["messages"][name]["payload"])}
+    assert ops == documented
+
+
+def constants_of(member: str, schema: dict[str, Any]) -> set[str]:
+    """The constant values that `schema` gives a member."""
+    own = schema.get("properties", {}).get(member, {}).get("const")
+    return {own} - {None} | {value for part in schema.get("allOf", []) for value in constants_of(member, part)}
+
+
+def commands_of(document: str) -> list[str]:
+    """The `herald ...` commands in a document's code, also those within $(...)."""
+    text = (ROOT / document).read_text()
+    code = "\n".join(re.findall(r"^ {4}.*$", text, re.MULTILINE) + _FENCE.findall(text))
+    return re.findall(r"^(?: {4})?(herald [a-z].*)$", code, re.MULTILINE) + re.findall(r"\$\((herald [^)]*)\)", code)
+
+
+@pytest.mark.parametrize("line", commands_of("README.md"))
+def test_every_herald_command_of_the_readme_is_understood(line: str) -> None:
+    arguments = shlex.split(line)[1:]
+    context = click.Context(cli, info_name="herald")
+    command: click.Command = cli
+    while isinstance(command, click.Group):
+        name, command_or_none, arguments = command.resolve_command(context, arguments)
+        assert name is not None
+        assert command_or_none is not None
+        command = command_or_none
+        context = click.Context(command, info_name=name, parent=context)
+    command.make_context(command.name, list(arguments), parent=context.parent)  # a UsageError fails the test
+
+
+def test_the_readme_shows_the_commands_that_the_tour_needs() -> None:
+    shown = {" ".join(shlex.split(line)[1:2]) for line in commands_of("README.md")}
+    assert {"token", "rp", "sub", "pub", "monitor", "replay", "sub-durable"} <= shown
