@@ -1,0 +1,157 @@
+"""Herald: one gateway process and its Redis, started as `make run` starts them, without the Celery processes.
+
+Redis runs with the options of an embedded domain: append-only file, fsync before every answer. RPs are created by REST
+with the default acknowledgement level `stored`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bench import wire
+from bench.load import Client
+from bench.peers.base import HTTP_ANSWERS, Answers, Route, Server
+from bench.processes import CannotStart
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_EVENT_ROOM_BYTES = 1024  # of history, reserved for each event
+_CREATORS = 8  # connections that create RPs
+_LEASE_S = 36_000
+
+
+class Herald(Server):
+    """What is counted is the gateway and Redis together."""
+
+    name = "herald"
+    label = "Herald"
+    durability = "stored: fsynced before the answer"
+    routes = {Route.HTTP: HTTP_ANSWERS, Route.WEBSOCKET: Answers('"op":"ok"', ('"op":"error"', '"op":"closing"'))}
+    fanout_route = Route.WEBSOCKET
+    batches = True
+    ready = '"op":"ok"'
+    ready_each = True
+    offset = '"offset":'
+    replay_events_max = 10_000_000
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._rps: list[str] = []
+        self._token = ""
+        self._runs = itertools.count(1)
+
+    @classmethod
+    def missing(cls) -> str | None:
+        return None
+
+    def _environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("HERALD_")}
+        return inherited | {
+            "HERALD_DATA_DIR": str(self.folder / "herald"),
+            "HERALD_PORT": str(self.port),
+            "HERALD_LOG_LEVEL": "warning",
+            "PYTHONPATH": str(_ROOT),
+        }
+
+    def start(self) -> None:
+        # The project's own modules are imported here, so that the peers can be measured without them.
+        from eventing.core.config import Config
+        from portal.supervisor import redis_server
+
+        environment = self._environment()
+        config = Config.from_env(environment)
+        (config.data_path / "redis").mkdir(parents=True)
+        redis_server.prepare_socket(config)
+        self.processes.start("redis", redis_server.command(redis_server.find_server(), config), env=environment)
+        self.processes.await_condition(config.redis_socket.exists, "redis")
+        self._manage("migrate", "--verbosity", "0")
+        self._token = self._manage("token_create", "--admin", "--lease-s", str(_LEASE_S)).strip()
+        self.processes.start("gateway", [sys.executable, "-m", "portal.gateway"], env=environment)
+        self.processes.await_port(self.port)
+
+    def _manage(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, str(_ROOT / "manage.py"), *arguments],
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise CannotStart(f"manage.py {arguments[0]} failed: {done.stderr.strip()[-1500:]}")
+        return done.stdout
+
+    def prepare(self, streams: int, history_events: int = 1000) -> None:
+        description = {
+            "lease_s": _LEASE_S,
+            "history": {"max_events": history_events, "max_bytes": history_events * _EVENT_ROOM_BYTES},
+        }
+        body = json.dumps(description).encode()
+
+        def create(count: int) -> list[str]:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            created = [self._ask(connection, "POST", "/api/v1/rps", body)["id"] for _ in range(count)]
+            connection.close()
+            return created
+
+        shares = [len(range(worker, streams, _CREATORS)) for worker in range(_CREATORS)]
+        with ThreadPoolExecutor(_CREATORS) as pool:
+            self._rps = list(itertools.chain.from_iterable(pool.map(create, filter(None, shares))))
+
+    def _ask(self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None) -> Any:
+        headers = {**dict(self._authorization()), "Content-Type": "application/json"}
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise CannotStart(f"{method} {path} was answered {answer.status}: {text[:500]!r}")
+        return json.loads(text)
+
+    def _authorization(self) -> list[tuple[str, str]]:
+        return [("Authorization", f"Bearer {self._token}")]
+
+    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> Client:
+        place = "earliest" if from_start else "now"
+        return self._client(
+            {"op": "subscribe", "id": number, "rp": self._rps[stream], "from": place}
+            for number, stream in enumerate(streams, 1)
+        )
+
+    def publisher(self, route: Route) -> Client:
+        return Client() if route is Route.HTTP else self._client([])
+
+    def _client(self, messages: Iterable[dict[str, Any]]) -> Client:
+        headers = [*self._authorization(), ("Sec-WebSocket-Protocol", "herald.v1")]
+        hello = b"".join(wire.frame(json.dumps(message).encode()) for message in messages)
+        return Client(wire.upgrade(self.port, "/ws", headers), hello)
+
+    def request(self, route: Route, stream: int, events: int = 1) -> bytes:
+        run = next(self._runs)  # ids differ between runs, or they would be recognised as repeated
+        bodies = [
+            b'{"specversion":"1.0","id":"%d-%d-id#%010d","source":"/bench","type":"bench.sample","data":"%s"}'
+            % (run, place, 0, wire.data(stream))
+            for place in range(events)
+        ]
+        if route is Route.HTTP:
+            kind = "application/cloudevents+json" if events == 1 else "application/cloudevents-batch+json"
+            body = bodies[0] if events == 1 else b"[%s]" % b",".join(bodies)
+            path = f"/api/v1/rps/{self._rps[stream]}/events"
+            return wire.post(self.port, path, body, [*self._authorization(), ("Content-Type", kind)])
+        what = b'"event":%s' % bodies[0] if events == 1 else b'"events":[%s]' % b",".join(bodies)
+        return wire.frame(b'{"op":"publish","id":1,"rp":"%s",%s}' % (self._rps[stream].encode(), what))
+
+    def resident_bytes(self) -> int:
+        return self.processes.resident_bytes("gateway")
+
+    def stored(self, stream: int) -> int | None:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        answer = self._ask(connection, "GET", f"/api/v1/rps/{self._rps[stream]}/events?after=last&limit=1")
+        connection.close()
+        return int(answer["offset"])

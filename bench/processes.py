@@ -1,0 +1,175 @@
+"""Starting servers on one core, and reading what they cost: CPU seconds and resident bytes, from /proc.
+
+A server's cost is the user and system time of all its processes, children and threads included, living or dead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+SERVER_CORE = 0
+LOAD_CORE = 1
+PORTS = range(18_000, 32_000)
+FILES_WANTED = 20_000  # per process: 10,000 sessions and room
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 10.0
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class CannotStart(Exception):
+    """A server did not start; the message says which, and ends with its last output."""
+
+
+def pin(core: int) -> Callable[[], None]:
+    """A `preexec_fn` that puts the process on `core`, or leaves it where it is on a machine without that core."""
+
+    def apply() -> None:
+        if core in os.sched_getaffinity(0):
+            os.sched_setaffinity(0, {core})
+
+    return apply
+
+
+def raise_file_limit() -> int:
+    """Raise this process's limit of open files (inherited by what it starts) as far as allowed; the limit now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on, below the range from which clients' ports are taken.
+
+    A random one, so that two benchmarks on one machine do not choose the same.
+    """
+    for port in random.sample(PORTS, 100):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise CannotStart(f"no free port between {PORTS.start} and {PORTS.stop}")
+
+
+class Group:
+    """The processes of one server. Use as a context manager: leaving stops them all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(
+        self, name: str, command: Sequence[str], *, env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start `command` on the servers' core, its output in `folder`/NAME.log."""
+        with (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(env or {})},
+                pass_fds=pass_fds,
+                preexec_fn=pin(SERVER_CORE),
+                start_new_session=True,
+            )
+        self._running.append((name, process))
+        return process
+
+    def await_port(self, port: int) -> None:
+        """Wait until `port` accepts. Raises CannotStart when a process ends first or it takes too long."""
+
+        def accepts() -> bool:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            except OSError:
+                return False
+            return True
+
+        self.await_condition(accepts, f"port {port}")
+
+    def await_condition(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait until `holds()`. Raises CannotStart when a process ends first or it takes too long."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not holds():
+            for name, process in self._running:
+                if process.poll() is not None:
+                    raise CannotStart(f"{name} ended with {process.returncode}: {self._tail(name)}")
+            if time.monotonic() > deadline:
+                raise CannotStart(
+                    f"{what} was not ready in {START_TIMEOUT_S:.0f} s: {self._tail(self._running[-1][0])}"
+                )
+            time.sleep(0.02)
+
+    def _tail(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-1500:].strip()
+
+    def pids(self, *names: str) -> list[int]:
+        """The processes started under `names` (all, when none is given) and their children."""
+        return [pid for name, process in self._running if not names or name in names for pid in _family(process.pid)]
+
+    def cpu_s(self) -> float:
+        """CPU seconds, user and system, that all processes have used since their start."""
+        return sum(map(_cpu_ticks, self.pids())) / _TICKS_PER_S
+
+    def resident_bytes(self, *names: str) -> int:
+        """Resident memory of `pids(*names)`."""
+        return sum(map(_resident_bytes, self.pids(*names)))
+
+    def stop(self) -> None:
+        """Ask every process to end, the youngest first; kill what does not, and children left behind."""
+        while self._running:
+            _, process = self._running.pop()
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_TIMEOUT_S)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # it leads its own group, which holds its children
+            process.wait()
+
+
+def _family(pid: int) -> list[int]:
+    family = [pid]
+    for member in family:
+        try:
+            children = Path(f"/proc/{member}/task/{member}/children").read_text()
+        except OSError:
+            continue
+        family += [int(child) for child in children.split()]
+    return family
+
+
+def _cpu_ticks(pid: int) -> int:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    fields = stat.rpartition(")")[2].split()  # the command's name may hold spaces; fields[0] is the third, state
+    return sum(int(number) for number in fields[11:15])  # utime, stime, and those of waited-for children
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except OSError:
+        return 0
