@@ -121,6 +121,12 @@ def trim_log(rp: str) -> Trimmed:
         return Trimmed(0, 1)
 
 
+def replicas_connected() -> int:
+    """How many replicas the Redis in use has now."""
+    info: dict[str, Any] = client().info("replication")
+    return int(info.get("connected_slaves", 0))
+
+
 def announce_change(rp: str) -> None:
     """Tell all gateways that the RP's descriptor changed or is gone."""
     client().publish(keys.DESCRIPTOR_CHANNEL, rp)

@@ -65,7 +65,7 @@ def rendezvous_point_create(
         title=_title(title),
         creator=principal.subject,
         policy=OPEN_TO_DOMAIN if policy is None else policy,
-        ack=str(Ack.parse(ack)),
+        ack=_ack(ack),
         created_at=now,
         changed_at=now,
         trimmed_at=now,
@@ -182,7 +182,7 @@ def _apply(row: RendezvousPoint, changes: Mapping[str, Any], outbox: Outbox) -> 
     if "title" in changes:
         row.title = _title(changes["title"])
     if "ack" in changes:
-        row.ack = str(Ack.parse(changes["ack"]))
+        row.ack = _ack(changes["ack"])
     if "policy" in changes:
         row.policy = OPEN_TO_DOMAIN if changes["policy"] is None else changes["policy"]
         compile_policy(row.policy)
@@ -209,6 +209,14 @@ def _admitted(asked: Mapping[str, int | None]) -> HistoryBounds:
         events_max=config().history_events_max,
         bytes_max=config().history_bytes_max,
     )
+
+
+def _ack(text: str) -> str:
+    """The acknowledgement level, if this domain's Redis has the replicas for it. Raises InvalidRequest, Conflict."""
+    ack = Ack.parse(text)
+    if ack.replicas and (connected := control.replicas_connected()) < ack.replicas:
+        raise Conflict(f"ack {ack} needs {ack.replicas} Redis replicas, and this domain's Redis has {connected}.")
+    return str(ack)
 
 
 def _own_name(name: str) -> str:

@@ -263,12 +263,17 @@ def test_a_lease_that_has_ended_cannot_be_renewed(new_rp: NewRp, ann: Principal)
         descriptor_get(admin_id(row.id), now=now + timedelta(seconds=5))
 
 
+def test_an_ack_level_that_this_redis_cannot_reach_is_refused_at_creation(new_rp: NewRp) -> None:
+    with pytest.raises(Conflict, match="needs 2 Redis replicas"):
+        new_rp(ack="replicated:2")
+
+
 def test_descriptors_are_found_by_id_name_and_admin_id(new_rp: NewRp) -> None:
-    row = new_rp(name="a/b", ack="replicated:2", history={"max_events": 7})
+    row = new_rp(name="a/b", ack="accepted", history={"max_events": 7})
     for reference in (row.id, "a/b", "a/b/", "/localhost/a/b/"):
         found = descriptor_get(reference)
         assert found.id == row.id
-        assert (str(found.ack), found.history.max_events) == ("replicated:2", 7)
+        assert (str(found.ack), found.history.max_events) == ("accepted", 7)
         assert found.expires_at == row.expires_at.timestamp()
     administrative = descriptor_get(admin_id(row.id))
     assert (administrative.creator, administrative.history) == ("ann", ADMIN_HISTORY)
