@@ -27,7 +27,7 @@ from portal.supervisor.leash import say_ready
 from portal.supervisor.listening import BACKLOG
 
 LOOP = "uvloop"
-"""uvloop or asyncio; chosen by measurement (bench/)."""
+"""uvloop or asyncio. Measured: equal on fan-out and single publishes, uvloop 10 % ahead on batches, per CPU-second."""
 
 FRAME_SLACK_BYTES = 64 * 1024
 """A publish frame holds a batch and the words around it."""
