@@ -21,11 +21,13 @@ from eventing.core.cloudevents import Event
 from eventing.core.descriptor import Ack, Descriptor
 from eventing.core.errors import AckUnavailable, HeraldError, Unavailable
 from eventing.log import scripts
-from eventing.log.connection import Durability
+from eventing.log.bulk_connection import BulkConnection, Command
+from eventing.log.connection import ANSWER_TIMEOUT_S, Durability
 from eventing.log.scripts import Appended
 
 RETRY_S = 8.0  # below a client's own patience (measured: a killed Redis is back within 1-3 s)
 RETRY_PAUSE_S = (0.02, 0.5)
+GATHER_S = 0.001  # when several publishers were in the last flight, the next one gathers this long
 FLIGHT_EVENTS_MAX = 2000  # events of one pipeline: bounds what a broken connection makes us send again
 FLIGHT_BYTES_MAX = 4 * 1024 * 1024
 WAITING_BYTES_MAX = 64 * 1024 * 1024  # of a lane; beyond it publishers are told to come back
@@ -99,6 +101,8 @@ class Appender:
     async def close(self) -> None:
         """Wait for what is in flight."""
         await asyncio.gather(*(lane.task for lane in self._lanes.values() if lane.task), return_exceptions=True)
+        for lane in self._lanes.values():
+            lane.close()
 
 
 class _Lane:
@@ -107,9 +111,14 @@ class _Lane:
     def __init__(self, appender: Appender, ack: Ack) -> None:
         self._appender = appender
         self._ack = ack
+        self._connection = BulkConnection(appender._client)
         self._waiting: list[_Append] = []
         self._waiting_bytes = 0
         self.task: asyncio.Task[None] | None = None
+
+    def close(self) -> None:
+        """End the lane's connection."""
+        self._connection.close()
 
     def put(self, append: _Append) -> None:
         if self._waiting_bytes > WAITING_BYTES_MAX:
@@ -121,9 +130,13 @@ class _Lane:
             self.task = asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:
+        gather = False
         try:
             while self._waiting:
+                if gather:
+                    await asyncio.sleep(GATHER_S)
                 flight = self._take()
+                gather = len(flight) > 1
                 for append, outcome in zip(flight, await self._fly(flight), strict=True):
                     _answer(append, outcome)
         finally:
@@ -189,16 +202,12 @@ class _Lane:
         text = False
         short: AckUnavailable | None = None
         for _ in range(4):  # script unknown, log missing, both after a fresh data plane; never more
-            pipeline = self._appender._client.pipeline(transaction=False)
-            for _, run in left:
-                args = scripts.append_args(run.rp, run.events, self._appender._window_s, self._appender._ids_max)
-                pipeline.execute_command(
-                    "EVAL" if text else "EVALSHA", scripts.APPEND.text if text else scripts.APPEND.sha, *args
-                )
+            script = ("EVAL", scripts.APPEND.text) if text else ("EVALSHA", scripts.APPEND.sha)
+            window_s, ids_max = self._appender._window_s, self._appender._ids_max
             waits = self._waits(durability)
-            for wait in waits:
-                pipeline.execute_command(*wait)
-            answers: list[Any] = await pipeline.execute(raise_on_error=False)
+            answers = await self._exchange(
+                [(*script, *scripts.append_args(run.rp, run.events, window_s, ids_max)) for _, run in left] + waits
+            )
             short = self._shortfall(waits, answers[len(left) :]) or short
             again = []
             for (index, run), answer in zip(left, answers, strict=False):
@@ -221,6 +230,17 @@ class _Lane:
                 return [short if short and isinstance(outcome, Appended) else outcome for outcome in ordered]
         raise RedisError("the log could not be made")
 
+    async def _exchange(self, commands: list[Command]) -> list[Any]:
+        """Send `commands` on this lane's connection and take their replies; a broken connection is closed."""
+        try:
+            if not self._connection.is_open:
+                await self._connection.open()
+            await self._connection.send(commands)
+            return await self._connection.replies(len(commands), ANSWER_TIMEOUT_S)
+        except BaseException:
+            self._connection.close()  # replies that may still come belong to nobody
+            raise
+
     async def _make_log(self, rp: str) -> HeraldError | None:
         try:
             await self._appender._remake(rp)
@@ -228,14 +248,14 @@ class _Lane:
             return error
         return None
 
-    def _waits(self, durability: Durability) -> list[tuple[str | int, ...]]:
+    def _waits(self, durability: Durability) -> list[Command]:
         if self._ack.stored and not durability.always:
             return [("WAITAOF", 1, self._ack.replicas, WAIT_MS)]
         if self._ack.replicas:
             return [("WAIT", self._ack.replicas, WAIT_MS)]
         return []
 
-    def _shortfall(self, waits: list[tuple[str | int, ...]], answers: list[Any]) -> AckUnavailable | None:
+    def _shortfall(self, waits: list[Command], answers: list[Any]) -> AckUnavailable | None:
         """What the answers to `waits` leave unfulfilled of the acknowledgement level."""
         for wait, answer in zip(waits, answers, strict=True):
             if isinstance(answer, RedisError):

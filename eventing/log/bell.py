@@ -10,10 +10,11 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import redis.asyncio
 from redis.exceptions import RedisError
+
+from eventing.log.bulk_connection import BulkConnection
 
 SUBSCRIBE_CHANNELS_MAX = 500  # of one SUBSCRIBE command
 PAUSE_S = (0.05, 2.0)  # between attempts to connect, doubling with jitter
@@ -36,11 +37,10 @@ class Bell:
         on_ring: Callable[[str, bytes], None],
         on_restored: Callable[[], None],
     ) -> None:
-        self._client = client
         self._on_ring = on_ring
         self._on_restored = on_restored
         self._wanted: dict[str, asyncio.Future[None] | None] = {}  # None: confirmed
-        self._pubsub: Any = None
+        self._connection = BulkConnection(client)
         self._task: asyncio.Task[None] | None = None
         self._changes = asyncio.Event()
         self._to_subscribe: list[str] = []
@@ -80,14 +80,13 @@ class Bell:
 
     def restart(self) -> None:
         """Drop a connection that is suspected dead; it is made anew."""
-        if self._pubsub is not None and self._pubsub.connection is not None:
-            self._pubsub.connection._close()
+        self._connection.close()
 
     async def _work(self) -> None:
         pause_s = PAUSE_S[0]
         while True:
-            self._pubsub = self._client.pubsub()
             try:
+                await self._connection.open()
                 await self._subscribe_all()
                 pause_s = PAUSE_S[0]
                 await self._listen()
@@ -96,15 +95,14 @@ class Bell:
             except Exception:
                 log.exception("The bell failed; connecting again.")
             finally:
-                await self._pubsub.aclose()
+                self._connection.close()
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
             pause_s = min(pause_s * 2, PAUSE_S[1])
 
     async def _subscribe_all(self) -> None:
         self._to_subscribe, self._to_unsubscribe = [], []
         self._unconfirmed = set(self._wanted)
-        for part in _parts(list(self._wanted)):
-            await self._pubsub.subscribe(*part)
+        await self._connection.send([("SUBSCRIBE", *part) for part in _parts(list(self._wanted))])
 
     async def _listen(self) -> None:
         """Dispatch what Redis sends; other tasks send the changes that callers ask for, and pings."""
@@ -112,12 +110,15 @@ class Bell:
         helpers = [loop.create_task(self._change()), loop.create_task(self._ping())]
         try:
             while True:
-                kind, channel, *data = await self._pubsub.parse_response(block=True)
-                self._heard = True
-                if kind == b"message":
-                    self._on_ring(channel.decode(), data[0])
-                elif kind == b"subscribe":
-                    self._confirm(channel.decode())
+                for reply in await self._connection.more():
+                    if isinstance(reply, Exception):
+                        raise reply
+                    self._heard = True
+                    kind, channel, *data = reply
+                    if kind == b"message":
+                        self._on_ring(channel.decode(), data[0])
+                    elif kind == b"subscribe":
+                        self._confirm(channel.decode())
         finally:
             for helper in helpers:
                 helper.cancel()
@@ -128,7 +129,7 @@ class Bell:
         while True:
             self._heard = False
             try:
-                await self._pubsub.ping()
+                await self._connection.send([("PING",)])
             except (RedisError, OSError):
                 break
             await asyncio.sleep(PING_S)
@@ -145,11 +146,10 @@ class Bell:
             ends = [channel for channel in self._to_unsubscribe if channel not in self._wanted]
             begins = [channel for channel in self._to_subscribe if channel in self._wanted]
             self._to_subscribe, self._to_unsubscribe = [], []
+            commands = [("UNSUBSCRIBE", *part) for part in _parts(ends)]
+            commands += [("SUBSCRIBE", *part) for part in _parts(begins)]
             try:
-                for part in _parts(ends):
-                    await self._pubsub.unsubscribe(*part)
-                for part in _parts(begins):
-                    await self._pubsub.subscribe(*part)
+                await self._connection.send(commands)
             except (RedisError, OSError):
                 self.restart()  # the listener notices and subscribes everything anew
                 return

@@ -1,7 +1,8 @@
 -- Prepended to every script. A log is a stream whose entry ids are OFFSET-MILLISECONDS, so that a place is found by
 -- offset and an entry carries its age; offsets are contiguous, so the oldest is always next - length.
 --   meta: e epoch, n next offset, t bytes ever appended, m/b/a bounds (events, bytes, age in ms or 0),
---         d start of the present deduplication window (ms), r oldest offset at the last report of trimming
+--         d start of the present deduplication window (ms), r oldest offset at the last report of trimming,
+--         k bytes appended before the oldest entry, or before an older one: history holds at most t - k
 --   entry: e the event's bytes, c the bytes appended before it
 
 local function now_ms()
@@ -24,8 +25,9 @@ end
 
 -- Remove what is older than the age bound: the boundary is found by bisection, offsets being contiguous.
 local function drop_aged(log, next_offset, age_ms)
+  if age_ms == 0 then return end
   local length = redis.call('XLEN', log)
-  if age_ms == 0 or length == 0 then return end
+  if length == 0 then return end
   local cutoff = now_ms() - age_ms
   local low, high = next_offset - length, next_offset
   if entry_ms(entry_at(log, low)) >= cutoff then return end
@@ -38,4 +40,13 @@ local function drop_aged(log, next_offset, age_ms)
   else
     redis.call('XTRIM', log, 'MINID', int(low))
   end
+end
+
+-- Remove the oldest until the bound by bytes holds; the newest event always stays.
+local function drop_bytes(log, meta, next_offset, total, bytes_max)
+  local oldest = next_offset - redis.call('XLEN', log)
+  local keep = oldest
+  while keep < next_offset - 1 and total - tonumber(entry_at(log, keep)[2][4]) > bytes_max do keep = keep + 1 end
+  if keep > oldest then redis.call('XTRIM', log, 'MINID', int(keep)) end
+  if keep < next_offset then redis.call('HSET', meta, 'k', entry_at(log, keep)[2][4]) end
 end

@@ -5,20 +5,15 @@
 local log, meta = KEYS[1], KEYS[2]
 if redis.call('HSETNX', meta, 'e', ARGV[1]) == 1 then
   redis.call('DEL', log, KEYS[3], KEYS[4])
-  redis.call('HSET', meta, 'n', 1, 't', 0, 'd', int(now_ms()), 'r', 1)
+  redis.call('HSET', meta, 'n', 1, 't', 0, 'd', int(now_ms()), 'r', 1, 'k', 0)
 end
 redis.call('HSET', meta, 'm', ARGV[2], 'b', ARGV[3], 'a', ARGV[4])
 redis.call('XTRIM', log, 'MAXLEN', ARGV[2])
 local head = redis.call('HMGET', meta, 'e', 'n', 't')
 local next_offset, total = tonumber(head[2]), tonumber(head[3])
-local oldest = next_offset - redis.call('XLEN', log)
-while oldest < next_offset - 1 do
-  if total - tonumber(entry_at(log, oldest)[2][4]) <= tonumber(ARGV[3]) then break end
-  oldest = oldest + 1
-  redis.call('XTRIM', log, 'MINID', int(oldest))
-end
+drop_bytes(log, meta, next_offset, total, tonumber(ARGV[3]))
 drop_aged(log, next_offset, tonumber(ARGV[4]))
-oldest = next_offset - redis.call('XLEN', log)
+local oldest = next_offset - redis.call('XLEN', log)
 local bytes = 0
 if oldest < next_offset then bytes = total - tonumber(entry_at(log, oldest)[2][4]) end
 return {head[1], oldest, next_offset, bytes}
