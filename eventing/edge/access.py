@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ParamSpec, TypeVar, cast
 
 from channels.db import DatabaseSyncToAsync
+from django.db import InterfaceError, OperationalError
 
 from eventing.core.descriptor import Descriptor
-from eventing.core.errors import Forbidden, Gone, HeraldError, NotFound, Unauthenticated
+from eventing.core.errors import Forbidden, Gone, HeraldError, NotFound, Unauthenticated, Unavailable
 from eventing.core.policy import Principal
 from eventing.core.tokens import verify
 from eventing.selectors import descriptors as descriptor_selectors
@@ -31,11 +33,24 @@ REFUSED_TOKENS_MAX = 10_000
 DESCRIPTOR_S = 60.0
 UNKNOWN_S = 1.0  # an unknown RP is asked for again after this long
 KEYS_S = 5.0  # a token with an unknown key makes us look for new keys at most this often
+log = logging.getLogger(__name__)
 
 
 def in_database(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Make a selector or service awaitable, on a thread whose database connection is looked after."""
-    return cast(Callable[P, Awaitable[R]], DatabaseSyncToAsync(function, thread_sensitive=False))
+    """Make a selector or service awaitable, on a thread whose database connection is looked after.
+
+    The result raises Unavailable when the database does not answer.
+    """
+    in_thread = cast(Callable[P, Awaitable[R]], DatabaseSyncToAsync(function, thread_sensitive=False))
+
+    async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await in_thread(*args, **kwargs)
+        except (OperationalError, InterfaceError) as error:
+            log.error("The database does not answer: %s", error)
+            raise Unavailable("The database does not answer. Try again in a moment.", retry_after_s=2) from None
+
+    return call
 
 
 class Tokens:
@@ -120,17 +135,27 @@ class Descriptors:
         asking = self._asking.get(reference)
         if asking is None:
             asking = self._asking[reference] = asyncio.ensure_future(self._ask(reference))
-            asking.add_done_callback(lambda _: self._asking.pop(reference, None))
+            asking.add_done_callback(lambda done: self._asked(reference, done))
         return await asyncio.shield(asking)
+
+    def _asked(self, reference: str, asking: asyncio.Future[Descriptor]) -> None:
+        if self._asking.get(reference) is asking:
+            del self._asking[reference]
+        if not asking.cancelled():
+            asking.exception()  # whoever asked may have gone
 
     async def _ask(self, reference: str) -> Descriptor:
         try:
             descriptor: Descriptor = await in_database(descriptor_selectors.descriptor_get)(reference)
         except (NotFound, Gone) as error:
+            if self._asking.get(reference) is not asyncio.current_task():
+                raise
             self._unknown[reference] = (error, time.time() + UNKNOWN_S)
             if len(self._unknown) > REFUSED_TOKENS_MAX:
                 self._unknown.popitem(last=False)
             raise
+        if self._asking.get(reference) is not asyncio.current_task():
+            return descriptor  # forgotten while it was read: perhaps the old one
         self._known[reference] = self._known[descriptor.id] = (descriptor, time.time() + DESCRIPTOR_S)
         self._references.setdefault(descriptor.id, set()).add(reference)
         while len(self._known) > DESCRIPTORS_MAX:
@@ -141,6 +166,7 @@ class Descriptors:
     def forget(self, rp: str) -> None:
         """Drop what is known of one RP; of all if `rp` is empty."""
         self._unknown.clear()
+        self._asking.clear()
         if not rp:
             self._known.clear()
             self._references.clear()

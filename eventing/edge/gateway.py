@@ -96,6 +96,7 @@ class Gateway:
     def _descriptor_changed(self, rp: str) -> None:
         """A descriptor changed (any, if `rp` is empty): look again, and end the readings that it no longer allows."""
         self.descriptors.forget(rp)
+        self.hub.wake(rp)
         read = {rp} if rp else {follower for session in self.hub.sessions for follower in session.followers}
         for one in read:
             if self.hub.readings(one):

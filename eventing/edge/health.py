@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import connection
 from redis.exceptions import RedisError
 
+from eventing.core.errors import HeraldError
 from eventing.edge import http
 from eventing.edge.access import in_database
 from eventing.edge.gateway import Gateway
@@ -31,7 +32,7 @@ async def readyz(gateway: Gateway, send: http.Send) -> None:
         checks["workers"] = "unknown while Redis is away"
     try:
         await in_database(_ask_database)()
-    except DatabaseError:
+    except HeraldError:
         checks["database"] = "does not answer"
     ready = all(checks[part] == "ok" for part in ("redis", "database", "workers"))
     body: dict[str, Any] = {"status": "ok" if ready else "unavailable", "checks": checks}

@@ -118,6 +118,14 @@ async def disconnected(receive: Receive) -> None:
         pass
 
 
+async def cut(scope: Scope, receive: Receive) -> None:
+    """End a connection whose client does not take its answer, where the server lets us: else it stays until that leaves."""
+    connection = scope.get("extensions", {}).get("herald.transport")
+    if connection is not None:
+        connection.abort()
+        await disconnected(receive)
+
+
 async def answer(send: Send, status: int, content: bytes, headers: Headers) -> None:
     """Send a complete answer."""
     size = (b"content-length", b"%d" % len(content))

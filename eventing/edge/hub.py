@@ -109,10 +109,10 @@ class Hub:
         self.sessions.pop(session, None)
         session.closed()
 
-    def fail(self, session: Session) -> None:
-        """End a session that cannot go on, so that its reader connects again."""
+    def fail(self, session: Session, lost: bool = False) -> None:
+        """End a session that cannot go on (`lost`: its reader does not answer), so that its reader connects again."""
         self.closed(session)
-        session.abort()
+        session.abort(lost)
 
     async def _ping_forever(self) -> None:
         """Ping every session once per heartbeat, spread over it; end those that left two pings unanswered."""
@@ -122,13 +122,12 @@ class Hub:
             for index, session in enumerate(sessions):
                 if index % 50 == 0:
                     await asyncio.sleep(pause_s)
-                if session not in self.sessions:
-                    continue
-                session.unanswered_pings += 1
-                if session.unanswered_pings > 2:
-                    self.fail(session)
+                if session not in self.sessions or session.sink.paused:
+                    continue  # a stalled reader cannot answer; it costs no more than its bound
+                if session.unanswered_pings >= 2:
+                    self.fail(session, lost=True)
                 else:
-                    session.sink.ping()
+                    session.unanswered_pings += session.sink.ping()
             if not sessions:
                 await asyncio.sleep(pause_s)
 
@@ -280,6 +279,12 @@ class Hub:
     def readings(self, rp: str) -> list[Follower]:
         """All followers of `rp` in this process."""
         return [session.followers[rp] for session in self.sessions if rp in session.followers]
+
+    def wake(self, rp: str) -> None:
+        """Let the pulls that wait at `rp` look again: they may no longer be allowed to."""
+        channel = self._channels.get(rp)
+        if channel is not None:
+            channel.release_waiters()
 
     def ended(self, rp: str, error: HeraldError) -> None:
         """The RP is gone: tell its readers and let them go."""

@@ -35,6 +35,8 @@ from eventing.services import rendezvous_points, subscriptions
 QUEUE_MAX = 20_000  # operations that wait behind one that takes time; reading stops long before
 BAD_MESSAGES_MAX = 10  # messages that are not JSON or name no operation; then the connection is closed
 CLOSE_RESTARTING = 4000
+CLOSE_LOST = 4001
+CLOSE_NOT_TEXT = 1007
 CLOSE_BAD_REQUEST = 4104
 log = logging.getLogger(__name__)
 
@@ -107,7 +109,7 @@ class HeraldSession(Session):
             check_utf8(text)
             return _decode(text)
         except HeraldError:
-            self._count_bad()
+            self._close(CLOSE_NOT_TEXT, "text frames are UTF-8", False)
             raise
         except (msgspec.DecodeError, RecursionError) as error:
             self._count_bad()
@@ -321,10 +323,10 @@ class HeraldSession(Session):
         if self._room is not None:
             self._room.set()
 
-    def abort(self) -> None:
+    def abort(self, lost: bool = False) -> None:
         """Close so that the client connects again."""
-        reason = "server-restarting" if self._gateway.stopping else "heartbeat-lost"
-        self._close(CLOSE_RESTARTING, reason, True)
+        code, reason = (CLOSE_LOST, "heartbeat-lost") if lost else (CLOSE_RESTARTING, "server-restarting")
+        self._close(code, reason, True)
 
     def reading_ended(self, follower: Follower, error: HeraldError) -> None:
         """Tell the client which of its subscriptions has ended, and why; the others go on."""

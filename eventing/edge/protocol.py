@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
 from eventing.conf import config
+from eventing.core.errors import HeraldError, InvalidRequest, Timeout, TooLarge
+from eventing.edge.client_frames import PING, PONG, TEXT, is_begun, plain_frames
 from eventing.edge.sinks import TransportSink
 
-HEAD_BYTES_MAX = 64 * 1024  # request line and headers; beyond it 400 and the connection is closed
+REST_BYTES_MAX = 64 * 1024  # of a message whose end has not come; larger ones go the long way, which joins them cheaper
+HEAD_BYTES_MAX = 64 * 1024  # request line and headers; beyond it 413 and the connection is closed
 
 
 class _LastWord:
@@ -55,6 +60,8 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         self._on_message: Callable[[bytes], None] | None = None
         self._on_alive: Callable[[], None] | None = None
         self._on_shutdown: Callable[[], None] | None = None
+        self._rest = b""  # the beginning of a plain frame
+        self._parsing = False  # whether uvicorn's parser has taken over
 
     # What the application may use
 
@@ -112,6 +119,31 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True
 
+    def data_received(self, data: bytes) -> None:
+        """Take plain frames by the short way; from the first other frame on, all goes through uvicorn's parser."""
+        if self._on_message is None or self._parsing:
+            super().data_received(data)
+            return
+        data = self._rest + data if self._rest else data
+        frames, taken = plain_frames(data, self.config.ws_max_size)
+        self._rest = data[taken:]
+        for first_byte, payload in frames:
+            self._take(first_byte, payload)
+        if frames and self._on_alive is not None:
+            self._on_alive()
+        if self._rest and (len(self._rest) > REST_BYTES_MAX or not is_begun(self._rest, self.config.ws_max_size)):
+            self._parsing = True
+            rest, self._rest = self._rest, b""
+            super().data_received(rest)
+
+    def _take(self, first_byte: int, payload: bytes) -> None:
+        if self.close_sent or self._on_message is None:
+            return
+        if first_byte == TEXT:
+            self._on_message(payload)
+        elif first_byte == PING:
+            self.transport.write(bytes((PONG, len(payload))) + payload)
+
     def send_receive_event_to_app(self) -> None:
         """A whole message has come."""
         if self._on_message is None or self.curr_msg_data_type != "text" or self.close_sent:
@@ -168,7 +200,28 @@ class HeraldHttpProtocol(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         if not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete):
-            self.send_400_response("The request head did not arrive in time.")
+            self._refuse(Timeout("The request head did not arrive in time."))
+
+    def send_400_response(self, msg: str) -> None:
+        """What httptools cannot read is refused as everything else is."""
+        self._refuse(InvalidRequest(msg))
+
+    def _refuse(self, error: HeraldError) -> None:
+        """Answer with a problem document where no request has come together, and close."""
+        document = msgspec.json.encode(error.document())
+        head = (
+            f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}\r\ncontent-type: application/problem+json\r\n"
+            f"content-length: {len(document)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + document)
+        self.transport.close()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Refuse a handshake that the WebSocket library cannot read (it has tighter bounds on a head) and leaves unanswered."""
+        super().handle_websocket_upgrade()
+        protocol = self.transport.get_protocol()
+        if isinstance(protocol, HeraldWebSocketProtocol) and not protocol.handshake_initiated:
+            self._refuse(InvalidRequest("The head of a WebSocket handshake has at most 128 lines of 8 KiB."))
 
     def data_received(self, data: bytes) -> None:
         """Count what comes before the head is complete."""
@@ -176,13 +229,18 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         if self._head_timer is not None and not self.transport.is_closing():
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
-                self.send_400_response(f"The request head is at most {HEAD_BYTES_MAX} bytes.")
+                self._refuse(TooLarge(f"The request head is at most {HEAD_BYTES_MAX} bytes.", limit=HEAD_BYTES_MAX))
 
     def on_message_begin(self) -> None:
         """Start the clock of a further request on the connection."""
         if self._head_timer is None:
             self._head_timer = self._start_timer()
         super().on_message_begin()
+        self.scope["extensions"] = {"herald.transport": self}  # type: ignore[dict-item]
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self.transport.abort()
 
     def on_headers_complete(self) -> None:
         """The head is complete: stop the clock."""

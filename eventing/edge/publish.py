@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -44,7 +45,7 @@ async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, se
         events_max=config.batch_events_max,
         make_id=_make_id,
         now=_now,
-        default_source=f"/{config.domain}/principals/{principal.subject}",
+        default_source=f"/{config.domain}/principals/{quote(principal.subject, safe='')}",
     )
     if not events:
         raise InvalidEvent("A batch holds at least one event.")

@@ -6,12 +6,14 @@ An answer holds CloudEvents exactly as they were published, in log order, and th
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import msgspec
 from redis.exceptions import RedisError
 
 from eventing.core.cursors import Cursor
+from eventing.core.descriptor import Descriptor
 from eventing.core.errors import Gone, InvalidCursor, InvalidRequest, NotFound, Unavailable
 from eventing.core.policy import Principal
 from eventing.core.positions import Place, Start, parse_from, raised, resolve
@@ -32,10 +34,16 @@ async def pull(gateway: Gateway, scope: http.Scope, receive: http.Receive, send:
     """Read an RP's history and wait for what comes."""
     members = http.query(scope)
     principal = await gateway.tokens.principal(http.bearer(scope, members))
-    descriptor = await gateway.descriptors.get(reference)
-    require(descriptor, principal, "history")
+
+    async def may_read() -> Descriptor:
+        descriptor = await gateway.descriptors.get(reference)
+        require(descriptor, principal, "history")
+        return descriptor
+
+    rp = (await may_read()).id
     wanted = parse_from(members["after"]) if "after" in members else "earliest"
-    await _answer(gateway, receive, send, descriptor.id, wanted, members, 0)
+    wait = _Wait(members, gateway, principal, may_read)
+    await _answer(gateway, receive, send, rp, wanted, _limit(members), wait, 0)
 
 
 async def pull_subscription(
@@ -46,7 +54,9 @@ async def pull_subscription(
     principal = await gateway.tokens.principal(http.bearer(scope, members))
     subscription = await subscription_of(gateway, principal, subscription_id)
     wanted = parse_from(members["after"]) if "after" in members else await held_cursor(gateway, subscription)
-    await _answer(gateway, receive, send, subscription.rp, wanted, members, await floor_of(gateway, subscription))
+    wait = _Wait(members, gateway, principal, lambda: subscription_of(gateway, principal, subscription_id))
+    floor = await floor_of(gateway, subscription)
+    await _answer(gateway, receive, send, subscription.rp, wanted, _limit(members), wait, floor)
 
 
 async def acknowledge(
@@ -106,46 +116,69 @@ async def floor_of(gateway: Gateway, subscription: SubscriptionView) -> int:
         raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
 
 
+def _limit(members: dict[str, str]) -> int:
+    return int(http.number(members, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX))
+
+
+class _Wait:
+    """A long-poll's patience, `wait_s` of the query; it ends with the token, and what was allowed before is asked again.
+
+    Args:
+        may_read: raises HeraldError when the principal may no longer read.
+    """
+
+    def __init__(
+        self,
+        members: dict[str, str],
+        gateway: Gateway,
+        principal: Principal,
+        may_read: Callable[[], Awaitable[object]],
+    ) -> None:
+        asked_s = http.number(members, "wait_s", 0, 0, gateway.config.wait_s_max)
+        self.seconds = min(asked_s, max(0.0, principal.expires_at - gateway.clock()))
+        self._may_read = may_read
+
+    async def until(self, waiting: Coroutine[Any, Any, None], receive: http.Receive) -> None:
+        """Wait for `waiting`, but no longer than the client does."""
+        waiter = asyncio.ensure_future(waiting)
+        gone = asyncio.ensure_future(http.disconnected(receive))
+        try:
+            await asyncio.wait([waiter, gone], return_when=asyncio.FIRST_COMPLETED)
+            if gone.done() and not waiter.done():
+                raise http.Disconnected
+        finally:
+            waiter.cancel()
+            gone.cancel()
+        await self._may_read()
+
+
 async def _answer(
     gateway: Gateway,
     receive: http.Receive,
     send: http.Send,
     rp: str,
     wanted: Place | Cursor,
-    members: dict[str, str],
+    limit: int,
+    wait: _Wait,
     floor: int,
 ) -> None:
-    limit = int(http.number(members, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX))
-    wait_s = http.number(members, "wait_s", 0, 0, gateway.config.wait_s_max)
     channel, state = await gateway.hub.channel(rp)
     gateway.hub.hold(channel)
     try:
         start = raised(resolve(wanted, state), floor)
         run = await _read(gateway, rp, start, limit)
-        if not run.events and wait_s > 0 and start.gap is None:
-            await _wait(receive, channel.wait_beyond(start.epoch, start.next - 1, wait_s))
+        if not run.events and wait.seconds > 0 and start.gap is None:
+            await wait.until(channel.wait_beyond(start.epoch, start.next - 1, wait.seconds), receive)
             run = await _read(gateway, rp, start, limit)
     finally:
         gateway.hub.released(channel)
     if run.state.epoch != start.epoch or run.first > start.next:
         # Trimmed, or the data plane was lost, while we read: judge anew against the log as it is.
-        start = resolve(Cursor(start.epoch, start.next - 1), run.state)
+        begin = start.gap.start if start.gap else start.next
+        start = resolve(Cursor(start.epoch, begin - 1), run.state)
         run = await _read(gateway, rp, start, limit)
     last = run.first + len(run.events) - 1 if run.events else start.next - 1
     await http.answer(send, 200, _document(start, run.events, last), [(b"content-type", b"application/json")])
-
-
-async def _wait(receive: http.Receive, waiting: Any) -> None:
-    """Wait, but no longer than the client does."""
-    waiter = asyncio.ensure_future(waiting)
-    gone = asyncio.ensure_future(http.disconnected(receive))
-    try:
-        await asyncio.wait([waiter, gone], return_when=asyncio.FIRST_COMPLETED)
-        if gone.done() and not waiter.done():
-            raise http.Disconnected
-    finally:
-        waiter.cancel()
-        gone.cancel()
 
 
 async def _read(gateway: Gateway, rp: str, start: Start, limit: int) -> Run:

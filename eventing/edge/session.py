@@ -107,8 +107,8 @@ class Session:
         """The other side gave a sign of life."""
         self.unanswered_pings = 0
 
-    def abort(self) -> None:
-        """Close the connection so that its reader connects again; the binding knows how."""
+    def abort(self, lost: bool = False) -> None:
+        """Close the connection so that its reader connects again (`lost`: it does not answer); the binding knows how."""
 
     def reading_ended(self, follower: Follower, error: HeraldError) -> None:
         """An RP that is read here is gone or no longer open to this reader; the binding tells it."""
@@ -121,6 +121,7 @@ class Session:
             follower.channel.leave(follower)
 
     def _resumed(self) -> None:
+        self.unanswered_pings = 0  # it reads again
         if self._drained is not None:
             self._drained.set()
         self.feed()

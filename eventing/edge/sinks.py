@@ -26,8 +26,8 @@ class Sink(Protocol):
     on_pause: Callable[[], None]
     on_resume: Callable[[], None]
 
-    def ping(self) -> None:
-        """Ask the other side for a sign of life, where the binding knows one."""
+    def ping(self) -> bool:
+        """Ask the other side for a sign of life; whether one is to be expected."""
 
     def discard(self) -> None:
         """Forget what is unsent and take no more: the session has ended."""
@@ -64,9 +64,10 @@ class TransportSink:
         self.paused = False
         self.on_resume()
 
-    def ping(self) -> None:
+    def ping(self) -> bool:
         """A WebSocket ping."""
         self.write(frames.PING)
+        return True
 
     def discard(self) -> None:
         """Take no more."""
@@ -138,8 +139,9 @@ class SendSink:
         while self._task is not None:
             await asyncio.wait([self._task])
 
-    def ping(self) -> None:
-        """The server that frames for us also pings for us."""
+    def ping(self) -> bool:
+        """The server that frames for us also pings for us, and Server-Sent Events have no answer to wait for."""
+        return False
 
     def discard(self) -> None:
         """Drop what is unsent and take no more."""

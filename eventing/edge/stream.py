@@ -27,7 +27,7 @@ class StreamSession(Session):
         self.principal = principal
         self.over = asyncio.Event()
 
-    def abort(self) -> None:
+    def abort(self, lost: bool = False) -> None:
         """End the answer; the browser comes back with its last id."""
         self.over.set()
 
@@ -67,6 +67,7 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
             await sink.drained()
             await send({"type": "http.response.body", "body": b""})
     except TimeoutError:
+        await http.cut(scope, receive)
         raise http.Disconnected from None
     finally:
         gateway.hub.closed(session)
@@ -80,7 +81,6 @@ async def _until_over(gateway: Gateway, session: StreamSession, receive: http.Re
         while gateway.clock() < expires_at and not gone.done() and not over.done():
             wait_s = max(0.0, min(gateway.config.heartbeat_s, expires_at - gateway.clock()))
             await asyncio.wait([gone, over], timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-            session.unanswered_pings = 0  # TCP tells of a lost reader; SSE has no pong
             session.sink.write(KEEP_ALIVE)
     finally:
         gone.cancel()

@@ -79,10 +79,12 @@ class _Connection:
         self._send = send
         self._transport = scope.get("extensions", {}).get("herald.transport")
         self._closing: asyncio.Task[None] | None = None
+        self._tells = True
         self.sink: Sink
 
     async def accept(self, subprotocol: str | None) -> None:
         """Accept the handshake and make the sink."""
+        self._tells = subprotocol != "cloudevents.json"  # whose frames are CloudEvents and nothing else
         await self._send({"type": "websocket.accept", "subprotocol": subprotocol})
         buffer_bytes = self.gateway.config.session_buffer_bytes
         if self._transport is not None:
@@ -119,13 +121,13 @@ class _Connection:
         if self._transport is not None:
             self._transport.pause_reading(paused)
 
-    def close(self, code: int, reason: str, retry: bool, *, tell: bool = True) -> None:
+    def close(self, code: int, reason: str, retry: bool) -> None:
         """Close the connection with `code`; herald.v1 clients are told the reason first. Harmless when repeated."""
         if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self._close(code, reason, retry, tell))
+            self._closing = asyncio.get_running_loop().create_task(self._close(code, reason, retry))
 
-    async def _close(self, code: int, reason: str, retry: bool, tell: bool) -> None:
-        if tell:
+    async def _close(self, code: int, reason: str, retry: bool) -> None:
+        if self._tells:
             self.sink.write(message({"op": "closing", "reason": reason, "retry": retry}))
         try:
             async with asyncio.timeout(GOODBYE_S):  # a reader that does not read must not hold us
@@ -166,19 +168,20 @@ class _CloudEventsSession(Session):
         self.principal = principal
         self._connection = connection
 
-    def abort(self) -> None:
+    def abort(self, lost: bool = False) -> None:
         """Close so that the reader connects again."""
-        self._connection.close(CLOSE_RESTARTING, "server-restarting", True, tell=False)
+        code, reason = (CLOSE_LOST, "heartbeat-lost") if lost else (CLOSE_RESTARTING, "server-restarting")
+        self._connection.close(code, reason, True)
 
     def reading_ended(self, follower: Follower, error: HeraldError) -> None:
         """The only RP has ended, and so does the connection."""
         super().reading_ended(follower, error)
         code = CLOSE_FORBIDDEN if error.status == 403 else CLOSE_RP_GONE
-        self._connection.close(code, error.code, False, tell=False)
+        self._connection.close(code, error.code, False)
 
     def handle(self, text: bytes) -> None:
         """Readers of this binding send nothing."""
-        self._connection.close(CLOSE_BAD_REQUEST, "publish over HTTP or herald.v1", False, tell=False)
+        self._connection.close(CLOSE_BAD_REQUEST, "publish over HTTP or herald.v1", False)
 
 
 async def _cloudevents(
@@ -210,7 +213,7 @@ async def _cloudevents(
         session.begin(follower)
         await connection.serve(session, session.handle, principal)
     except HeraldError:
-        connection.close(CLOSE_RESTARTING, "unavailable", True, tell=False)
+        connection.close(CLOSE_RESTARTING, "unavailable", True)
         await connection.serve(session, session.handle, principal)
     finally:
         gateway.hub.closed(session)

@@ -1,0 +1,278 @@
+"""The hot path as processes, lighter than a whole domain (tests/servers.py): one Redis and its gateways, no workers.
+
+    with Edge(folder, prepared) as edge:
+        rp = edge.create_rp(history={"max_events": 10})
+        edge.kill_redis(); edge.start_redis()
+        edge.kill_gateway(); edge.start_gateway()
+
+The test process holds the listening sockets, as the supervisor does, so a gateway comes back on its port.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import psutil
+import redis
+
+from eventing.core import tokens
+from eventing.core.config import Config
+from portal.supervisor import redis_server
+from portal.supervisor.leash import death_signal
+from tests.servers import ROOT, wait_for
+
+ADMIN = "root"
+UP_WITHIN_S = 40.0
+STOPPED_WITHIN_S = 15.0
+_PREPARE = """
+import json, django
+django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from eventing.services.tokens import ensure_domain_key
+from eventing.selectors.keys import signing_key
+ensure_domain_key()
+print(json.dumps(signing_key()))
+"""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A data folder with a migrated database, to copy from, and the key that signs its tokens."""
+
+    data_dir: Path
+    key: dict[str, Any]
+
+
+def environment(data_dir: Path, **settings: Any) -> dict[str, str]:
+    """The environment of a domain's processes; `settings` are HERALD_* by their field names."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("HERALD_")}
+    own = {"HERALD_DATA_DIR": str(data_dir), "DJANGO_SETTINGS_MODULE": "portal.settings"}
+    return {**inherited, **own, **{f"HERALD_{name.upper()}": str(value) for name, value in settings.items()}}
+
+
+def prepare(data_dir: Path) -> Prepared:
+    """Make the folder that edges are copied from."""
+    data_dir.mkdir(parents=True)
+    made = subprocess.run(
+        [sys.executable, "-c", _PREPARE],
+        env=environment(data_dir),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    return Prepared(data_dir, json.loads(made.stdout))
+
+
+class Edge:
+    """One Redis and `gateways` gateway processes in a folder of their own."""
+
+    def __init__(self, data_dir: Path, prepared: Prepared, *, gateways: int = 1, **settings: Any) -> None:
+        shutil.copytree(prepared.data_dir, data_dir)
+        self.data_dir = data_dir
+        self._key = prepared.key
+        self._sockets = [_listening_socket() for _ in range(gateways)]
+        self._env = environment(data_dir, port=self.port(), **settings)
+        self.config = Config.from_env(self._env)
+        self.log_path = data_dir / "gateway.log"
+        self._redis: subprocess.Popen[bytes] | None = None
+        self._gateways: list[subprocess.Popen[bytes] | None] = [None] * gateways
+        self._admin: httpx.Client | None = None
+
+    # Where it is
+
+    def port(self, gateway: int = 0) -> int:
+        port: int = self._sockets[gateway].getsockname()[1]
+        return port
+
+    def url(self, gateway: int = 0) -> str:
+        return f"http://127.0.0.1:{self.port(gateway)}"
+
+    def ws_url(self, gateway: int = 0, **members: str) -> str:
+        return str(httpx.URL(f"ws://127.0.0.1:{self.port(gateway)}/ws", params=members))
+
+    @property
+    def log(self) -> str:
+        """All that the gateways have logged."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    @property
+    def redis(self) -> redis.Redis:
+        """A client of its Redis; the caller closes it."""
+        return redis.Redis.from_url(self.config.effective_redis_url)
+
+    def gateway_process(self, gateway: int = 0) -> psutil.Process:
+        process = self._gateways[gateway]
+        assert process is not None
+        return psutil.Process(process.pid)
+
+    # Start, stop, faults
+
+    def start(self) -> Self:
+        self.start_redis()
+        for gateway in range(len(self._gateways)):
+            self.spawn_gateway(gateway)
+        for gateway in range(len(self._gateways)):
+            self.wait_gateway(gateway)
+        return self
+
+    def start_redis(self) -> None:
+        """Start Redis as `make run` does, and wait until it has loaded its data."""
+        (self.data_dir / "redis").mkdir(exist_ok=True)
+        redis_server.prepare_socket(self.config)
+        with (self.data_dir / "redis.log").open("ab") as output:
+            self._redis = subprocess.Popen(
+                redis_server.command(redis_server.find_server(), self.config),
+                stdout=output,
+                stderr=output,
+                preexec_fn=death_signal(signal.SIGKILL),
+            )
+        client = redis_server.connect(self.config)
+        wait_for(lambda: redis_server.is_up(client), UP_WITHIN_S, about="Redis answers")
+        client.close()
+
+    def kill_redis(self) -> None:
+        """SIGKILL."""
+        assert self._redis is not None
+        self._redis.kill()
+        self._redis.wait()
+
+    def spawn_gateway(self, gateway: int = 0) -> None:
+        descriptor = self._sockets[gateway].fileno()
+        with self.log_path.open("ab") as output:
+            self._gateways[gateway] = subprocess.Popen(
+                [sys.executable, "-m", "portal.gateway", "--fd", str(descriptor)],
+                env=self._env,
+                cwd=ROOT,
+                stdout=output,
+                stderr=output,
+                pass_fds=(descriptor,),
+                preexec_fn=death_signal(signal.SIGKILL),
+            )
+
+    def wait_gateway(self, gateway: int = 0) -> None:
+        httpx.get(self.url(gateway) + "/livez", timeout=UP_WITHIN_S, trust_env=False).raise_for_status()
+
+    def start_gateway(self, gateway: int = 0) -> None:
+        self.spawn_gateway(gateway)
+        self.wait_gateway(gateway)
+
+    def kill_gateway(self, gateway: int = 0) -> None:
+        """SIGKILL."""
+        process = self._gateways[gateway]
+        assert process is not None
+        process.kill()
+        process.wait()
+
+    def terminate_gateway(self, gateway: int = 0) -> None:
+        """SIGTERM; returns at once."""
+        process = self._gateways[gateway]
+        assert process is not None
+        process.terminate()
+
+    def wait_stopped(self, gateway: int = 0) -> int:
+        """The exit code."""
+        process = self._gateways[gateway]
+        assert process is not None
+        return process.wait(STOPPED_WITHIN_S)
+
+    def stop(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+        for process in (*self._gateways, self._redis):
+            if process is not None and process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(STOPPED_WITHIN_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        for listening in self._sockets:
+            listening.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # Use
+
+    def token(self, subject: str = "tester", *, lease_s: float = 3600, **claims: Any) -> str:
+        """A token of this domain; `claims` are added or, as None, left out."""
+        now = time.time()
+        made = {"iss": "localhost", "aud": "localhost", "sub": subject, "iat": now, "exp": now + lease_s, **claims}
+        return tokens.sign({name: value for name, value in made.items() if value is not None}, self._key)
+
+    def http(self, subject: str = "tester", *, gateway: int = 0, **claims: Any) -> httpx.Client:
+        """A client with a token; the caller closes it."""
+        headers = {"Authorization": f"Bearer {self.token(subject, **claims)}"}
+        return httpx.Client(base_url=self.url(gateway), headers=headers, timeout=30, trust_env=False)
+
+    def ahttp(self, subject: str = "tester", *, gateway: int = 0, **claims: Any) -> httpx.AsyncClient:
+        """As `http`, asynchronous."""
+        headers = {"Authorization": f"Bearer {self.token(subject, **claims)}"}
+        return httpx.AsyncClient(base_url=self.url(gateway), headers=headers, timeout=30, trust_env=False)
+
+    @property
+    def admin(self) -> httpx.Client:
+        """An administrator's client."""
+        if self._admin is None:
+            self._admin = self.http(ADMIN, admin=True)
+        return self._admin
+
+    def create_rp(self, **asked: Any) -> str:
+        """A new RP of the administrator; `asked` as in POST /api/v1/rps."""
+        answer = self.admin.post("/api/v1/rps", json=asked)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def publish(self, rp: str, count: int = 1, *, data: Any = None, prefix: str = "e", begin: int = 1) -> list[str]:
+        """Publish `count` events PREFIX-N in batches; their ids."""
+        ids = [f"{prefix}-{number}" for number in range(begin, begin + count)]
+        for at in range(0, count, 500):
+            batch = [event(event_id, data) for event_id in ids[at : at + 500]]
+            answer = self.admin.post(f"/api/v1/rps/{rp}/events", content=json.dumps(batch), headers=BATCH)
+            assert answer.status_code == 201, answer.text
+        return ids
+
+
+BATCH = {"content-type": "application/cloudevents-batch+json"}
+STRUCTURED = {"content-type": "application/cloudevents+json"}
+
+
+def event(event_id: str, data: Any = None, **more: Any) -> dict[str, Any]:
+    """A small CloudEvent."""
+    made = {"specversion": "1.0", "id": event_id, "source": "/tests", "type": "test", **more}
+    return made if data is None else {**made, "data": data}
+
+
+def ids_of(events: Sequence[dict[str, Any]]) -> list[str]:
+    return [str(one["id"]) for one in events]
+
+
+def _listening_socket() -> socket.socket:
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind(("127.0.0.1", 0))
+    made.listen(2048)
+    made.set_inheritable(True)
+    return made

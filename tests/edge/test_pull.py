@@ -1,0 +1,265 @@
+"""GET /api/v1/rps/{rp}/events: paging, long-poll, and what is recovered or told as a gap."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from eventing.log import keys
+from tests.edge.server import Edge, ids_of
+from tests.servers import wait_for
+
+
+def pull(edge: Edge, rp: str, **members: Any) -> dict[str, Any]:
+    answer = edge.admin.get(f"/api/v1/rps/{rp}/events", params=members)
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def test_an_empty_rp_is_pulled_as_empty(edge: Edge, rp: str) -> None:
+    for after in ("earliest", "last", "now"):
+        document = pull(edge, rp, after=after)
+        epoch = document["epoch"]
+        assert document == {"events": [], "cursor": f"{epoch}:0", "recovered": True, "epoch": epoch, "offset": 0}
+
+
+def test_pages_join_without_loss_or_repetition(edge: Edge, rp: str) -> None:
+    ids = edge.publish(rp, 250)
+    found: list[str] = []
+    cursor = "earliest"
+    for expected in (100, 100, 50, 0):
+        page = pull(edge, rp, after=cursor)
+        assert len(page["events"]) == expected
+        found += ids_of(page["events"])
+        cursor = page["cursor"]
+        assert (page["recovered"], page["offset"]) == (True, len(found))
+    assert found == ids
+
+
+@pytest.mark.parametrize(("limit", "given"), [(1, 1), (7, 7), (1000, 1000), (1001, 1000), ("1e9", 1000), (2.9, 2)])
+def test_limit_bounds_a_page_and_is_itself_bounded(edge: Edge, limit: object, given: int) -> None:
+    rp = edge.create_rp(history={"max_events": 1200})
+    edge.publish(rp, 1100)
+    assert len(pull(edge, rp, limit=limit)["events"]) == given
+
+
+def test_a_page_is_bounded_by_bytes_and_says_where_to_go_on(edge: Edge) -> None:
+    rp = edge.create_rp(history={"max_bytes": 16 << 20})
+    for begin in range(1, 41, 10):
+        ids = edge.publish(rp, 10, data="x" * 100_000, begin=begin)
+    found: list[str] = []
+    cursor = "earliest"
+    while page := pull(edge, rp, after=cursor, limit=1000)["events"]:
+        assert 1 <= len(page) <= 6
+        found += ids_of(page)
+        cursor = pull(edge, rp, after=cursor, limit=1000)["cursor"]
+    assert found[-10:] == ids
+    assert len(found) == 40
+
+
+def test_earliest_is_the_default_and_last_gives_one_and_now_none(edge: Edge, rp: str) -> None:
+    edge.publish(rp, 5)
+    assert len(pull(edge, rp)["events"]) == 5
+    assert ids_of(pull(edge, rp, after="last")["events"]) == ["e-5"]
+    now = pull(edge, rp, after="now")
+    assert (now["events"], now["offset"]) == ([], 5)
+    edge.publish(rp, 1, prefix="next")
+    assert ids_of(pull(edge, rp, after=now["cursor"])["events"]) == ["next-1"]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"limit": "0"},
+        {"limit": "-1"},
+        {"limit": "many"},
+        {"limit": "nan"},
+        {"wait_s": "-0.1"},
+        {"wait_s": "soon"},
+    ],
+)
+def test_numbers_without_meaning_are_refused(edge: Edge, rp: str, members: dict[str, str]) -> None:
+    answer = edge.admin.get(f"/api/v1/rps/{rp}/events", params=members)
+    assert (answer.status_code, answer.json()["type"]) == (400, "urn:herald:problem:invalid-request")
+
+
+@pytest.mark.parametrize("after", ["", "x", "EPOCH:1", "abc:", "abc:-1", "abc:01", "abc:9" + "0" * 16, "a" * 5000])
+def test_a_cursor_that_is_none_of_ours_is_refused(edge: Edge, rp: str, after: str) -> None:
+    answer = edge.admin.get(f"/api/v1/rps/{rp}/events", params={"after": after})
+    assert (answer.status_code, answer.json()["type"]) == (400, "urn:herald:problem:invalid-cursor")
+
+
+@pytest.mark.parametrize("query", ["limit=1&limit=2", "after=%ff", "&".join(f"a{n}=1" for n in range(40)), "limit=%C3"])
+def test_a_query_that_is_not_clear_is_refused(edge: Edge, rp: str, query: str) -> None:
+    answer = edge.admin.get(f"/api/v1/rps/{rp}/events?{query}")
+    assert (answer.status_code, answer.json()["type"]) == (400, "urn:herald:problem:invalid-request")
+
+
+# Gaps
+
+
+def test_history_that_was_trimmed_is_a_gap_with_both_ends(edge: Edge) -> None:
+    rp = edge.create_rp(history={"max_events": 3})
+    edge.publish(rp, 2)
+    cursor = pull(edge, rp)["cursor"]
+    edge.publish(rp, 8, begin=3)
+    document = pull(edge, rp, after=cursor)
+    assert document["recovered"] is False
+    assert document["gap"] == {"epoch": document["epoch"], "from": 3, "to": 7}
+    assert ids_of(document["events"]) == ["e-8", "e-9", "e-10"]
+    after = pull(edge, rp, after=document["cursor"])
+    assert (after["recovered"], "gap" in after) == (True, False)
+
+
+def test_a_cursor_at_the_edge_of_the_history_is_recovered(edge: Edge) -> None:
+    rp = edge.create_rp(history={"max_events": 3})
+    edge.publish(rp, 10)
+    epoch = pull(edge, rp)["epoch"]
+    document = pull(edge, rp, after=f"{epoch}:7")
+    assert (document["recovered"], ids_of(document["events"])) == (True, ["e-8", "e-9", "e-10"])
+    assert pull(edge, rp, after=f"{epoch}:6")["gap"] == {"epoch": epoch, "from": 7, "to": 7}
+
+
+def test_an_unknown_epoch_is_never_recovered(edge: Edge, rp: str) -> None:
+    edge.publish(rp, 3)
+    document = pull(edge, rp, after="zzzzzzzz:2")
+    assert document["recovered"] is False
+    assert document["gap"] == {"epoch": document["epoch"], "from": 1, "to": 0}
+    assert len(document["events"]) == 3
+
+
+def test_a_cursor_beyond_the_end_is_never_recovered(edge: Edge, rp: str) -> None:
+    edge.publish(rp, 3)
+    epoch = pull(edge, rp)["epoch"]
+    assert pull(edge, rp, after=f"{epoch}:3")["recovered"] is True
+    document = pull(edge, rp, after=f"{epoch}:4")
+    assert (document["recovered"], len(document["events"])) == (False, 3)
+
+
+def test_a_log_lost_with_the_data_plane_goes_on_as_another_epoch(edge: Edge, rp: str) -> None:
+    edge.publish(rp, 3)
+    before = pull(edge, rp)
+    with edge.redis as client:
+        client.delete(*keys.log_keys(rp))
+    document = pull(edge, rp, after=before["cursor"])
+    assert (document["recovered"], document["events"]) == (False, [])
+    assert document["epoch"] != before["epoch"]
+    edge.publish(rp, 1, prefix="new")
+    again = pull(edge, rp, after=document["cursor"])
+    assert (again["recovered"], ids_of(again["events"])) == (True, ["new-1"])
+
+
+def test_history_that_aged_is_a_gap(edge: Edge) -> None:
+    rp = edge.create_rp(history={"max_age_s": 1})
+    edge.publish(rp, 2)
+    cursor = f"{pull(edge, rp)['epoch']}:1"
+    wait_for(lambda: not pull(edge, rp)["events"], 5)
+    document = pull(edge, rp, after=cursor)
+    assert (document["recovered"], document["events"]) == (False, [])
+    assert document["gap"] == {"epoch": document["epoch"], "from": 2, "to": 2}
+
+
+# Long-poll
+
+
+async def test_a_long_poll_answers_when_an_event_comes(edge: Edge, rp: str) -> None:
+    async with edge.ahttp() as http:
+        cursor = pull(edge, rp)["cursor"]
+        polls = [
+            asyncio.create_task(http.get(f"/api/v1/rps/{rp}/events", params={"after": cursor, "wait_s": 20}))
+            for _ in range(5)
+        ]
+        await asyncio.sleep(0.3)
+        assert not any(poll.done() for poll in polls)
+        began = time.monotonic()
+        edge.publish(rp, 1)
+        for poll in polls:
+            assert ids_of((await poll).json()["events"]) == ["e-1"]
+        assert time.monotonic() - began < 3
+
+
+async def test_a_long_poll_answers_empty_when_its_time_is_over(edge: Edge, rp: str) -> None:
+    began = time.monotonic()
+    document = await asyncio.to_thread(pull, edge, rp, after="now", wait_s=0.5)
+    assert 0.45 <= time.monotonic() - began < 3
+    assert (document["events"], document["recovered"]) == ([], True)
+
+
+def test_a_long_poll_does_not_wait_when_there_is_something_to_say(edge: Edge) -> None:
+    rp = edge.create_rp(history={"max_events": 1})
+    edge.publish(rp, 3)
+    began = time.monotonic()
+    assert pull(edge, rp, wait_s=30)["events"]
+    assert pull(edge, rp, after="zzzzzzzz:2", wait_s=30)["recovered"] is False
+    assert time.monotonic() - began < 3
+
+
+async def test_following_by_long_poll_misses_nothing(edge: Edge, rp: str) -> None:
+    expected = 200
+
+    async def follow() -> list[str]:
+        found: list[str] = []
+        cursor = "earliest"
+        async with edge.ahttp() as http:
+            while len(found) < expected:
+                members = {"after": cursor, "wait_s": "10", "limit": "7"}
+                page = (await http.get(f"/api/v1/rps/{rp}/events", params=members)).json()
+                found += ids_of(page["events"])
+                cursor = page["cursor"]
+        return found
+
+    following = [asyncio.create_task(follow()) for _ in range(4)]
+    for number in range(1, expected + 1, 5):
+        await asyncio.to_thread(edge.publish, rp, 5, begin=number)
+    for follower in following:
+        assert await asyncio.wait_for(follower, 20) == [f"e-{number}" for number in range(1, expected + 1)]
+
+
+async def test_a_long_poll_ends_with_its_rp(edge: Edge) -> None:
+    rp = edge.create_rp()
+    polling = asyncio.create_task(asyncio.to_thread(edge.http().get, f"/api/v1/rps/{rp}/events?after=now&wait_s=25"))
+    await asyncio.sleep(0.3)
+    edge.admin.delete(f"/api/v1/rps/{rp}").raise_for_status()
+    answer = await asyncio.wait_for(polling, 5)
+    assert (answer.status_code, answer.json()["type"]) == (404, "urn:herald:problem:not-found")
+
+
+async def test_a_long_poll_does_not_outlive_its_token(edge: Edge, rp: str) -> None:
+    began = time.monotonic()
+    with edge.http(lease_s=1.0) as http:
+        answer = await asyncio.to_thread(http.get, f"/api/v1/rps/{rp}/events?after=now&wait_s=25")
+    assert time.monotonic() - began < 6
+    assert answer.status_code in (200, 401)
+
+
+async def test_a_long_poll_does_not_tell_what_the_policy_has_come_to_forbid(edge: Edge) -> None:
+    rp = edge.create_rp()
+    polling = asyncio.create_task(asyncio.to_thread(edge.http().get, f"/api/v1/rps/{rp}/events?after=now&wait_s=20"))
+    await asyncio.sleep(0.3)
+    edge.admin.patch(f"/api/v1/rps/{rp}", json={"policy": []}).raise_for_status()
+    edge.publish(rp, 1)
+    answer = await asyncio.wait_for(polling, 5)
+    assert (answer.status_code, answer.json()["type"]) == (403, "urn:herald:problem:forbidden")
+
+
+async def test_many_long_polls_on_one_rp_are_woken_by_one_event(edge: Edge, rp: str) -> None:
+    async with httpx.AsyncClient(
+        base_url=edge.url(),
+        headers={"Authorization": f"Bearer {edge.token()}"},
+        timeout=30,
+        trust_env=False,
+        limits=httpx.Limits(max_connections=200),
+    ) as http:
+        polls = [
+            asyncio.create_task(http.get(f"/api/v1/rps/{rp}/events", params={"after": "now", "wait_s": 15}))
+            for _ in range(150)
+        ]
+        await asyncio.sleep(1)
+        await asyncio.to_thread(edge.publish, rp, 1)
+        answers = await asyncio.wait_for(asyncio.gather(*polls), 10)
+    assert all(len(answer.json()["events"]) == 1 for answer in answers)
