@@ -206,7 +206,7 @@ DATA = [
     ("text/plain", b"\xff", {"data_base64": "/w=="}),
     ("text/xml", b'<much wow="xml"/>', {"data": '<much wow="xml"/>'}),
     ("application/octet-stream", b'{"a":1}', {"data_base64": "eyJhIjoxfQ=="}),
-    ("application/x-www-form-urlencoded", b"a=b", {"data_base64": "YT1i"}),
+    ("application/x-www-form-urlencoded", b"a=b", {"data": "a=b"}),  # what curl -d says when it is told nothing
     ("application/json", b"", {}),
     ("application/octet-stream", b"", {}),
     (None, b'{"a":1}', {"data": {"a": 1}}),
