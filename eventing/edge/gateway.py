@@ -100,9 +100,17 @@ class Gateway:
         read = {rp} if rp else {follower for session in self.hub.sessions for follower in session.followers}
         for one in read:
             if self.hub.readings(one):
-                task = asyncio.get_running_loop().create_task(self._recheck(one))
-                self._rechecks.add(task)
-                task.add_done_callback(self._rechecks.discard)
+                self._recheck_soon(one)
+
+    def reading_began(self, descriptor: Descriptor) -> None:
+        """A reading that `descriptor` allowed has begun; should that have changed meanwhile, look again."""
+        if self.descriptors.peek(descriptor.id) is not descriptor:
+            self._recheck_soon(descriptor.id)
+
+    def _recheck_soon(self, rp: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._recheck(rp))
+        self._rechecks.add(task)
+        task.add_done_callback(self._rechecks.discard)
 
     async def _recheck(self, rp: str) -> None:
         try:

@@ -24,6 +24,7 @@ from eventing.core.policy import Principal
 from eventing.core.positions import parse_from
 from eventing.edge import pull
 from eventing.edge.access import in_database, require
+from eventing.edge.close_codes import CLOSE_BAD_REQUEST, CLOSE_LOST, CLOSE_RESTARTING
 from eventing.edge.frames import HERALD, error_message, message, text_frame
 from eventing.edge.gateway import Gateway
 from eventing.edge.publish import published
@@ -34,10 +35,7 @@ from eventing.services import rendezvous_points, subscriptions
 
 QUEUE_MAX = 20_000  # operations that wait behind one that takes time; reading stops long before
 BAD_MESSAGES_MAX = 10  # messages that are not JSON or name no operation; then the connection is closed
-CLOSE_RESTARTING = 4000
-CLOSE_LOST = 4001
 CLOSE_NOT_TEXT = 1007
-CLOSE_BAD_REQUEST = 4104
 log = logging.getLogger(__name__)
 
 OpId = int | str | None
@@ -251,6 +249,7 @@ class HeraldSession(Session):
         if operation.subscription:
             durable = await pull.subscription_of(gateway, self._who, operation.subscription)
             rp = durable.rp
+            descriptor = await gateway.descriptors.get(rp)
             wanted = parse_from(operation.begin) if operation.begin is not None else None
             wanted = wanted or await pull.held_cursor(gateway, durable)
             floor = await pull.floor_of(gateway, durable)
@@ -275,6 +274,7 @@ class HeraldSession(Session):
         self.sink.write(message(members) + (HERALD.gap(rp, start.gap) if start.gap else b""))
         if self in gateway.hub.sessions:  # it may have ended while we waited
             self.begin(follower)
+            gateway.reading_began(descriptor)
 
     async def _unsubscribe(self, operation: Operation) -> None:
         follower = await self._reading_of(operation)

@@ -24,6 +24,7 @@ from eventing.edge.client_frames import PING, PONG, TEXT, is_begun, plain_frames
 from eventing.edge.sinks import TransportSink
 
 REST_BYTES_MAX = 64 * 1024  # of a message whose end has not come; larger ones go the long way, which joins them cheaper
+CLOSE_S = 5.0  # for a client's answer to our close
 HEAD_BYTES_MAX = 64 * 1024  # request line and headers; beyond it 413 and the connection is closed
 
 
@@ -56,6 +57,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.close_timeout = CLOSE_S
         self._sink: TransportSink | None = None
         self._on_message: Callable[[bytes], None] | None = None
         self._on_alive: Callable[[], None] | None = None
@@ -122,6 +124,8 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         """Take plain frames by the short way; from the first other frame on, all goes through uvicorn's parser."""
         if self._on_message is None or self._parsing:
+            # What comes between the handshake and `attach` may leave uvicorn's parser within a frame: it keeps the rest.
+            self._parsing = self._parsing or self.handshake_initiated
             super().data_received(data)
             return
         data = self._rest + data if self._rest else data

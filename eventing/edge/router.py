@@ -13,6 +13,7 @@ from typing import Any
 
 from eventing.core.errors import HeraldError, MethodNotAllowed, Timeout, TooLarge
 from eventing.edge import http
+from eventing.edge.close_codes import CLOSE_BAD_REQUEST
 from eventing.edge.gateway import Gateway, running_gateway, stop_gateway
 from eventing.edge.health import livez, readyz
 from eventing.edge.publish import publish
@@ -100,7 +101,7 @@ async def serve_websocket(scope: http.Scope, receive: http.Receive, send: http.S
 async def refuse_websocket(scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
     """The ASGI application for WebSockets anywhere else."""
     await receive()
-    await send({"type": "websocket.close", "code": 4104, "reason": "WebSockets are served at /ws"})
+    await send({"type": "websocket.close", "code": CLOSE_BAD_REQUEST, "reason": "WebSockets are served at /ws"})
 
 
 async def serve_lifespan(scope: http.Scope, receive: http.Receive, send: http.Send) -> None:

@@ -62,6 +62,7 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         sink.write(RETRY + (STREAM.gap(descriptor.id, start.gap) if start.gap else b""))
         session.begin(follower)
+        gateway.reading_began(descriptor)
         await _until_over(gateway, session, receive, principal.expires_at)
         async with asyncio.timeout(GOODBYE_S):  # a reader that does not read must not hold us
             await sink.drained()

@@ -9,11 +9,20 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from eventing.core.cursors import Cursor
 from eventing.core.errors import HeraldError, InvalidRequest, Unauthenticated
 from eventing.core.policy import Principal
 from eventing.core.positions import parse_from
 from eventing.edge import http
 from eventing.edge.access import require
+from eventing.edge.close_codes import (
+    CLOSE_BAD_REQUEST,
+    CLOSE_FORBIDDEN,
+    CLOSE_LOST,
+    CLOSE_RESTARTING,
+    CLOSE_RP_GONE,
+    CLOSE_TOKEN_EXPIRED,
+)
 from eventing.edge.frames import CLOUDEVENTS, message
 from eventing.edge.gateway import Gateway
 from eventing.edge.operations import HeraldSession
@@ -21,13 +30,7 @@ from eventing.edge.session import Follower, Session
 from eventing.edge.sinks import SendSink, Sink, websocket_messages
 
 SUBPROTOCOLS = ("herald.v1", "cloudevents.json")
-# Close codes. 4000-4099: connect again. 4100-4199: terminal, connecting again in the same way cannot help.
-CLOSE_RESTARTING = 4000
-CLOSE_LOST = 4001
-CLOSE_TOKEN_EXPIRED = 4100
-CLOSE_FORBIDDEN = 4102
-CLOSE_RP_GONE = 4103
-CLOSE_BAD_REQUEST = 4104
+APPLICATION_CODES = 3000  # daphne refuses to close with a code below it
 GOODBYE_S = 5.0
 
 
@@ -129,6 +132,8 @@ class _Connection:
     async def _close(self, code: int, reason: str, retry: bool) -> None:
         if self._tells:
             self.sink.write(message({"op": "closing", "reason": reason, "retry": retry}))
+        if self._transport is None and code < APPLICATION_CODES:
+            code = CLOSE_RESTARTING if retry else CLOSE_BAD_REQUEST
         try:
             async with asyncio.timeout(GOODBYE_S):  # a reader that does not read must not hold us
                 if isinstance(self.sink, SendSink):
@@ -200,7 +205,9 @@ async def _cloudevents(
     wanted = parse_from(members.get("from", "now"))
     if wanted != "now":
         require(descriptor, principal, "history")
-    await gateway.hub.channel(descriptor.id)
+    channel, _ = await gateway.hub.channel(descriptor.id)
+    if wanted == "now":  # before the handshake is answered: whoever sees it accepted misses nothing published then
+        wanted = Cursor(channel.epoch, channel.flushed - 1)
     connection = _Connection(gateway, scope, receive, send)
     gateway.hub.room_for_session()
     await connection.accept("cloudevents.json")
@@ -211,6 +218,7 @@ async def _cloudevents(
         if start.gap is not None:
             connection.sink.write(CLOUDEVENTS.gap(descriptor.id, start.gap))
         session.begin(follower)
+        gateway.reading_began(descriptor)
         await connection.serve(session, session.handle, principal)
     except HeraldError:
         connection.close(CLOSE_RESTARTING, "unavailable", True)

@@ -80,13 +80,28 @@ def prepare(data_dir: Path) -> Prepared:
     return Prepared(data_dir, json.loads(made.stdout))
 
 
-class Edge:
-    """One Redis and `gateways` gateway processes in a folder of their own."""
+# HTTP without TLS: to load the certificates would take 20 ms for each client.
+PLAIN: dict[str, Any] = {"trust_env": False, "verify": False, "timeout": 30.0}
+GATEWAY = ("-m", "portal.gateway", "--fd")
+DAPHNE = ("-m", "daphne", "portal.asgi:application", "--fd")
 
-    def __init__(self, data_dir: Path, prepared: Prepared, *, gateways: int = 1, **settings: Any) -> None:
+
+class Edge:
+    """One Redis and `gateways` gateway processes (`program` with the number of their socket) in a folder of their own."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        prepared: Prepared,
+        *,
+        gateways: int = 1,
+        program: Sequence[str] = GATEWAY,
+        **settings: Any,
+    ) -> None:
         shutil.copytree(prepared.data_dir, data_dir)
         self.data_dir = data_dir
         self._key = prepared.key
+        self._program = program
         self._sockets = [_listening_socket() for _ in range(gateways)]
         self._env = environment(data_dir, port=self.port(), **settings)
         self.config = Config.from_env(self._env)
@@ -157,7 +172,7 @@ class Edge:
         descriptor = self._sockets[gateway].fileno()
         with self.log_path.open("ab") as output:
             self._gateways[gateway] = subprocess.Popen(
-                [sys.executable, "-m", "portal.gateway", "--fd", str(descriptor)],
+                [sys.executable, *self._program, str(descriptor)],
                 env=self._env,
                 cwd=ROOT,
                 stdout=output,
@@ -167,7 +182,7 @@ class Edge:
             )
 
     def wait_gateway(self, gateway: int = 0) -> None:
-        httpx.get(self.url(gateway) + "/livez", timeout=UP_WITHIN_S, trust_env=False).raise_for_status()
+        httpx.get(self.url(gateway) + "/livez", **{**PLAIN, "timeout": UP_WITHIN_S}).raise_for_status()
 
     def start_gateway(self, gateway: int = 0) -> None:
         self.spawn_gateway(gateway)
@@ -225,12 +240,12 @@ class Edge:
     def http(self, subject: str = "tester", *, gateway: int = 0, **claims: Any) -> httpx.Client:
         """A client with a token; the caller closes it."""
         headers = {"Authorization": f"Bearer {self.token(subject, **claims)}"}
-        return httpx.Client(base_url=self.url(gateway), headers=headers, timeout=30, trust_env=False)
+        return httpx.Client(base_url=self.url(gateway), headers=headers, **PLAIN)
 
     def ahttp(self, subject: str = "tester", *, gateway: int = 0, **claims: Any) -> httpx.AsyncClient:
         """As `http`, asynchronous."""
         headers = {"Authorization": f"Bearer {self.token(subject, **claims)}"}
-        return httpx.AsyncClient(base_url=self.url(gateway), headers=headers, timeout=30, trust_env=False)
+        return httpx.AsyncClient(base_url=self.url(gateway), headers=headers, **PLAIN)
 
     @property
     def admin(self) -> httpx.Client:

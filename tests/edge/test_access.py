@@ -14,11 +14,11 @@ from websockets.exceptions import InvalidStatus
 
 from eventing.core import tokens
 from tests.edge.client import Client
-from tests.edge.server import STRUCTURED, Edge, event
+from tests.edge.server import PLAIN, STRUCTURED, Edge, event
 
 
 def get(edge: Edge, path: str, **headers: str) -> httpx.Response:
-    return httpx.get(edge.url() + path, headers=headers, trust_env=False, timeout=10)
+    return httpx.get(edge.url() + path, headers=headers, **PLAIN)
 
 
 def bad_tokens(edge: Edge) -> dict[str, str]:
@@ -56,7 +56,7 @@ async def test_a_bad_token_is_refused_on_every_binding(edge: Edge, rp: str, wron
         answer = get(edge, f"/api/v1/rps/{rp}/{path}", **authorization)
         assert (answer.status_code, answer.json()["type"]) == (401, "urn:herald:problem:unauthenticated"), path
         assert answer.headers["www-authenticate"].startswith("Bearer")
-    async with httpx.AsyncClient(base_url=edge.url(), headers=authorization, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=edge.url(), headers=authorization, **PLAIN) as http:
         assert (await http.post(f"/api/v1/rps/{rp}/events", content="{}")).status_code == 401
     with pytest.raises(InvalidStatus) as caught:
         await connect(edge.ws_url(), additional_headers=authorization, proxy=None)
@@ -71,12 +71,12 @@ async def test_a_bad_token_is_refused_on_every_binding(edge: Edge, rp: str, wron
 def test_without_a_token_nothing_is_told(edge: Edge, rp: str, authorization: str) -> None:
     headers = {"Authorization": authorization.encode("latin-1")} if authorization else {}
     for reference in (rp, "a" * 26):  # that an RP does not exist is not told either
-        answer = httpx.get(f"{edge.url()}/api/v1/rps/{reference}/events", headers=headers, trust_env=False)  # type: ignore[arg-type]
+        answer = httpx.get(f"{edge.url()}/api/v1/rps/{reference}/events", headers=headers, **PLAIN)  # type: ignore[arg-type]
         assert (answer.status_code, answer.json()["type"]) == (401, "urn:herald:problem:unauthenticated")
 
 
 def test_a_token_in_the_query_is_as_good(edge: Edge, rp: str) -> None:
-    answer = httpx.get(f"{edge.url()}/api/v1/rps/{rp}/events", params={"access_token": edge.token()}, trust_env=False)
+    answer = httpx.get(f"{edge.url()}/api/v1/rps/{rp}/events", params={"access_token": edge.token()}, **PLAIN)
     assert answer.status_code == 200
 
 

@@ -60,6 +60,13 @@ async def test_each_frame_is_an_event_as_it_was_published(edge: Edge, rp: str) -
         assert await receive(ws, 2) == [event("e-1", {"n": 1}), event("e-2", {"n": 1})]
 
 
+async def test_what_is_published_once_the_handshake_is_answered_is_not_missed(edge: Edge, rp: str) -> None:
+    for number in range(1, 51):
+        async with follow(edge, rp=rp) as ws:
+            await asyncio.to_thread(edge.publish, rp, 1, begin=number)
+            assert [one["id"] for one in await receive(ws, 1)] == [f"e-{number}"]
+
+
 @pytest.mark.parametrize(("begin", "expected"), [("earliest", 3), ("last", 1)])
 async def test_from_says_where_to_begin(edge: Edge, rp: str, begin: str, expected: int) -> None:
     edge.publish(rp, 3)

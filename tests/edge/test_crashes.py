@@ -128,6 +128,25 @@ async def test_while_redis_is_away_everything_says_so_and_nothing_breaks(new_edg
 
 
 @pytest.mark.processes
+async def test_a_policy_narrowed_while_a_subscription_waited_for_redis_is_in_force(
+    new_edge: Callable[..., Edge],
+) -> None:
+    edge = new_edge()
+    rp = edge.create_rp()
+    async with Client(edge) as client:
+        await client.ok("publish", rp=rp, event=event("a"))  # so that the gateway knows the policy of before
+        edge.kill_redis()
+        subscribing = await client.send("subscribe", rp=rp)
+        await asyncio.to_thread(edge.admin.patch, f"/api/v1/rps/{rp}", json={"policy": []})
+        assert not subscribing.done()
+        await asyncio.to_thread(edge.start_redis)
+        answer = await asyncio.wait_for(subscribing, 15)
+        if answer["op"] == "ok":
+            answer = await client.frame()
+        assert answer["type"] == "urn:herald:problem:forbidden"
+
+
+@pytest.mark.processes
 async def test_a_data_plane_that_came_back_empty_is_another_epoch_for_everyone(new_edge: Callable[..., Edge]) -> None:
     edge = new_edge()
     rp = edge.create_rp()

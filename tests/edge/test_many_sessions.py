@@ -16,7 +16,7 @@ import pytest
 
 from tests.edge.client import Client
 from tests.edge.raw import client_frame
-from tests.edge.server import Edge, event
+from tests.edge.server import PLAIN, Edge, event
 from tests.servers import eventually
 
 pytestmark = pytest.mark.processes
@@ -199,5 +199,5 @@ async def test_sessions_that_come_and_go_leave_nothing_behind(new_edge: Callable
 
     await eventually(all_gone, 10)
     assert gateway.memory_info().rss - memory < 8 * 1024 * 1024
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(**PLAIN) as http:
         assert (await http.get(edge.url() + "/livez")).status_code == 200

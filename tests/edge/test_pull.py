@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from eventing.log import keys
-from tests.edge.server import Edge, ids_of
+from tests.edge.server import PLAIN, Edge, ids_of
 from tests.servers import wait_for
 
 
@@ -251,8 +251,7 @@ async def test_many_long_polls_on_one_rp_are_woken_by_one_event(edge: Edge, rp: 
     async with httpx.AsyncClient(
         base_url=edge.url(),
         headers={"Authorization": f"Bearer {edge.token()}"},
-        timeout=30,
-        trust_env=False,
+        **PLAIN,
         limits=httpx.Limits(max_connections=200),
     ) as http:
         polls = [

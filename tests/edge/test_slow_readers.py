@@ -150,7 +150,7 @@ async def test_a_stalled_reader_whose_token_ends_is_let_go(new_edge: Callable[..
     edge = new_edge(session_buffer_bytes=32 * 1024, heartbeat_s=600)
     rp = edge.create_rp(history={"max_events": 1000, "max_bytes": 100 << 20})
     with Raw(edge, receive_buffer=16 * 1024) as raw, Raw(edge, receive_buffer=16 * 1024) as stream:
-        token = edge.token(lease_s=2)
+        token = edge.token(lease_s=1.5)
         raw.send(raw.upgrade(f"/ws?access_token={token}").replace(b"Authorization", b"X-Other"))
         assert raw.take_head().startswith(b"HTTP/1.1 101")
         raw.ask({"op": "subscribe", "id": 1, "rp": rp})

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from eventing.log import keys
-from tests.edge.server import STRUCTURED, Edge, event
+from tests.edge.server import PLAIN, STRUCTURED, Edge, event
 
 
 @dataclass
@@ -213,8 +213,7 @@ async def test_two_hundred_streams_get_every_event(edge: Edge, rp: str) -> None:
     async with httpx.AsyncClient(
         base_url=edge.url(),
         headers={"Authorization": f"Bearer {edge.token()}"},
-        timeout=30,
-        trust_env=False,
+        **PLAIN,
         limits=httpx.Limits(max_connections=200),
     ) as http:
         reading = 0
