@@ -32,14 +32,12 @@ bench: $(VENV)/.dev-installed ## measure against nchan, NATS and Channels (ARGS=
 	@$(BIN)/python -m bench $(ARGS)
 
 lock: $(VENV)/.dev-installed ## write requirements/*.txt anew from requirements/*.in
-	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(LOCK_FLAGS) $(ARGS) -o requirements/run.txt requirements/run.in
-	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(LOCK_FLAGS) $(ARGS) -o requirements/dev.txt requirements/dev.in
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/run.txt requirements/run.in
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/dev.txt requirements/dev.in
 
 clean: ## remove the virtual environment and caches; var/, your data, stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/work client/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
-
-LOCK_FLAGS := --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --allow-unsafe
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
