@@ -98,7 +98,7 @@ class _Connection:
     async def serve(self, session: Session, on_message: Any, principal: Principal) -> None:
         """Hand every message to `on_message(text)` until the connection ends. Closes it when the token expires."""
         loop = asyncio.get_running_loop()
-        left_s = max(0.0, min(principal.expires_at - self.gateway.clock(), 30 * 86_400))
+        left_s = max(0.0, principal.expires_at - self.gateway.clock())
         expiry = loop.call_later(left_s, self.close, CLOSE_TOKEN_EXPIRED, "token-expired", False)
         try:
             if self._transport is not None:

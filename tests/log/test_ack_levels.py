@@ -135,7 +135,7 @@ async def test_a_level_that_cannot_be_given_does_not_hold_up_the_others(
     make_harness: MakeHarness,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(appender_module, "WAIT_MS", 1000)
+    monkeypatch.setattr(appender_module, "WAIT_MS", 500)
     harness = await make_harness(primary[0], None)
     waiting = asyncio.create_task(harness.appender.append_and_wait(descriptor(ack="replicated:1"), [make_event("a")]))
     for _ in range(5):
