@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import DomainFactory
 
-EXAMPLES = 5  # per operation and phase: half a minute on two cores; raise both when hunting
-TIME_S = 25  # of fuzzing and of chains of requests, together
+EXAMPLES = 5  # per operation and phase: a quarter of a minute on two cores; raise both when hunting
+TIME_S = 12  # of fuzzing and of chains of requests, together
 
 
 @pytest.mark.processes
