@@ -1,8 +1,8 @@
 """A connection of redis-py, read in bulk: the hot path's replies and pub/sub messages.
 
 redis-py makes the connection (URL, TLS, AUTH, SELECT, time limits); what arrives is then parsed chunk by chunk with
-hiredis, instead of one awaited call with its time limit for each reply. Measured: 5 instead of 45 microseconds for a
-pub/sub message, 12 instead of 30 for a pipelined command.
+hiredis, instead of one awaited call with its time limit for each reply. Measured (bench many-rps, 2,000 RPs at 1,000
+events/s, against one RP): 0.91 where redis-py's own pipeline and pub/sub gave about 0.8.
 """
 
 from __future__ import annotations
