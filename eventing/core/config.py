@@ -2,7 +2,8 @@
 
 All settings come from the environment as `HERALD_*`. This reader is pure: the mapping is passed in, so tests and tools
 read settings without touching the process environment. `herald doctor` prints this table with the origin of each value.
-Starting with an unknown, malformed or contradictory setting is refused with a sentence that names it.
+Starting with a malformed or contradictory setting is refused with a sentence that names it; a name that is not ours is
+ignored here and pointed out by `herald doctor`.
 """
 
 from __future__ import annotations
