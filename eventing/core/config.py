@@ -117,7 +117,14 @@ class Config:
     tick_ms: int = _setting(
         10,
         "milliseconds",
-        "Frames are gathered at most this long under load. Raising it saves CPU and costs latency.",
+        "Frames of a busy rendezvous point are gathered this long. Raising it saves CPU and costs latency.",
+        low=0,
+        high=1000,
+    )
+    tick_max_ms: int = _setting(
+        25,
+        "milliseconds",
+        "Where sending is dear (many sessions), frames are gathered longer, up to this. 0: never longer than the tick.",
         low=0,
         high=1000,
     )

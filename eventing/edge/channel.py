@@ -37,7 +37,7 @@ class Channel:
     Args:
         rp: the RP's id.
         reader: reads of the log.
-        soon: called when there is something to flush; the hub decides when.
+        soon: called when there is something to flush; the pacer decides when.
     """
 
     __slots__ = (
@@ -53,11 +53,11 @@ class Channel:
         "dirty",
         "epoch",
         "flushed",
-        "flushed_at",
         "head",
         "idle_since",
         "next",
         "readers",
+        "ready_at",
         "rp",
     )  # fmt: skip
 
@@ -70,7 +70,7 @@ class Channel:
         self.readers = 0
         self.idle_since = 0.0
         self.dirty = False
-        self.flushed_at = 0.0  # loop time; kept by the hub
+        self.ready_at = 0.0  # loop time until which what comes is gathered; kept by the pacer
         self._reader = reader
         self._soon = soon
         self._pending: list[bytes] = []

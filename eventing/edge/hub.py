@@ -1,8 +1,7 @@
 """The hub: a gateway process's registry of live connections, and the channels that feed them.
 
-It keeps ONE Redis subscription per RP that has readers here, decides when a channel's events are written (at once when
-idle, gathered for at most one tick under load), finds holes by looking at the logs' ends now and then, pings sessions,
-and ends readings whose RP is gone.
+It keeps ONE Redis subscription per RP that has readers here, finds holes by looking at the logs' ends now and then, pings
+sessions, and ends readings whose RP is gone. When a channel's events are written is the pacer's business.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from eventing.core.cursors import Cursor
 from eventing.core.errors import HeraldError, Unavailable
 from eventing.core.positions import LogState, Place, Start, raised, resolve
 from eventing.edge.channel import Channel
-from eventing.edge.session import Follower, Session, Sink
+from eventing.edge.pacer import Pacer
+from eventing.edge.session import Follower, Session
 from eventing.log import keys
 from eventing.log.bell import Bell
 from eventing.log.reader import LogReader
@@ -28,7 +28,6 @@ CHECK_S = 2.0  # between looks at the logs' ends
 CHECK_CHANNELS_MAX = 2000  # looked at each time; with more channels each is looked at less often
 BELL_S = 0.25  # an event that the log holds must have been brought by the bell within this time
 LINGER_S = 5.0  # a channel without readers is kept this long
-AT_ONCE_MAX = 8  # channels flushed at once within one tick before the rest are gathered
 log = logging.getLogger(__name__)
 
 
@@ -59,11 +58,7 @@ class Hub:
         self._channels: dict[str, Channel] = {}
         self._by_bell: dict[str, Channel] = {}
         self.sessions: dict[Session, None] = {}
-        self._tick_s = config.tick_ms / 1000
-        self._dirty: list[Channel] = []
-        self._flush_timer: asyncio.TimerHandle | None = None
-        self._tick_ends = 0.0
-        self._at_once = 0
+        self._pacer = Pacer(config.tick_ms / 1000, config.tick_max_ms / 1000)
         self._tasks: list[asyncio.Task[None]] = []
         self._checks: set[asyncio.Task[None]] = set()
         self._check_at = 0
@@ -140,7 +135,7 @@ class Hub:
         """
         channel = self._channels.get(rp)
         if channel is None:
-            channel = self._channels[rp] = Channel(rp, self._reader, self._soon)
+            channel = self._channels[rp] = Channel(rp, self._reader, self._pacer.soon)
             self._by_bell[keys.bell_channel(rp)] = channel
         channel.readers += 1  # held while we wait
         try:
@@ -216,45 +211,6 @@ class Hub:
         for channel in self._channels.values():
             if channel.next:
                 channel.repair()
-
-    # Ticks
-
-    def _soon(self, channel: Channel) -> None:
-        """Flush `channel` at once if this tick has room for it, else with all others when the tick ends."""
-        if channel.dirty:
-            return
-        now = asyncio.get_running_loop().time()
-        if now >= self._tick_ends:
-            self._tick_ends = now + self._tick_s
-            self._at_once = 0
-        ready_at = channel.flushed_at + self._tick_s
-        if ready_at <= now and self._at_once < AT_ONCE_MAX:
-            self._at_once += 1
-            channel.flushed_at = now
-            channel.flush()
-            return
-        channel.dirty = True
-        self._dirty.append(channel)
-        if self._flush_timer is None:
-            ends = ready_at if ready_at > now else self._tick_ends
-            self._flush_timer = asyncio.get_running_loop().call_at(ends, self._flush_dirty)
-
-    def _flush_dirty(self) -> None:
-        self._flush_timer = None
-        dirty, self._dirty = self._dirty, []
-        now = asyncio.get_running_loop().time()
-        self._tick_ends = now + self._tick_s
-        self._at_once = 0
-        for channel in dirty:
-            channel.flushed_at = now
-        if len(dirty) == 1:
-            dirty[0].flush()
-            return
-        gathered: dict[Sink, list[bytes]] = {}
-        for channel in dirty:
-            channel.flush(gathered)
-        for sink, parts in gathered.items():
-            sink.write(parts[0] if len(parts) == 1 else b"".join(parts))
 
     # Looking after the logs
 
