@@ -8,49 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ParamSpec, TypeVar, cast
-
-from channels.db import DatabaseSyncToAsync
-from django.db import InterfaceError, OperationalError
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from eventing.core.descriptor import Descriptor
-from eventing.core.errors import Forbidden, Gone, HeraldError, NotFound, Unauthenticated, Unavailable
-from eventing.core.policy import Principal
+from eventing.core.errors import Forbidden, Gone, HeraldError, NotFound, Unauthenticated
+from eventing.core.principals import Principal
 from eventing.core.tokens import verify
+from eventing.edge.database import in_database
 from eventing.selectors import descriptors as descriptor_selectors
 from eventing.selectors import keys as key_selectors
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 TOKENS_MAX = 100_000
 DESCRIPTORS_MAX = 100_000
 REFUSED_TOKENS_MAX = 10_000
 DESCRIPTOR_S = 60.0
+READ_AT_ONCE = 500  # descriptors of one query
 UNKNOWN_S = 1.0  # an unknown RP is asked for again after this long
 KEYS_S = 5.0  # a token with an unknown key makes us look for new keys at most this often
 log = logging.getLogger(__name__)
-
-
-def in_database(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Make a selector or service awaitable, on a thread whose database connection is looked after.
-
-    The result raises Unavailable when the database does not answer.
-    """
-    in_thread = cast(Callable[P, Awaitable[R]], DatabaseSyncToAsync(function, thread_sensitive=False))
-
-    async def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return await in_thread(*args, **kwargs)
-        except (OperationalError, InterfaceError) as error:
-            log.error("The database does not answer: %s", error)
-            raise Unavailable("The database does not answer. Try again in a moment.", retry_after_s=2) from None
-
-    return call
 
 
 class Tokens:
@@ -114,6 +94,8 @@ class Descriptors:
         self._unknown: OrderedDict[str, tuple[HeraldError, float]] = OrderedDict()
         self._references: dict[str, set[str]] = {}
         self._asking: dict[str, asyncio.Future[Descriptor]] = {}
+        self._wanted: dict[str, asyncio.Future[Descriptor]] = {}  # of these, those that no query asks for yet
+        self._reading: asyncio.Task[None] | None = None
 
     def peek(self, reference: str) -> Descriptor | None:
         """The descriptor, if it is known and its lease runs."""
@@ -134,34 +116,68 @@ class Descriptors:
             raise refused[0]
         asking = self._asking.get(reference)
         if asking is None:
-            asking = self._asking[reference] = asyncio.ensure_future(self._ask(reference))
-            asking.add_done_callback(lambda done: self._asked(reference, done))
+            asking = self._wanted.get(reference)  # forgotten before a query asked for it: the answer will be fresh
+            if asking is None:
+                asking = self._wanted[reference] = asyncio.get_running_loop().create_future()
+                asking.add_done_callback(_nobody_may_be_left)
+            self._asking[reference] = asking
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._read())
         return await asyncio.shield(asking)
 
-    def _asked(self, reference: str, asking: asyncio.Future[Descriptor]) -> None:
-        if self._asking.get(reference) is asking:
-            del self._asking[reference]
-        if not asking.cancelled():
-            asking.exception()  # whoever asked may have gone
-
-    async def _ask(self, reference: str) -> Descriptor:
+    async def _read(self) -> None:
+        """Read what is wanted, and what comes to be wanted meanwhile, in few queries: a cold start asks for thousands."""
         try:
-            descriptor: Descriptor = await in_database(descriptor_selectors.descriptor_get)(reference)
-        except (NotFound, Gone) as error:
-            if self._asking.get(reference) is not asyncio.current_task():
-                raise
-            self._unknown[reference] = (error, time.time() + UNKNOWN_S)
-            if len(self._unknown) > REFUSED_TOKENS_MAX:
-                self._unknown.popitem(last=False)
-            raise
-        if self._asking.get(reference) is not asyncio.current_task():
-            return descriptor  # forgotten while it was read: perhaps the old one
+            while self._wanted:
+                part = dict(itertools.islice(self._wanted.items(), READ_AT_ONCE))
+                for reference in part:
+                    del self._wanted[reference]
+                try:
+                    found = await in_database(descriptor_selectors.descriptors_get)(list(part))
+                except HeraldError as error:
+                    self._answer(part, [error] * len(part))
+                except Exception as error:
+                    log.exception("Descriptors could not be read")
+                    for reference, asking in part.items():
+                        self._asked(reference, asking)
+                        asking.set_exception(error)
+                else:
+                    self._answer(part, found)
+        finally:
+            self._reading = None
+
+    def _answer(
+        self, asked: Mapping[str, asyncio.Future[Descriptor]], found: Sequence[Descriptor | HeraldError]
+    ) -> None:
+        for (reference, asking), answer in zip(asked.items(), found, strict=True):
+            current = self._asked(reference, asking)  # else forgotten while it was read: perhaps the old one
+            if isinstance(answer, Descriptor):
+                if current:
+                    self._remember(reference, answer)
+                asking.set_result(answer)
+            else:
+                if current and isinstance(answer, NotFound | Gone):
+                    self._refuse(reference, answer)
+                asking.set_exception(answer)
+
+    def _asked(self, reference: str, asking: asyncio.Future[Descriptor]) -> bool:
+        """Whether the answer may be kept: nobody has forgotten the RP since it was asked for."""
+        if self._asking.get(reference) is not asking:
+            return False
+        del self._asking[reference]
+        return True
+
+    def _remember(self, reference: str, descriptor: Descriptor) -> None:
         self._known[reference] = self._known[descriptor.id] = (descriptor, time.time() + DESCRIPTOR_S)
         self._references.setdefault(descriptor.id, set()).add(reference)
         while len(self._known) > DESCRIPTORS_MAX:
             old, (gone, _) = self._known.popitem(last=False)
             self._references.get(gone.id, set()).discard(old)
-        return descriptor
+
+    def _refuse(self, reference: str, error: HeraldError) -> None:
+        self._unknown[reference] = (error, time.time() + UNKNOWN_S)
+        if len(self._unknown) > REFUSED_TOKENS_MAX:
+            self._unknown.popitem(last=False)
 
     def forget(self, rp: str) -> None:
         """Drop what is known of one RP; of all if `rp` is empty."""
@@ -173,6 +189,12 @@ class Descriptors:
             return
         for reference in self._references.pop(rp, set()) | {rp}:
             self._known.pop(reference, None)
+
+
+def _nobody_may_be_left(asking: asyncio.Future[Descriptor]) -> None:
+    """Whoever asked may have gone: an error that nobody takes is none."""
+    if not asking.cancelled():
+        asking.exception()
 
 
 def require(descriptor: Descriptor, principal: Principal, operation: str) -> None:

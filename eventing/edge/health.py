@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 from eventing.core.errors import HeraldError
 from eventing.edge import http
-from eventing.edge.access import in_database
+from eventing.edge.database import in_database
 from eventing.edge.gateway import Gateway
 from eventing.log.keys import WORKER_PRESENCE_KEY
 

@@ -20,11 +20,12 @@ from eventing.core.cloudevents import Event, check_utf8, parse_many, parse_struc
 from eventing.core.cursors import Cursor
 from eventing.core.descriptor import Descriptor
 from eventing.core.errors import Conflict, HeraldError, InvalidRequest, NotFound, Unavailable
-from eventing.core.policy import Principal
 from eventing.core.positions import parse_from
+from eventing.core.principals import Principal
 from eventing.edge import pull
-from eventing.edge.access import in_database, require
+from eventing.edge.access import require
 from eventing.edge.close_codes import CLOSE_BAD_REQUEST, CLOSE_LOST, CLOSE_RESTARTING
+from eventing.edge.database import in_database
 from eventing.edge.frames import HERALD, error_message, message, text_frame
 from eventing.edge.gateway import Gateway
 from eventing.edge.publish import published

@@ -45,7 +45,7 @@ async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, se
         events_max=config.batch_events_max,
         make_id=_make_id,
         now=_now,
-        default_source=f"/{config.domain}/principals/{quote(principal.subject, safe='')}",
+        default_source=f"/{config.domain}/principals/{quote(principal.identity, safe='')}",
     )
     if not events:
         raise InvalidEvent("A batch holds at least one event.")

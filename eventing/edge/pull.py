@@ -15,10 +15,11 @@ from redis.exceptions import RedisError
 from eventing.core.cursors import Cursor
 from eventing.core.descriptor import Descriptor
 from eventing.core.errors import Gone, InvalidCursor, InvalidRequest, NotFound, Unavailable
-from eventing.core.policy import Principal
 from eventing.core.positions import Place, Start, parse_from, raised, resolve
+from eventing.core.principals import Principal
 from eventing.edge import http
-from eventing.edge.access import in_database, require
+from eventing.edge.access import require
+from eventing.edge.database import in_database
 from eventing.edge.gateway import Gateway
 from eventing.log.reader import READ_BYTES_MAX
 from eventing.log.scripts import NoLog, Run
@@ -90,7 +91,7 @@ async def acknowledge_at(gateway: Gateway, subscription: SubscriptionView, curso
 async def subscription_of(gateway: Gateway, principal: Principal, subscription_id: str) -> SubscriptionView:
     """The subscription, if `principal` owns it and may still read its RP. Raises HeraldError."""
     subscription: SubscriptionView = await in_database(subscription_selectors.subscription_view)(subscription_id)
-    if subscription.owner != principal.subject and not principal.admin:
+    if subscription.owner != principal.identity and not principal.admin:
         raise NotFound("There is no such subscription.")
     if subscription.expires_at <= gateway.clock():
         raise Gone("The subscription's lease ended; create a new one.")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from redis.exceptions import RedisError
 
 from eventing.core.errors import HeraldError
-from eventing.core.policy import Principal
 from eventing.core.positions import Gap, Start
+from eventing.core.principals import Principal
 from eventing.edge.frames import Encoding
 from eventing.edge.sinks import Sink
 from eventing.log.scripts import NoLog, Run

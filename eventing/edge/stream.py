@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from eventing.core.errors import HeraldError
-from eventing.core.policy import Principal
 from eventing.core.positions import parse_from
+from eventing.core.principals import Principal
 from eventing.edge import http
 from eventing.edge.access import require
 from eventing.edge.frames import STREAM

@@ -11,8 +11,8 @@ from typing import Any
 
 from eventing.core.cursors import Cursor
 from eventing.core.errors import HeraldError, InvalidRequest, Unauthenticated
-from eventing.core.policy import Principal
 from eventing.core.positions import parse_from
+from eventing.core.principals import Principal
 from eventing.edge import http
 from eventing.edge.access import require
 from eventing.edge.close_codes import (
