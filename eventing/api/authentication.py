@@ -13,7 +13,7 @@ from rest_framework.permissions import BasePermission
 from eventing.conf import config
 from eventing.core import tokens
 from eventing.core.errors import Unauthenticated
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.selectors.keys import verification_keys
 
 if TYPE_CHECKING:  # DRF's views import this module, named in its settings

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from eventing.api.authentication import principal_of
 from eventing.core.errors import InvalidRequest
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.selectors.pages import LIMIT_DEFAULT, LIMIT_MAX, Page
 
 _ETAG = re.compile(r'"([1-9][0-9]{0,15})"')

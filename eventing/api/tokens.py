@@ -33,7 +33,7 @@ class Tokens(View):
     )
     def post(self, request: Request) -> Response:
         """Sign."""
-        if not self.principal.admin or self.principal.scopes is not None:
+        if not self.principal.admin or self.principal.narrowed:
             raise Forbidden("Only an administrator's token that is not narrowed signs tokens.")
         body = self.body(TokenCreation)
         issued = token_create(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from eventing.core.errors import InvalidRequest
 from eventing.core.history import HistoryBounds
-from eventing.core.policy import Policy, Principal
+from eventing.core.policy import Policy
+from eventing.core.principals import Principal
 
 REPLICAS_MAX = 16
 _ACK = re.compile(r"accepted|stored|replicated:([1-9][0-9]?)")
@@ -43,9 +44,10 @@ class Descriptor:
 
     Attributes:
         id: the self-certifying id, or that of an administrative RP.
-        creator: subject that administers it; empty for the domain's own.
+        creator: identity of the principal that administers it; empty for the domain's own.
         version: grows with every change; the ETag.
         expires_at: Unix seconds at which the lease ends; infinity for administrative RPs, which live with their RP.
+        name: hierarchical name, for tokens narrowed to names; empty if it has none.
     """
 
     id: str
@@ -55,11 +57,12 @@ class Descriptor:
     ack: Ack
     history: HistoryBounds
     expires_at: float
+    name: str = ""
 
     def allows(self, principal: Principal, operation: str) -> bool:
         """Whether `principal` may do `operation` here: administrators and the creator always, others by the policy."""
-        if principal.scopes is not None and operation not in principal.scopes:
+        if principal.narrowed and not principal.permits(operation, self.id, self.name):
             return False
-        if principal.admin or (principal.subject == self.creator and self.creator):
+        if principal.admin or (self.creator and principal.identity == self.creator):
             return True
         return self.policy.allows(principal, operation)

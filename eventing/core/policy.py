@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventing.core.errors import InvalidRequest
+from eventing.core.principals import Principal
 
 OPERATIONS = ("describe", "publish", "subscribe", "history", "administer")
 RULES_MAX = 1000
@@ -25,27 +26,6 @@ VALUES_MAX = 1000
 TEXT_CHARS_MAX = 1024
 _TESTS = ("equals", "in", "prefix", "exists")
 _MISSING = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who asks: the verified claims of a token.
-
-    Attributes:
-        issuer: the domain whose key signed the token.
-        subject: the `sub` claim.
-        admin: whether the token administers this domain.
-        expires_at: Unix time in seconds at which the token ends.
-        claims: all verified claims, for predicates.
-        scopes: operations the token is narrowed to; None for no narrowing.
-    """
-
-    issuer: str
-    subject: str
-    admin: bool
-    expires_at: float
-    claims: Mapping[str, Any]
-    scopes: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from joserfc.jwk import OKPKey
 
 from eventing.core import strict_json
 from eventing.core.errors import Unauthenticated
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal, Scope
 
 ALGORITHM = "Ed25519"
 ALGORITHMS = (ALGORITHM, "EdDSA")  # RFC 9864, and the name of RFC 8037 that older libraries write
@@ -60,7 +60,7 @@ def verify(token: str, keys: Mapping[str, Mapping[str, Any]], *, issuer: str, au
 
     Raises Unauthenticated, saying what is wrong with the token.
     """
-    claims = _verified_claims(token, keys)
+    key_id, claims = _verified_claims(token, keys)
     if len(claims) > CLAIMS_MAX:
         raise Unauthenticated(f"The token has more than {CLAIMS_MAX} claims.")
     if claims.get("iss") != issuer:
@@ -82,11 +82,20 @@ def verify(token: str, keys: Mapping[str, Mapping[str, Any]], *, issuer: str, au
     admin = claims.get("admin", False)
     if not isinstance(admin, bool):
         raise Unauthenticated("The token's admin claim is not true or false.")
-    return Principal(issuer, subject, admin, expires_at, claims, _scopes(claims))
+    return Principal(
+        issuer,
+        subject,
+        admin,
+        expires_at,
+        claims,
+        _scopes(claims),
+        token_id=str(claims.get("jti", "")),
+        key_id=key_id,
+    )
 
 
-def _verified_claims(token: str, keys: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The claims of a token whose signature holds."""
+def _verified_claims(token: str, keys: Mapping[str, Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """The key's `kid` and the claims of a token whose signature holds."""
     if len(token) > TOKEN_CHARS_MAX:
         raise Unauthenticated(f"The token is longer than {TOKEN_CHARS_MAX} characters.")
     parts = token.split(".")
@@ -107,7 +116,7 @@ def _verified_claims(token: str, keys: Mapping[str, Mapping[str, Any]]) -> dict[
         _public_key(str(keys[kid]["x"])).verify(_decoded(parts[2]), f"{parts[0]}.{parts[1]}".encode())
     except InvalidSignature:
         raise Unauthenticated("The token's signature is wrong.") from None
-    return _json_object(_decoded(parts[1]))
+    return kid, _json_object(_decoded(parts[1]))
 
 
 @lru_cache(maxsize=_KEYS_CACHED)
@@ -156,7 +165,7 @@ def _time(claims: Mapping[str, Any], claim: str) -> float | None:
     return float(value)
 
 
-def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
+def _scopes(claims: Mapping[str, Any]) -> tuple[Scope, ...] | None:
     operations = claims.get("ops")
     if operations is None:
         return None
@@ -166,4 +175,4 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
         or not all(isinstance(operation, str) for operation in operations)
     ):
         raise Unauthenticated(f"The token's ops is not a list of at most {OPERATIONS_MAX} operations.")
-    return frozenset(operations)
+    return (Scope(("*",), frozenset(operations)),)

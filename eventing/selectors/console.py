@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from eventing.conf import config
 from eventing.core.names import NAME_CHARS_MAX
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint
 from eventing.selectors.descriptors import descriptor_of

@@ -12,8 +12,8 @@ from django.utils import timezone
 from eventing.conf import config
 from eventing.core import names
 from eventing.core.errors import Gone, InvalidCursor, NotFound
-from eventing.core.policy import Principal
 from eventing.core.positions import LogState
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint
 from eventing.selectors.descriptors import descriptor_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventing.core.descriptor import Descriptor
 from eventing.core.errors import Forbidden
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.models import Subscription
 
 
@@ -16,14 +16,14 @@ def require(descriptor: Descriptor, principal: Principal, operation: str) -> Non
 
 def require_creation(principal: Principal) -> None:
     """Raises Forbidden for a token that is narrowed to operations other than administering. Any other may create RPs."""
-    if principal.scopes is not None and "administer" not in principal.scopes:
+    if not principal.permits("administer"):
         raise Forbidden("Your token is narrowed to other operations than administer; it cannot create.")
 
 
 def may_manage(row: Subscription, descriptor: Descriptor, principal: Principal, operation: str) -> bool:
     """Whether `principal` may see or manage a subscription: its owner within the token's operations, or who administers."""
-    narrowed = principal.scopes is not None and operation not in principal.scopes
-    return (row.owner == principal.subject and not narrowed) or descriptor.allows(principal, "administer")
+    granted = principal.permits(operation, descriptor.id, descriptor.name)
+    return (row.owner == principal.identity and granted) or descriptor.allows(principal, "administer")
 
 
 def require_managed(row: Subscription, descriptor: Descriptor, principal: Principal) -> None:

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from eventing.core.errors import Conflict, IdempotencyMismatch, InvalidRequest, RateLimited
 from eventing.core.ids import canonical_json
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.models import IdempotencyRecord
 
 KEPT_S = 86_400

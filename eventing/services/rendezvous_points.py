@@ -15,7 +15,8 @@ from eventing.core.descriptor import Ack
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, PreconditionFailed, QuotaExceeded
 from eventing.core.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, is_admin, rp_id
-from eventing.core.policy import OPEN_TO_DOMAIN, Principal, compile_policy
+from eventing.core.policy import OPEN_TO_DOMAIN, compile_policy
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint
 from eventing.models.rendezvous_point import TITLE_CHARS_MAX
@@ -63,7 +64,7 @@ def rendezvous_point_create(
     row = RendezvousPoint(
         name=None if name is None else _own_name(name),
         title=_title(title),
-        creator=principal.subject,
+        creator=principal.identity,
         policy=OPEN_TO_DOMAIN if policy is None else policy,
         ack=_ack(ack),
         created_at=now,

@@ -15,7 +15,7 @@ from eventing.core.descriptor import Descriptor
 from eventing.core.errors import InvalidRequest, PreconditionFailed, QuotaExceeded
 from eventing.core.history import HistoryBounds, tightest
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import Subscription
 from eventing.selectors.descriptors import descriptor_get
@@ -64,7 +64,7 @@ def subscription_create(
         id=f"sub_{random_id()}",
         rp_id=None if descriptor.id == DOMAIN_ADMIN else descriptor.id.removesuffix(ADMIN_SUFFIX),
         at=descriptor.id,
-        owner=principal.subject,
+        owner=principal.identity,
         deliver=_deliver(deliver),
         created_at=now,
     )

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from eventing.conf import config
 from eventing.core.errors import HeraldError, Unauthenticated, Unavailable
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 
 View = Callable[..., HttpResponseBase]
 PRINCIPAL_S = 60.0

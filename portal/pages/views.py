@@ -14,8 +14,8 @@ from eventing.conf import config
 from eventing.core.descriptor import Ack
 from eventing.core.errors import HeraldError
 from eventing.core.names import NAME_CHARS_MAX, is_id
-from eventing.core.policy import Principal
 from eventing.core.positions import LogState
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint
 from eventing.selectors.console import rendezvous_points_named

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal, Scope
 from eventing.log import control
 from eventing.services.rendezvous_points import rendezvous_point_create
 from eventing.services.tokens import token_create
@@ -26,7 +26,8 @@ def _stores(transactional_db: None, redis_url: str) -> None:
 def principal(subject: str, *, admin: bool = False, ops: list[str] | None = None) -> Principal:
     """Whoever holds a token of this domain."""
     claims = {"iss": "localhost", "sub": subject}
-    return Principal("localhost", subject, admin, time.time() + 3600, claims, None if ops is None else frozenset(ops))
+    scopes = None if ops is None else (Scope(("*",), frozenset(ops)),)
+    return Principal("localhost", subject, admin, time.time() + 3600, claims, scopes)
 
 
 @pytest.fixture

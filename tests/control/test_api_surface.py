@@ -18,6 +18,7 @@ from rest_framework.test import APIClient
 from eventing.api import rendezvous_points as views
 from eventing.core import tokens
 from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.principals import Scope
 from eventing.selectors.keys import verification_keys
 from eventing.services.tokens import token_create
 from tests.control.conftest import problem_code
@@ -153,7 +154,7 @@ def test_administrators_sign_tokens_and_nobody_else(client_of: ClientOf) -> None
     signed = response.json()
     assert (signed["subject"], signed["admin"], signed["ops"], signed["granted_s"]) == ("ann", False, ["publish"], 60)
     who = tokens.verify(signed["token"], verification_keys(), issuer="localhost", audience="localhost", now=time.time())
-    assert who.scopes == {"publish"}
+    assert who.scopes == (Scope(("*",), frozenset({"publish"})),)
     for refused in (client_of("ann"), client_of("root", admin=True, operations=["administer"])):
         assert problem_code(refused.post("/api/v1/tokens", {"subject": "x"}, format="json")) == "forbidden"
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from eventing.core.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint
 from eventing.services import histories

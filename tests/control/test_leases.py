@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from eventing.core.errors import HeraldError
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import OutboxEntry, RendezvousPoint, Subscription
 from eventing.services import leases

@@ -12,7 +12,7 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import OutboxEntry, RendezvousPoint
 from eventing.services import administrative_events, outbox

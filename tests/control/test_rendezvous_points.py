@@ -20,7 +20,7 @@ from eventing.core.errors import (
     QuotaExceeded,
 )
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, rp_id
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint, Subscription
 from eventing.selectors.descriptors import ADMIN_HISTORY, descriptor_get

@@ -22,7 +22,7 @@ from eventing.core.errors import (
 )
 from eventing.core.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.core.policy import Principal
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint, Subscription
 from eventing.selectors.subscriptions import subscription_get, subscription_view, subscriptions_page

@@ -18,6 +18,7 @@ from joserfc.jwk import OKPKey
 
 from eventing.core import tokens
 from eventing.core.errors import InvalidRequest, Unauthenticated
+from eventing.core.principals import Scope
 from eventing.models import DomainKey
 from eventing.selectors.keys import public_keys, signing_key, verification_keys
 from eventing.services.tokens import ensure_domain_key, token_create
@@ -58,7 +59,7 @@ def test_a_signed_token_speaks_for_its_subject() -> None:
     principal = verify(tokens.sign({**CLAIMS, "ops": ["publish"], "admin": True, "team": "a"}, PRIVATE))
     assert (principal.issuer, principal.subject, principal.admin) == ("example.org", "ann", True)
     assert principal.expires_at == NOW + 60
-    assert principal.scopes == {"publish"}
+    assert principal.scopes == (Scope(("*",), frozenset({"publish"})),)
     assert principal.claims["team"] == "a"
 
 
@@ -178,7 +179,7 @@ def test_tokens_of_the_domain_verify_with_its_published_keys(configure: Callable
         audience="example.org",
         now=time.time(),
     )
-    assert principal.scopes == {"publish", "describe"}
+    assert principal.scopes == (Scope(("*",), frozenset({"publish", "describe"})),)
     assert issued.granted_s == 60
     assert principal.expires_at == issued.expires_at.timestamp()
 

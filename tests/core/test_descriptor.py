@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from eventing.core.descriptor import REPLICAS_MAX, Ack, Descriptor
 from eventing.core.errors import InvalidRequest
 from eventing.core.history import HistoryBounds
-from eventing.core.policy import ADMINISTRATORS_ONLY, OPEN_TO_DOMAIN, OPERATIONS, Policy, Principal, compile_policy
+from eventing.core.policy import ADMINISTRATORS_ONLY, OPEN_TO_DOMAIN, OPERATIONS, Policy, compile_policy
+from eventing.core.principals import Principal, Scope
 
 OPEN, CLOSED = compile_policy(OPEN_TO_DOMAIN), compile_policy(ADMINISTRATORS_ONLY)
 
@@ -19,7 +20,8 @@ def descriptor(policy: Policy, creator: str = "ann") -> Descriptor:
 
 
 def principal(subject: str, *, admin: bool = False, scopes: frozenset[str] | None = None) -> Principal:
-    return Principal("localhost", subject, admin, 0, {"sub": subject}, scopes)
+    narrowed = None if scopes is None else (Scope(("*",), scopes),)
+    return Principal("localhost", subject, admin, 0, {"sub": subject}, narrowed)
 
 
 def allowed(rp: Descriptor, who: Principal) -> set[str]:
