@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from functools import partial
 from threading import local
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import InterfaceError, OperationalError, connection
 
 from eventing.core.errors import Unavailable
 
@@ -45,15 +46,28 @@ def in_database(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 
 
 def _with_connection(work: Callable[[], R]) -> R:
-    """Run `work` with this thread's connections, dropping those that are broken before it and after it."""
-    used_at = getattr(_this_thread, "used_at", 0.0)
-    for connection in connections.all(initialized_only=True):
-        if time.monotonic() - used_at > IDLE_S and connection.connection is not None and not connection.is_usable():
-            connection.close()
+    """Run `work` with this thread's connection, dropping one that is broken before it and after it."""
+    if connection.connection is not None and _is_dead():
+        connection.close()
     try:
         return work()
     finally:
         _this_thread.used_at = time.monotonic()
-        for connection in connections.all(initialized_only=True):
-            if connection.errors_occurred and not connection.in_atomic_block:
-                connection.close()
+        if connection.errors_occurred and not connection.in_atomic_block:
+            connection.close()
+        elif connection.connection is not None and connection.vendor == "sqlite":
+            _this_thread.file = _file_of_sqlite()
+
+
+def _is_dead() -> bool:
+    if connection.vendor == "sqlite":  # a file that was moved away or put back would be read on unnoticed
+        return _file_of_sqlite() != getattr(_this_thread, "file", None)
+    return time.monotonic() - getattr(_this_thread, "used_at", 0.0) > IDLE_S and not connection.is_usable()
+
+
+def _file_of_sqlite() -> tuple[int, int] | None:
+    try:
+        found = os.stat(connection.settings_dict["NAME"])  # noqa: PTH116 - on every call: no Path is made for it
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
