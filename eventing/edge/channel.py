@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
@@ -75,7 +76,7 @@ class Channel:
         self._soon = soon
         self._pending: list[bytes] = []
         self._live: dict[Encoding, dict[Follower, Sink]] = {}
-        self._sinks: dict[Encoding, list[Sink]] = {}
+        self._sinks: dict[Encoding, _Sinks] = {}
         self._waiters: set[asyncio.Future[None]] = set()
         self._early: list[tuple[str, int, list[bytes]]] = []
         self._early_bytes = 0
@@ -182,6 +183,10 @@ class Channel:
 
     # Live followers
 
+    def sinks_changed(self) -> None:
+        """A live follower's sink is to be written to in another way than before."""
+        self._sinks.clear()
+
     def join(self, follower: Follower) -> None:
         """Make a follower live; its next offset must be `flushed`."""
         follower.live = True
@@ -229,12 +234,11 @@ class Channel:
         sinks = self._sinks.get(encoding)
         if sinks is None:
             # A snapshot: a sink that stalls while it is written to leaves the live ones.
-            sinks = self._sinks[encoding] = list(self._live.get(encoding, {}).values())
+            sinks = self._sinks[encoding] = _Sinks(self._live.get(encoding, {}).values())
         if gathered is None:
-            for sink in sinks:
-                sink.write(data)
+            sinks.write(data)
         else:
-            for sink in sinks:
+            for sink in sinks.all:
                 gathered.setdefault(sink, []).append(data)
 
     # Waiting readers (pull)
@@ -263,3 +267,28 @@ class Channel:
             return
         finally:
             self._waiters.discard(waiter)
+
+
+class _Sinks:
+    """The live sinks of one encoding: those with a descriptor to write to, and the others."""
+
+    __slots__ = ("_direct", "_fds", "_others", "all")
+
+    def __init__(self, sinks: Iterable[Sink]) -> None:
+        self.all = list(sinks)
+        self._direct = [sink for sink in self.all if sink.fd >= 0]
+        self._fds = [sink.fd for sink in self._direct]
+        self._others = [sink for sink in self.all if sink.fd < 0]
+
+    def write(self, data: bytes) -> None:
+        """The same bytes to each. What the kernel does not take goes to the sink, which waits for its reader."""
+        size, write = len(data), os.write
+        for index, fd in enumerate(self._fds):
+            try:
+                sent = write(fd, data)
+            except OSError:
+                sent = 0  # full, or lost: the transport finds out which
+            if sent != size:
+                self._direct[index].write(data[sent:])
+        for sink in self._others:
+            sink.write(data)

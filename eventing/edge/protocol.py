@@ -172,16 +172,16 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             super().shutdown()
 
     def pause_writing(self) -> None:
-        """The transport's buffer is over its bound."""
+        """The transport's buffer is over its bound: with a sink, it holds anything at all."""
         super().pause_writing()
         if self._sink is not None:
-            self._sink.pause()
+            self._sink.clogged()
 
     def resume_writing(self) -> None:
         """The transport's buffer has drained."""
         super().resume_writing()
         if self._sink is not None:
-            self._sink.resume()
+            self._sink.drained()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop writing at once; the session learns it from its receive."""

@@ -75,6 +75,7 @@ class Session:
         self._drained: asyncio.Event | None = None
         sink.on_pause = self._stalled
         sink.on_resume = self._resumed
+        sink.on_fd = self._fd_changed
 
     # Followers
 
@@ -119,6 +120,11 @@ class Session:
     def _stalled(self) -> None:
         for follower in self.followers.values():
             follower.channel.leave(follower)
+
+    def _fd_changed(self) -> None:
+        for follower in self.followers.values():
+            if follower.live:
+                follower.channel.sinks_changed()
 
     def _resumed(self) -> None:
         self.unanswered_pings = 0  # it reads again
