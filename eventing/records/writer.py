@@ -1,0 +1,191 @@
+"""The writer: the thread that puts records on the disk. What takes time or may fail is here, away from the event loop.
+
+It is given chunks of records and, now and then, a mark: what came before the mark is put on the disk then, and the spool
+becomes segments if it is due. When the disk refuses, chunks wait (bounded by the buffer, which counts them) and are
+tried again at each mark; the operator is told in one sentence a minute.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+
+from eventing.records import encoding, segments
+from eventing.records.rows import WIDTH, Cells
+from eventing.records.spool import FOLDER, SUFFIX, Leftover, Spool
+
+SEGMENT_RECORDS_MAX = 50_000  # a spool is made into segments at the latest then: bounds the memory that takes
+TELL_S = 60.0  # between two sentences on a disk that refuses
+log = logging.getLogger(__name__)
+
+
+class Writer:
+    """See the module. `start`, `take`, `mark`, `waiting`, `busy`, `dropped` and `close` are the event loop's; the rest is the thread's.
+
+    Args:
+        root: the folder of the records.
+        gateway: what names this life of the gateway, see `segments.gateway_id`.
+        segment_s: seconds of wall time that become one segment.
+    """
+
+    def __init__(self, root: Path, gateway: str, segment_s: int) -> None:
+        self._root = root
+        self._gateway = gateway
+        self._segment_s = segment_s
+        self._orders: SimpleQueue[Cells | float | None] = SimpleQueue()
+        self._given = 0
+        self._done = 0
+        self.dropped = 0
+        self._backlog: deque[Cells] = deque()
+        self._number = 1
+        self._sequence = 0
+        self._spool: Spool | None = None
+        self._period = 0
+        self._full: list[Path] = []
+        self._refused_at = float("-inf")
+        self._refused = False
+        self._thread = Thread(target=self._run, name="records", daemon=True)
+
+    # The event loop's side
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many records were given and are not in a file yet."""
+        return self._given - self._done
+
+    @property
+    def busy(self) -> bool:
+        """Whether a mark would find something to do."""
+        return self.waiting > 0 or self._spool is not None or bool(self._full)
+
+    def take(self, cells: Cells) -> None:
+        """Write a chunk of records soon; it is the writer's from now on."""
+        self._given += len(cells) // WIDTH
+        self._orders.put(cells)
+
+    def mark(self, now: float) -> None:
+        """Put what was given on the disk; make segments if they are due at `now` (Unix seconds)."""
+        self._orders.put(now)
+
+    def close(self, within_s: float) -> bool:
+        """Write all that was given, make it segments, and end; whether that was done in time. Harmless when repeated."""
+        self._orders.put(None)
+        self._thread.join(within_s)
+        return not self._thread.is_alive()
+
+    # The thread
+
+    def _run(self) -> None:
+        self._try(encoding.preload)
+        self._try(self._recover)
+        while True:
+            order = self._orders.get()
+            if order is None:
+                break
+            if isinstance(order, list):
+                self._backlog.append(order)
+                if not self._refused:
+                    self._try(self._write)
+            else:
+                self._try(partial(self._flush, order))
+        self._try(partial(self._flush, None))
+        if self._spool is not None:
+            self._spool.close()  # the next start makes segments of it
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do `work`; a disk that refuses is told of now and then, and tried again at the next mark."""
+        try:
+            work()
+        except OSError as error:
+            self._refused = True
+            if time.monotonic() - self._refused_at >= TELL_S:
+                self._refused_at = time.monotonic()
+                log.error(
+                    "Access records cannot be written to %s (%s); they wait in memory within a bound and are dropped and "
+                    "counted beyond it. Publishing and reading go on.",
+                    self._root,
+                    error.strerror or error,
+                )
+        except Exception:
+            log.exception("Writing access records failed; those in hand are dropped and counted.")
+        else:
+            if self._refused and not self._backlog:
+                self._refused = False
+                log.info("Access records are written to %s again.", self._root)
+
+    def _recover(self) -> None:
+        found = segments.recover(self._root)
+        if found:
+            log.info("Made %d segments of the records that an earlier gateway left.", len(found))
+
+    def _write(self) -> None:
+        """Append the chunks that wait. Raises OSError, and then they wait on."""
+        while self._backlog:
+            cells = self._backlog.popleft()
+            records = len(cells) // WIDTH
+            try:
+                spool = self._spool or self._new_spool(cells[0])
+                spool.append(encoding.dump(encoding.table(cells, self._gateway, self._number)), records)
+            except OSError:
+                self._backlog.appendleft(cells)
+                raise
+            except Exception:
+                self.dropped += records
+                self._done += records
+                raise
+            self._number += records
+            self._done += records
+            if spool.records >= SEGMENT_RECORDS_MAX:
+                self._retire()
+
+    def _new_spool(self, now: float) -> Spool:
+        while True:
+            self._sequence += 1
+            path = self._root / FOLDER / f"{self._gateway}-{self._sequence:06d}{SUFFIX}"
+            self._spool = Spool.create(path)
+            if self._spool is not None:
+                self._period = int(now // self._segment_s)
+                return self._spool
+
+    def _retire(self) -> None:
+        """The spool is full or due: from now on it only waits to become segments."""
+        if self._spool is not None:
+            self._full.append(self._spool.path)
+            self._spool.close()
+            self._spool = None
+
+    def _flush(self, now: float | None) -> None:
+        """Everything given is put on the disk, and made segments if due; `now` None: made segments now. Raises OSError."""
+        self._write()
+        if self._spool is not None:
+            if now is None or int(now // self._segment_s) != self._period:
+                self._retire()
+            else:
+                self._spool.sync()
+        sealed = bool(self._full)
+        while self._full:
+            self._seal(self._full.pop())
+        if sealed and now is not None:
+            segments.recover(self._root)  # of gateways that were killed and do not come back
+
+    def _seal(self, path: Path) -> None:
+        left = Leftover.take(path)
+        if left is None:
+            return  # another gateway was quicker
+        try:
+            segments.seal(self._root, left)
+        except OSError:
+            self._full.append(path)
+            raise
+        finally:
+            left.close()

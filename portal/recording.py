@@ -1,0 +1,89 @@
+"""What Django learns of a request, for its access record (eventing/edge/recording.py): the operation, by the URL's name
+and the method as in the audit, who asked, and at which RP. Never the path or the query.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+from django.utils.functional import SimpleLazyObject, empty
+
+from eventing.api.authentication import ApiUser
+from eventing.conf import config
+from eventing.core.principals import Principal
+from eventing.edge.recording import Access, access
+from eventing.records.rows import rp_or_nothing
+from portal.auditing import ACTIONS, PROBLEM_BYTES_MAX, VERBS
+
+_PROBLEM = "urn:herald:problem:"
+
+Answer = Callable[[HttpRequest], Any]
+
+
+@sync_and_async_middleware
+def recording(get_response: Answer) -> Answer:
+    """The middleware; asynchronous where the server is, so that it costs no change of threads."""
+    if _is_async(get_response):
+
+        async def answer_later(request: HttpRequest) -> HttpResponseBase:
+            response: HttpResponseBase = await cast(Awaitable[HttpResponseBase], get_response(request))
+            _fill_in(request, response)
+            return response
+
+        return answer_later
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = get_response(request)
+        _fill_in(request, response)
+        return response
+
+    return answer
+
+
+def _is_async(function: Answer) -> bool:
+    return bool(iscoroutinefunction(function))
+
+
+def _fill_in(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Tell the request's record what the answer shows."""
+    of = access(getattr(request, "scope", {}))
+    match = request.resolver_match
+    if match is not None and match.view_name:
+        method = str(request.method)
+        named = ACTIONS.get((match.view_name, method))
+        of.operation = named or f"{match.view_name.replace(':', '.').replace('-', '.')}.{VERBS.get(method, 'other')}"
+        of.rp = rp_or_nothing(str(match.kwargs.get("reference", "")))
+    if response.status_code >= 400:
+        of.reason = _reason(response)
+    elif isinstance(said := getattr(response, "data", None), dict):
+        of.rp = of.rp or rp_or_nothing(str(said.get("rp", "") or said.get("id", "")))
+    _say_who(of, getattr(request, "user", None))
+
+
+def _reason(response: HttpResponseBase) -> str:
+    """The code of the problem that the answer is; `http-STATUS` where it is no problem document of ours."""
+    kind = response.get("Content-Type", "")
+    if isinstance(response, HttpResponse) and kind.startswith("application/problem+json"):
+        try:
+            said = str(json.loads(response.content[:PROBLEM_BYTES_MAX])["type"])
+        except (ValueError, KeyError, TypeError):
+            said = ""
+        if said.startswith(_PROBLEM):
+            return said.removeprefix(_PROBLEM)
+    return f"http-{response.status_code}"
+
+
+def _say_who(of: Access, user: Any) -> None:
+    if isinstance(user, SimpleLazyObject):
+        # Whether there is a session was not asked: then nobody needed to know, and SQL must not be asked here.
+        user = None if user.__dict__.get("_wrapped", empty) is empty else user._wrapped
+    if isinstance(user, ApiUser):
+        of.principal = user.principal
+    elif user is not None and user.is_authenticated:
+        of.client = "console"
+        of.principal = Principal(config().domain, user.get_username(), False, 0.0, {})
