@@ -63,6 +63,14 @@ class Descriptor:
         """Whether `principal` may do `operation` here: administrators and the creator always, others by the policy."""
         if principal.narrowed and not principal.permits(operation, self.id, self.name):
             return False
-        if principal.admin or (self.creator and principal.identity == self.creator):
+        if self.administered_by(principal):
             return True
         return self.policy.allows(principal, operation)
+
+    def administered_by(self, principal: Principal) -> bool:
+        """Whether `principal` may do everything here, whatever the policy says. What other issuers claim of `admin` counts nothing."""
+        return (principal.admin and principal.local) or self.created_by(principal)
+
+    def created_by(self, principal: Principal) -> bool:
+        """Whether `principal` created the RP; a stranger without a token never did."""
+        return bool(self.creator) and principal.identity == self.creator and not principal.anonymous

@@ -13,6 +13,7 @@ from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, RP_ID_PATTERN
 
 NAME_CHARS_MAX = 255
 SEGMENTS_MAX = 16
+DOMAIN_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")  # a domain's name is a host name, lower case
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 
 

@@ -54,6 +54,9 @@ class Principal:
         token_id: the `jti` claim; empty if it has none.
         key_id: the `kid` of the key that signed it.
         restriction: conditions that are asked each time; None for none.
+        keys_from: the JWKS address, if a policy had to name one, whose key signed a foreign token; empty when the keys
+            are those that the issuer itself publishes. Whoever can write a policy can name an address of their own:
+            what such keys sign is never the same bearer as what the issuer's own keys sign.
     """
 
     issuer: str
@@ -66,14 +69,18 @@ class Principal:
     token_id: str = ""
     key_id: str = ""
     restriction: Restriction | None = None
+    keys_from: str = ""
 
     @property
     def identity(self) -> str:
         """One name for the bearer across issuers, as kept in SQL: the subject, or ISSUER#SUBJECT from elsewhere.
 
-        No local subject contains `#`, so nobody can take another's name.
+        No local subject contains `#`, and no issuer `#` or `|`, so nobody can take another's name. What keys from a
+        policy's own JWKS address signed is ISSUER|JWKS#SUBJECT.
         """
-        return self.subject if self.local else f"{self.issuer}#{self.subject}"
+        if self.local:
+            return self.subject
+        return f"{self.issuer}{'|' if self.keys_from else ''}{self.keys_from}#{self.subject}"
 
     @property
     def anonymous(self) -> bool:
