@@ -1,7 +1,8 @@
 """Tokens of this domain: JWTs signed with its Ed25519 keys. Pure: keys, names and the time are passed in.
 
 A token's header is {"alg": "Ed25519", "typ": "JWT", "kid"}; its claims are iss (the issuing domain), aud (the domain it
-is for), sub, iat, exp, jti, and optionally admin (true: administers the domain) and ops (operations it is narrowed to).
+is for), sub, iat, exp, jti, and optionally admin (true: administers the domain), ops (operations it is narrowed to) and
+scopes (RPs and operations: [{"rps": ["/example.org/weather/*"], "ops": ["subscribe"]}], see core.principals.Scope).
 Verification is deliberately narrower than RFC 7519: one algorithm (under its RFC 9864 and its older name), the key chosen
 by `kid` only, no extension header, an end is required.
 """
@@ -13,7 +14,8 @@ import binascii
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -32,7 +34,11 @@ TOKEN_CHARS_MAX = 8 * 1024  # what proxies commonly allow a header line
 CLAIMS_MAX = 64
 SUBJECT_CHARS_MAX = 255
 ID_CHARS_MAX = 255
+IDENTITY_CHARS_MAX = 512  # of Principal.identity: what its columns in SQL hold
 OPERATIONS_MAX = 32
+SCOPES_MAX = 16  # of one token; a token is shown with every request and has to fit in a header line
+PATTERNS_MAX = 32  # of RPs in one scope
+PATTERN_CHARS_MAX = 255  # as the longest name
 AUDIENCES_MAX = 32
 SKEW_S = 30  # how far the clock of whoever issued a token may be ahead of ours
 _KEYS_CACHED = 256
@@ -48,25 +54,113 @@ def sign(claims: Mapping[str, Any], private_jwk: Mapping[str, Any]) -> str:
     return jws.serialize_compact(header, payload, key, algorithms=[ALGORITHM])
 
 
-def verify(token: str, keys: Mapping[str, Mapping[str, Any]], *, issuer: str, audience: str, now: float) -> Principal:
-    """Who a token speaks for.
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A token whose form is in order and whose signature has not been looked at: nothing in it may be believed yet.
+
+    Attributes:
+        header: the JOSE header.
+        claims: what it claims.
+        signing_input: the bytes that are signed.
+        signature: over them.
+    """
+
+    header: Mapping[str, Any]
+    claims: Mapping[str, Any]
+    signing_input: bytes
+    signature: bytes
+
+    @property
+    def issuer(self) -> str:
+        """Whom the token names as its issuer; empty if that is no text."""
+        issuer = self.claims.get("iss")
+        return issuer if isinstance(issuer, str) else ""
+
+    @property
+    def key_id(self) -> str:
+        """The `kid` that the token names; empty if that is no text."""
+        kid = self.header.get("kid")
+        return kid if isinstance(kid, str) else ""
+
+
+def read(token: str) -> Read:
+    """Take a compact JWS apart. Raises Unauthenticated; what it says is not verified."""
+    if len(token) > TOKEN_CHARS_MAX:
+        raise Unauthenticated(f"The token is longer than {TOKEN_CHARS_MAX} characters.")
+    parts = token.split(".")
+    if len(parts) != 3 or not token.isascii():
+        raise Unauthenticated("The token is not a signed JWT (three parts joined by dots).")
+    header = _json_object(_decoded(parts[0]))
+    claims = _json_object(_decoded(parts[1]))
+    return Read(header, claims, f"{parts[0]}.{parts[1]}".encode(), _decoded(parts[2]))
+
+
+def verify(
+    token: str | Read,
+    keys: Mapping[str, Mapping[str, Any]],
+    *,
+    issuer: str,
+    audience: str | Sequence[str],
+    now: float,
+) -> Principal:
+    """Who a token of this domain speaks for.
 
     Args:
-        token: the compact form.
-        keys: public JWKs by `kid`: all that may still verify.
+        token: the compact form, or what `read` made of it.
+        keys: public JWKs by `kid`: all that may still verify. One with `nbf` and `exp` (Unix seconds) does so within them.
         issuer: the only acceptable `iss`.
-        audience: what `aud` must be or contain.
+        audience: what `aud` must be or contain: one of these.
         now: Unix time in seconds.
 
     Raises Unauthenticated, saying what is wrong with the token.
     """
-    key_id, claims = _verified_claims(token, keys)
+    token = read(token) if isinstance(token, str) else token
+    key = _own_key(token, keys, now)
+    verify_ed25519(str(key["x"]), token)
+    return own_principal(token, key, issuer=issuer, audience=audience, now=now)
+
+
+def own_principal(
+    token: Read, key: Mapping[str, Any], *, issuer: str, audience: str | Sequence[str], now: float
+) -> Principal:
+    """Whom the claims of a token of this domain speak for, whose signature by `key` was verified. Raises Unauthenticated.
+
+    A Biscuit comes here too, with the claims of its authority block (eventing/identity/biscuits.py).
+    """
+    ends_at = float(key.get("exp", math.inf))
+    admin = token.claims.get("admin", False)
+    if not isinstance(admin, bool):
+        raise Unauthenticated("The token's admin claim is not true or false.")
+    principal = principal_of(
+        token, issuer=issuer, audience=audience, now=now, scopes=scopes_of(token.claims), admin=admin
+    )
+    if "#" in principal.subject:
+        raise Unauthenticated("The token's sub contains #, which no subject of a domain does.")
+    return replace(principal, expires_at=min(principal.expires_at, ends_at))
+
+
+def principal_of(
+    token: Read,
+    *,
+    issuer: str,
+    audience: str | Sequence[str],
+    now: float,
+    scopes: tuple[Scope, ...] | None,
+    admin: bool = False,
+    local: bool = True,
+) -> Principal:
+    """Whom the claims of a token speak for, whose signature was verified; checks those that every token has.
+
+    Raises Unauthenticated.
+    """
+    claims = token.claims
     if len(claims) > CLAIMS_MAX:
         raise Unauthenticated(f"The token has more than {CLAIMS_MAX} claims.")
     if claims.get("iss") != issuer:
         raise Unauthenticated(f"The token was not issued by {issuer}.")
-    if not _is_for(audience, claims.get("aud")):
-        raise Unauthenticated(f"The token is not for {audience}.")
+    audiences = (audience,) if isinstance(audience, str) else tuple(audience)
+    if not any(_is_for(one, claims.get("aud")) for one in audiences):
+        raise Unauthenticated(f"The token is not for {audiences[0]}.")
     subject = _text(claims, "sub", SUBJECT_CHARS_MAX)
     if "jti" in claims:
         _text(claims, "jti", ID_CHARS_MAX)
@@ -79,29 +173,22 @@ def verify(token: str, keys: Mapping[str, Mapping[str, Any]], *, issuer: str, au
         begins_at = _time(claims, claim)
         if begins_at is not None and begins_at > now + SKEW_S:
             raise Unauthenticated(f"The token's {claim} lies in the future; check the issuer's clock.")
-    admin = claims.get("admin", False)
-    if not isinstance(admin, bool):
-        raise Unauthenticated("The token's admin claim is not true or false.")
     return Principal(
         issuer,
         subject,
         admin,
         expires_at,
         claims,
-        _scopes(claims),
+        scopes,
+        local=local,
         token_id=str(claims.get("jti", "")),
-        key_id=key_id,
+        key_id=token.key_id,
     )
 
 
-def _verified_claims(token: str, keys: Mapping[str, Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """The key's `kid` and the claims of a token whose signature holds."""
-    if len(token) > TOKEN_CHARS_MAX:
-        raise Unauthenticated(f"The token is longer than {TOKEN_CHARS_MAX} characters.")
-    parts = token.split(".")
-    if len(parts) != 3 or not token.isascii():
-        raise Unauthenticated("The token is not a signed JWT (three parts joined by dots).")
-    header = _json_object(_decoded(parts[0]))
+def _own_key(token: Read, keys: Mapping[str, Mapping[str, Any]], now: float) -> Mapping[str, Any]:
+    """The key that the header of a token of this domain names."""
+    header = token.header
     if set(header) - _HEADER_MEMBERS:
         raise Unauthenticated("The token's header has members other than alg, typ and kid.")
     if header.get("alg") not in ALGORITHMS:
@@ -109,14 +196,27 @@ def _verified_claims(token: str, keys: Mapping[str, Mapping[str, Any]]) -> tuple
     kind = header.get("typ")
     if not isinstance(kind, str) or kind.upper() != "JWT":
         raise Unauthenticated("The token's typ is not JWT.")
-    kid = header.get("kid")
-    if not isinstance(kid, str) or kid not in keys:
-        raise Unauthenticated("The token's kid names no key of this domain.")
+    return own_key(token.key_id, keys, now)
+
+
+def own_key(kid: str, keys: Mapping[str, Mapping[str, Any]], now: float) -> Mapping[str, Any]:
+    """The key of this domain that `kid` names, within its window. Raises UnknownKey."""
+    key = keys.get(kid)
+    if key is None or not float(key.get("nbf", -math.inf)) - SKEW_S <= now < float(key.get("exp", math.inf)):
+        raise UnknownKey("The token's kid names no key of this domain.")
+    return key
+
+
+class UnknownKey(Unauthenticated):
+    """The key that a token names is not known: it may be newer than what we know."""
+
+
+def verify_ed25519(x: str, token: Read) -> None:
+    """Verify the signature with the public key `x` (base64url of 32 bytes). Raises Unauthenticated."""
     try:
-        _public_key(str(keys[kid]["x"])).verify(_decoded(parts[2]), f"{parts[0]}.{parts[1]}".encode())
+        _public_key(x).verify(token.signature, token.signing_input)
     except InvalidSignature:
         raise Unauthenticated("The token's signature is wrong.") from None
-    return kid, _json_object(_decoded(parts[1]))
 
 
 @lru_cache(maxsize=_KEYS_CACHED)
@@ -165,14 +265,44 @@ def _time(claims: Mapping[str, Any], claim: str) -> float | None:
     return float(value)
 
 
-def _scopes(claims: Mapping[str, Any]) -> tuple[Scope, ...] | None:
-    operations = claims.get("ops")
+def scopes_of(claims: Mapping[str, Any]) -> tuple[Scope, ...] | None:
+    """What the claims `scopes` and `ops` narrow a token to; None for neither. With both, only what both grant is left.
+
+    Raises Unauthenticated for what is not of their form.
+    """
+    operations, scopes = claims.get("ops"), claims.get("scopes")
+    if operations is not None:
+        operations = _operations(operations, "ops")
+    if scopes is None:
+        return None if operations is None else (Scope(("*",), operations),)
+    if not isinstance(scopes, list) or len(scopes) > SCOPES_MAX:
+        raise Unauthenticated(f"The token's scopes is not a list of at most {SCOPES_MAX} scopes.")
+    read_scopes = tuple(_scope(scope) for scope in scopes)
     if operations is None:
-        return None
+        return read_scopes
+    return tuple(Scope(scope.rps, scope.operations & operations) for scope in read_scopes)
+
+
+def _scope(scope: Any) -> Scope:
+    if not isinstance(scope, dict) or set(scope) != {"rps", "ops"}:
+        raise Unauthenticated('A scope of the token is not {"rps": [...], "ops": [...]}.')
+    rps = scope["rps"]
     if (
-        not isinstance(operations, list)
-        or len(operations) > OPERATIONS_MAX
-        or not all(isinstance(operation, str) for operation in operations)
+        not isinstance(rps, list)
+        or len(rps) > PATTERNS_MAX
+        or not all(isinstance(rp, str) and 1 <= len(rp) <= PATTERN_CHARS_MAX for rp in rps)
     ):
-        raise Unauthenticated(f"The token's ops is not a list of at most {OPERATIONS_MAX} operations.")
-    return (Scope(("*",), frozenset(operations)),)
+        raise Unauthenticated(
+            f"A scope of the token names its rps not as at most {PATTERNS_MAX} texts of 1 to {PATTERN_CHARS_MAX} characters."
+        )
+    return Scope(tuple(rps), _operations(scope["ops"], "scopes"))
+
+
+def _operations(value: Any, claim: str) -> frozenset[str]:
+    if (
+        not isinstance(value, list)
+        or len(value) > OPERATIONS_MAX
+        or not all(isinstance(operation, str) for operation in value)
+    ):
+        raise Unauthenticated(f"The token's {claim} is not a list of at most {OPERATIONS_MAX} operations.")
+    return frozenset(value)

@@ -105,6 +105,15 @@ def test_an_audience_may_be_a_list() -> None:
         ({"ops": "publish"}, "ops"),
         ({"ops": [1]}, "ops"),
         ({"ops": ["publish"] * 33}, "ops"),
+        ({"scopes": {"rps": ["*"], "ops": ["publish"]}}, "scopes"),
+        ({"scopes": ["publish"]}, "scope"),
+        ({"scopes": [{"rps": ["*"]}]}, "scope"),
+        ({"scopes": [{"rps": ["*"], "ops": ["publish"], "until": 1}]}, "scope"),
+        ({"scopes": [{"rps": [""], "ops": ["publish"]}]}, "scope"),
+        ({"scopes": [{"rps": ["x"] * 33, "ops": ["publish"]}]}, "scope"),
+        ({"scopes": [{"rps": ["*"], "ops": [1]}]}, "scopes"),
+        ({"scopes": [{"rps": ["*"], "ops": ["publish"]}] * 17}, "scopes"),
+        ({"sub": "https://id.example#ann"}, "#"),
         ({f"c{n}": n for n in range(64)}, "claims"),
     ],
 )
@@ -169,6 +178,42 @@ def test_any_text_is_refused_as_a_token_with_a_reason(text: str) -> None:
         verify(text)
 
 
+def test_scopes_and_operations_of_one_token_grant_what_both_do() -> None:
+    scopes = [{"rps": ["/example.org/a/*"], "ops": ["publish", "subscribe"]}, {"rps": ["*"], "ops": ["describe"]}]
+    principal = verify(tokens.sign({**CLAIMS, "scopes": scopes, "ops": ["publish", "history"]}, PRIVATE))
+    assert principal.permits("publish", "id", "/example.org/a/b/")
+    assert not principal.permits("publish", "id", "/example.org/b/")
+    assert not principal.permits("publish", "id", "")
+    for operation in ("subscribe", "describe", "history"):
+        assert not principal.permits(operation, "id", "/example.org/a/b/")
+    assert verify(tokens.sign({**CLAIMS, "scopes": []}, PRIVATE)).narrowed, "to nothing"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kept"),
+    [
+        ("*", "*"),
+        ("xiqk5k5qzcxbyjkpq2mkvxv3ti", "xiqk5k5qzcxbyjkpq2mkvxv3ti"),
+        ("domain.admin", "domain.admin"),
+        ("weather", "/localhost/weather/"),
+        ("weather/*", "/localhost/weather/*"),
+        ("/other.example/a/b/", "/other.example/a/b/"),
+        ("/other.example/*", "/other.example/*"),
+    ],
+)
+def test_patterns_of_a_scope_are_kept_as_names_are(pattern: str, kept: str) -> None:
+    issued = token_create(subject="ann", scopes=[{"rps": [pattern], "ops": ["publish"]}])
+    assert issued.scopes == (Scope((kept,), frozenset({"publish"})),)
+    read = tokens.read(issued.token)
+    assert read.claims["scopes"] == [{"rps": [kept], "ops": ["publish"]}]
+
+
+def test_a_token_for_another_domain_is_not_accepted_here() -> None:
+    issued = token_create(subject="ann", audience="other.example")
+    with pytest.raises(Unauthenticated, match="not for"):
+        tokens.verify(issued.token, verification_keys(), issuer="localhost", audience="localhost", now=time.time())
+
+
 def test_tokens_of_the_domain_verify_with_its_published_keys(configure: Callable[..., None]) -> None:
     configure(domain="example.org")
     issued = token_create(subject="ann", lease_s=60, operations=["publish", "publish", "describe"])
@@ -192,7 +237,10 @@ def test_a_token_outlives_no_longest_lease(configure: Callable[..., None]) -> No
 
 @pytest.mark.parametrize(
     "asked",
-    [{"subject": ""}, {"subject": "x" * 256}, {"subject": "a\0"}, {"subject": "a", "lease_s": 0},
+    [{"subject": ""}, {"subject": "x" * 256}, {"subject": "a\0"}, {"subject": "https://id.example#a"}, {"subject": "a", "audience": ""},
+     {"subject": "a", "scopes": [{}]}, {"subject": "a", "scopes": [{"rps": ["*"], "ops": ["fly"]}]},
+     {"subject": "a", "scopes": [{"rps": ["a*"], "ops": ["publish"]}]}, {"subject": "a", "scopes": [{"rps": ["*"], "ops": ["publish"]}] * 17},
+     {"subject": "a", "scopes": [{"rps": [f"/localhost/{n:060}/*" for n in range(32)], "ops": ["publish"]}] * 8}, {"subject": "a", "lease_s": 0},
      {"subject": "a", "operations": ["fly"]}],
 )  # fmt: skip
 def test_a_token_that_could_not_be_used_is_not_signed(asked: dict[str, Any]) -> None:
@@ -212,9 +260,19 @@ def test_the_first_key_is_made_once() -> None:
 def test_a_key_neither_signs_nor_verifies_outside_its_window() -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     kid = ensure_domain_key(now=now)
-    assert verification_keys(now - timedelta(seconds=1)) == {}
     DomainKey.objects.update(not_after=now + timedelta(days=1))
     assert list(verification_keys(now)) == [kid]
+    token = token_create(subject="ann", lease_s=86_400, now=now).token
+
+    def verified(when: datetime) -> Any:
+        return tokens.verify(
+            token, verification_keys(now), issuer="localhost", audience="localhost", now=when.timestamp()
+        )
+
+    assert verified(now).subject == "ann"
+    for outside in (now - timedelta(seconds=tokens.SKEW_S + 1), now + timedelta(days=1)):
+        with pytest.raises(Unauthenticated):
+            verified(outside)
     assert verification_keys(now + timedelta(days=1)) == {}
     assert ensure_domain_key(now=now + timedelta(days=1)) != kid
 
@@ -229,6 +287,17 @@ def test_the_command_prints_only_the_token() -> None:
     out = io.StringIO()
     call_command("token_create", "--subject", "ann", "--ops", "publish", "--json", stdout=out)
     assert json.loads(out.getvalue())["subject"] == "ann"
+
+
+def test_the_command_narrows_to_scopes() -> None:
+    out = io.StringIO()
+    call_command("token_create", "--scope", "weather/*,roof=publish,describe", "--audience", "localhost", stdout=out)
+    assert tokens.read(out.getvalue().strip()).claims["scopes"] == [
+        {"rps": ["/localhost/weather/*", "/localhost/roof/"], "ops": ["describe", "publish"]}
+    ]
+    for wrong in ("weather", "=publish", "weather=", "weather=fly"):
+        with pytest.raises(CommandError):
+            call_command("token_create", "--scope", wrong)
 
 
 def test_the_command_says_what_is_wrong() -> None:

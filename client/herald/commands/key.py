@@ -1,0 +1,64 @@
+"""`herald key`: the keys that sign a domain's tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from herald.commands.common import Command, Group, Target, domain_options, run
+
+
+@click.group(cls=Group, short_help="Rotate and retire the signing keys.")
+def command() -> None:
+    """See, rotate and retire the keys that sign the domain's tokens. All of it needs an administrator's token."""
+
+
+def _line(key: dict[str, Any]) -> str:
+    return f"{key['kid']}  {key['state']:9}  from {key['not_before']}  until {key['not_after'] or '-'}"
+
+
+@command.command(name="list", cls=Command)
+@domain_options
+def list_(target: Target) -> None:
+    """List the keys, newest first, with their windows and states."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            for key in await client.keys():
+                target.show(key, _line(key))
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.option(
+    "--signs-after-s",
+    type=click.IntRange(min=0),
+    help="Seconds until the new key signs. Default: long enough for everybody to have read its publication.",
+)
+@domain_options
+def rotate(target: Target, signs_after_s: int | None) -> None:
+    """Make the next signing key and publish it. The present one goes on until then, and no token ends early."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            key = await client.rotate_key(signs_after_s=signs_after_s)
+        target.show(key, f"{key['kid']} is published and signs from {key['not_before']}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("kid")
+@click.option("--reason", default="", help="Why, for other administrators.")
+@domain_options
+def retire(target: Target, kid: str, reason: str) -> None:
+    """End a key now, because its secret may be known: every token that it signed is refused from now on, yours perhaps too."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            key = await client.retire_key(kid, reason=reason)
+        target.show(key, f"{key['kid']} is retired; tokens that it signed are refused")
+
+    run(work())

@@ -1,0 +1,175 @@
+"""A delegated token on a running gateway: made once, narrowed offline, and held to it by every surface, also while connected."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from herald.delegation import delegate, inspect
+
+from tests.edge.client import Client
+from tests.edge.server import PLAIN, Edge, event, prepare
+
+pytestmark = pytest.mark.processes
+READ_ONLY = ["subscribe", "history", "describe"]
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    """A running edge for this module."""
+    folder = tmp_path_factory.mktemp("delegation")
+    with Edge(folder / "var", prepare(folder / "prepared")) as running:
+        yield running
+        assert "Traceback" not in running.log
+
+
+@pytest.fixture(scope="module")
+def rp(edge: Edge) -> str:
+    return edge.create_rp(name="weather")
+
+
+@pytest.fixture(scope="module")
+def other(edge: Edge) -> str:
+    return edge.create_rp(name="other")
+
+
+def bearing(edge: Edge, token: str) -> httpx.Client:
+    """A client that shows this token; the caller closes it."""
+    return httpx.Client(base_url=edge.url(), headers={"Authorization": f"Bearer {token}"}, **PLAIN)
+
+
+def biscuit(edge: Edge, subject: str = "ann", **claims: Any) -> str:
+    with edge.http(subject, **claims) as http:
+        answer = http.post("/api/v1/tokens/biscuit")
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.json()["subject"] == subject
+    return str(answer.json()["token"])
+
+
+def publish(http: httpx.Client, rp: str) -> int:
+    return http.post(f"/api/v1/rps/{rp}/events", json={"celsius": 21}).status_code
+
+
+def read(http: httpx.Client, rp: str) -> int:
+    return http.get(f"/api/v1/rps/{rp}/events").status_code
+
+
+def code(answer: httpx.Response) -> str:
+    return str(answer.json()["type"]).removeprefix("urn:herald:problem:")
+
+
+def test_a_token_narrowed_offline_is_held_to_it(edge: Edge, rp: str, other: str) -> None:
+    whole = biscuit(edge)
+    narrowed = delegate(whole, rps=["weather"], operations=READ_ONLY, for_s=3600)
+    with bearing(edge, whole) as http:
+        assert (publish(http, rp), publish(http, other), read(http, other)) == (201, 201, 200)
+    with bearing(edge, narrowed) as http:
+        assert (read(http, rp), read(http, "/localhost/weather/")) == (200, 200)
+        assert http.get(f"/api/v1/rps/{rp}").status_code == 200
+        assert (publish(http, rp), read(http, other)) == (403, 403)
+        assert http.get(f"/api/v1/rps/{other}").status_code in (403, 404)
+        assert http.post("/api/v1/rps", json={}).status_code == 403
+    without_header = httpx.get(f"{edge.url()}/api/v1/rps/{rp}/events", params={"access_token": narrowed}, **PLAIN)
+    assert without_header.status_code == 200
+
+
+async def test_it_subscribes_over_websocket_and_publishes_nothing(edge: Edge, rp: str, other: str) -> None:
+    narrowed = delegate(biscuit(edge), rps=[rp], operations=READ_ONLY, for_s=3600)
+    async with Client(edge, token=narrowed) as client:
+        await client.ok("subscribe", rp=rp, begin="now")
+        assert await client.refused("publish", rp=rp, event=event("e1")) == "forbidden"
+        assert await client.refused("subscribe", rp=other, begin="now") == "forbidden"
+        edge.publish(rp, prefix="live")
+        assert (await client.frame())["event"]["id"] == "live-1"
+
+
+async def test_the_live_session_is_closed_when_its_time_ends(edge: Edge, rp: str) -> None:
+    narrowed = delegate(biscuit(edge), rps=[rp], operations=READ_ONLY, for_s=3)
+    ends = inspect(narrowed).expires_at
+    assert ends is not None
+    async with Client(edge, token=narrowed) as client:
+        await client.ok("subscribe", rp=rp, begin="now")
+        assert (await client.closed())[0] == 4100
+        assert 0 <= time.time() - ends < 5
+    with bearing(edge, narrowed) as http:
+        assert code(http.get(f"/api/v1/rps/{rp}/events")) == "unauthenticated"
+
+
+async def test_attack_used_on_after_the_token_it_was_made_from_is_revoked(edge: Edge, rp: str) -> None:
+    narrowed = delegate(biscuit(edge, "ben", jti="bens-token"), rps=[rp], operations=READ_ONLY)
+    bystander = delegate(biscuit(edge, "ben", jti="another"), rps=[rp], operations=READ_ONLY)
+    async with Client(edge, token=narrowed) as client, Client(edge, token=bystander) as untouched:
+        await client.ok("subscribe", rp=rp, begin="now")
+        await untouched.ok("subscribe", rp=rp, begin="now")
+        revoked = await asyncio.to_thread(
+            edge.admin.post, "/api/v1/revocations", json={"kind": "token", "value": "bens-token"}
+        )
+        assert revoked.status_code == 201, revoked.text
+        assert (await client.closed(5.0))[0] == 4101
+        await untouched.ok("ping")
+    with bearing(edge, narrowed) as http:
+        assert code(http.get(f"/api/v1/rps/{rp}/events")) == "token-revoked"
+
+
+def test_a_narrowed_token_makes_an_equally_narrowed_biscuit(edge: Edge, rp: str, other: str) -> None:
+    scopes = [{"rps": [rp], "ops": ["describe", "history", "subscribe"]}]
+    with bearing(edge, biscuit(edge, scopes=scopes)) as http:
+        assert (read(http, rp), publish(http, rp), read(http, other)) == (200, 403, 403)
+
+
+def test_attack_a_delegated_token_made_anew_without_its_narrowing(edge: Edge) -> None:
+    """Whatever signs tokens here refuses a delegated one, also one that was narrowed in time only."""
+    for asked in ({"for_s": 3600}, {"operations": ["administer"]}):
+        with bearing(edge, delegate(biscuit(edge, admin=True), **asked)) as http:
+            assert code(http.post("/api/v1/tokens/biscuit")) == "forbidden"
+            assert code(http.post("/api/v1/tokens", json={"subject": "ann", "admin": True})) == "forbidden"
+
+
+def test_a_biscuit_that_nobody_narrowed_is_as_good_as_its_token(edge: Edge) -> None:
+    with bearing(edge, biscuit(edge, admin=True)) as http:
+        again = http.post("/api/v1/tokens/biscuit")
+        assert inspect(again.json()["token"]).claims == inspect(biscuit_of(http)).claims
+        assert http.get("/api/v1/rps/domain.admin").status_code == 200
+
+
+def biscuit_of(http: httpx.Client) -> str:
+    return str(http.headers["Authorization"]).removeprefix("Bearer ")
+
+
+def test_without_a_good_token_no_biscuit_is_made(edge: Edge) -> None:
+    for headers in ({}, {"Authorization": "Bearer biscuit:x:AAAA"}, {"Authorization": "Bearer biscuit:"}):
+        assert code(httpx.post(f"{edge.url()}/api/v1/tokens/biscuit", headers=headers, **PLAIN)) == "unauthenticated"
+
+
+def test_a_biscuit_is_not_made_of_what_leaves_no_room_to_narrow_it(edge: Edge) -> None:
+    with edge.http(padding="x" * 5000) as http:
+        assert code(http.post("/api/v1/tokens/biscuit")) == "invalid-request"
+    with edge.http() as http:
+        assert code(http.post("/api/v1/tokens/biscuit", json={"subject": "root"})) == "invalid-request"
+
+
+def test_the_command_gets_one_and_narrows_it(edge: Edge, rp: str) -> None:
+    def herald(*arguments: str, token: str) -> str:
+        made = subprocess.run(
+            [sys.executable, "-c", "from herald.commands import main; main()", "token", *arguments],
+            env={**os.environ, "HERALD_URL": edge.url(), "HERALD_TOKEN": token},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert made.returncode == 0, made.stderr
+        return made.stdout.strip()
+
+    whole = herald("biscuit", token=edge.token())
+    narrowed = herald("delegate", "--rp", "weather", "--ops", "history", "--for", "1h", token=whole)
+    with bearing(edge, narrowed) as http:
+        assert (read(http, rp), publish(http, rp)) == (200, 403)
