@@ -1,0 +1,147 @@
+"""`herald audit`: who did what in a domain, and what was refused."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from herald.client import Client
+from herald.commands.common import Command, Target, domain_options, dump, printable, run
+
+FOLLOW_S = 2.0
+PAGE = 500
+SHOWN_DEFAULT = 50
+SHOWN_MAX = 100_000
+_AGO = re.compile(r"([1-9][0-9]{0,8})([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def _moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A moment, or how long ago it was, as RFC 3339 in UTC."""
+    if value is None:
+        return None
+    ago = _AGO.fullmatch(value)
+    try:
+        if ago:
+            moment = datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        else:
+            moment = datetime.fromisoformat(value)
+            moment = moment.astimezone(UTC)  # what states no offset is the local time here
+    except (ValueError, OverflowError):
+        raise click.BadParameter("use a moment such as 2026-11-21T08:00, or how long ago: 30m, 2h, 7d") from None
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@click.command(cls=Command, short_help="See who did what, and what was refused.")
+@click.option(
+    "--since", callback=_moment, metavar="WHEN", help="From this moment on: 2026-11-21T08:00, or 30m, 2h, 7d ago."
+)
+@click.option("--until", callback=_moment, metavar="WHEN", help="Before this moment.")
+@click.option(
+    "--who", metavar="NAME", help="Of this identity only: a subject, ISSUER#SUBJECT, a console user, an address."
+)
+@click.option("--action", metavar="NAME", help="Of this action only, such as rp.delete; rp.* for all of a kind.")
+@click.option("--outcome", type=click.Choice(["ok", "refused", "failed"]), help="With this outcome only.")
+@click.option("--on", metavar="ID", help="On this rendezvous point, subscription, token, key or user only.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, SHOWN_MAX),
+    default=SHOWN_DEFAULT,
+    show_default=True,
+    help="Show the newest so many, oldest first.",
+)
+@click.option("--follow", is_flag=True, help="Then go on with those that come, until Ctrl-C.")
+@click.option("--export", metavar="FILE", help="Write all of them to FILE as JSON Lines instead; - is the output.")
+@domain_options
+def command(target: Target, limit: int, follow: bool, export: str | None, **filters: str | None) -> None:
+    """See who did what in the domain, and what was refused. Needs the token of who oversees it: an administrator's."""
+    if export is not None and follow:
+        raise click.UsageError("--export and --follow do not go together.")
+    run(_export(target, export, filters) if export is not None else _show(target, limit, follow, filters))
+
+
+async def _show(target: Target, limit: int, follow: bool, filters: Mapping[str, str | None]) -> None:
+    async with target.client() as client:
+        entries = await _newest(client, limit, filters)
+        for entry in reversed(entries):
+            target.show(entry, _line(entry))
+        last = entries[0]["id"] if entries else None
+        if follow and last is None:  # nothing matches yet: what comes is what is newer than all there is now
+            last = max((entry["id"] for entry in await _newest(client, 1, {})), default=0)
+        while follow:
+            page = await client.audit(order="oldest", after=last, limit=PAGE, **filters)
+            for entry in page["items"]:
+                target.show(entry, _line(entry))
+                last = entry["id"]
+            if page["next"] is None:
+                await asyncio.sleep(FOLLOW_S)
+
+
+async def _newest(client: Client, limit: int, filters: Mapping[str, str | None]) -> list[dict[str, Any]]:
+    """The newest `limit` entries, newest first."""
+    entries: list[dict[str, Any]] = []
+    cursor = None
+    while len(entries) < limit:
+        page = await client.audit(cursor=cursor, limit=min(PAGE, limit - len(entries)), **filters)
+        entries += page["items"]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    return entries
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    """An entry for people."""
+    on, count, address = entry["on"], entry["count"], entry["address"]
+    parts = [
+        f"{entry['at']}  {entry['outcome']:7}  {entry['action']}",
+        f"{on['kind']} {on['id']}".strip() if on else "",
+        f"by {entry['who']}" + (f" ({address})" if address and address != entry["who"] else ""),
+        f"{count} times" if count > 1 else "",
+        entry["reason"] or "",
+    ]
+    return printable("  ".join(part for part in parts if part))
+
+
+async def _export(target: Target, file: str, filters: Mapping[str, str | None]) -> None:
+    """Write the lines to a file that appears when it is whole; only its owner can read it."""
+    if file == "-":
+        async with target.client() as client:
+            async for line in client.audit_export(**filters):
+                click.echo(line)
+        return
+    path = Path(file)
+    try:
+        descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be written: {error.strerror}.") from None
+    count = 0
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            async with target.client() as client:
+                async for line in client.audit_export(**filters):
+                    out.write(line + "\n")
+                    count += 1
+        _rename(unfinished, path)
+    except BaseException:
+        _remove(unfinished)
+        raise
+    click.echo(dump({"file": str(path), "entries": count}) if target.json else f"{count} entries are in {path}.")
+
+
+def _rename(unfinished: str, path: Path) -> None:
+    Path(unfinished).replace(path)
+
+
+def _remove(unfinished: str) -> None:
+    with suppress(OSError):
+        Path(unfinished).unlink()

@@ -1,0 +1,69 @@
+"""An id for every request: the client's `X-Request-Id` if it is a plain one, else a new one; answered in `X-Request-Id`.
+
+It stands in `scope["herald.request_id"]`, in the origin of what the request does (core/origins.py), and so in audit
+entries and log lines. An id is for finding, not for trust: clients may choose theirs, and two may choose the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from eventing.core.origins import Origin, current_origin
+from eventing.edge import http
+from eventing.edge.client_address import scope_address
+
+ID_CHARS_MAX = 64
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,%d}" % ID_CHARS_MAX)
+_ANSWERS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+_process = secrets.token_hex(5)
+_numbers = itertools.count(1)
+
+Application = Callable[[http.Scope, http.Receive, http.Send], Awaitable[None]]
+
+
+class RequestIds:
+    """The ASGI application around `application` that gives each HTTP request and WebSocket handshake its id."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+        """Serve one connection's scope."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._application(scope, receive, send)
+            return
+        given = _given(scope)
+        request_id = given.decode() if given is not None else new_request_id()
+        scope["herald.request_id"] = request_id
+        current_origin.set(Origin(scope_address(scope), request_id, _via(scope)))
+        header = (b"x-request-id", request_id.encode())
+
+        async def send_with_id(message: dict[str, Any]) -> None:
+            if message["type"] in _ANSWERS:
+                message["headers"] = [*message.get("headers", ()), header]
+            await send(message)
+
+        await self._application(scope, receive, send_with_id)
+
+
+def new_request_id() -> str:
+    """An id that no other request has: of this process, counted."""
+    return f"{_process}-{next(_numbers):x}"
+
+
+def _given(scope: http.Scope) -> bytes | None:
+    """The client's id, if it is a plain one; anything else is not taken over, as it ends up in log lines."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            return value if _ID.fullmatch(value) else None
+    return None
+
+
+def _via(scope: http.Scope) -> str:
+    if scope["type"] == "websocket":
+        return "websocket"
+    return "api" if scope["path"].startswith(("/api/", "/.well-known/")) else "console"
