@@ -11,14 +11,17 @@ from django.urls import path, re_path
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 django_application = get_asgi_application()  # sets Django up: our own modules may be imported only after it
 
+from eventing.edge.request_ids import RequestIds  # noqa: E402
 from eventing.edge.router import EdgeRouter, refuse_websocket, serve_lifespan, serve_websocket  # noqa: E402
 
 # Channels routes ASGI applications by Django's own paths, which the stubs know for views only.
 websocket_urls: list[Any] = [path("ws", cast(Any, serve_websocket)), re_path("", cast(Any, refuse_websocket))]
-application = ProtocolTypeRouter(
-    {
-        "http": EdgeRouter(cast(Any, django_application)),
-        "websocket": URLRouter(websocket_urls),
-        "lifespan": serve_lifespan,
-    }
+application = RequestIds(
+    ProtocolTypeRouter(
+        {
+            "http": EdgeRouter(cast(Any, django_application)),
+            "websocket": URLRouter(websocket_urls),
+            "lifespan": serve_lifespan,
+        }
+    )
 )

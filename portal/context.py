@@ -5,10 +5,16 @@ from __future__ import annotations
 import time
 
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 
 from eventing.conf import config
+from eventing.identity.console_users import role_of
 
 
 def domain(request: HttpRequest) -> dict[str, object]:
-    """`domain`: this domain's name; `now_ms`: our clock, so that a page can count down without trusting the reader's."""
-    return {"domain": config().domain, "now_ms": int(time.time() * 1000)}
+    """`domain`: this domain's name; `now_ms`: our clock, so that a page can count down without trusting the reader's;
+    `role`: that of who is logged in, looked up only where a page asks.
+    """
+    user = getattr(request, "user", None)
+    role = SimpleLazyObject(lambda: role_of(user) if user is not None else "")
+    return {"domain": config().domain, "now_ms": int(time.time() * 1000), "role": role}

@@ -23,6 +23,7 @@ django.setup()
 from eventing.conf import config
 from eventing.edge.gateway import drain_gateway
 from eventing.edge.protocol import HeraldHttpProtocol, HeraldWebSocketProtocol
+from portal.security import refusal
 from portal.supervisor.leash import say_ready
 from portal.supervisor.listening import BACKLOG
 
@@ -89,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--fd", type=int, help="descriptor of a listening socket to accept from")
     options = parser.parse_args(arguments)
+    if reason := refusal(config()):
+        parser.error(reason)
     raise_file_limit()
     sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
     Gateway(uvicorn_config()).run(sockets=sockets)

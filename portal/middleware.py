@@ -1,18 +1,65 @@
-"""Middleware of the console: static files, and the Content-Security-Policy of every page."""
+"""Middleware of the console: security headers of every answer, static files, and how long sessions last."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth import logout
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-_FIXED = (
+from portal.accounts.sessions import session_is_over, session_note
+
+_PAGES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; connect-src 'self'"
 )
+_DATA = "default-src 'none'; frame-ancestors 'none'"
+HSTS_S = 365 * 86_400
+PERMISSIONS = ", ".join(
+    f"{feature}=()"
+    for feature in (
+        "accelerometer",
+        "camera",
+        "display-capture",
+        "geolocation",
+        "gyroscope",
+        "microphone",
+        "midi",
+        "payment",
+        "usb",
+    )
+)
+"""What no page of ours asks a browser for. Copying to the clipboard stays: the copy buttons do it on a click."""
+
+
+class SecurityHeaders(MiddlewareMixin):
+    """Outermost, so that every answer has them, errors of other middleware included; what a view has set stays.
+
+    The policy allows a page only our own files, nothing inline (so it needs no nonces), live data from this host only.
+    Events are shown as their publishers wrote them; should one ever slip through as markup, a browser still runs none of it.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Add the headers to `response`."""
+        headers = {
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "same-origin",
+            "Permissions-Policy": PERMISSIONS,
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "X-Frame-Options": "DENY",
+            "Content-Security-Policy": _PAGES + _websockets(request) if _is_page(response) else _DATA,
+        }
+        if settings.HERALD.base_url.startswith("https:"):
+            headers["Strict-Transport-Security"] = f"max-age={HSTS_S}"
+        for name, value in headers.items():
+            response.headers.setdefault(name, value)
+        return response
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
@@ -33,17 +80,25 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
         return response
 
 
-class ContentSecurityPolicy(MiddlewareMixin):
-    """Allows only our own files, nothing inline, live data from this host only; a policy that a view has set stays.
+class SessionLife:
+    """Ends a session that has lasted long enough, and writes down now and then that one is in use. After authentication."""
 
-    Events are shown as their publishers wrote them; should one ever slip through as markup, a browser still runs none of it.
-    """
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
 
-    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Add the policy to `response`."""
-        if not response.has_header("Content-Security-Policy"):
-            response["Content-Security-Policy"] = _FIXED + _websockets(request)
-        return response
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Serve one request; one without the session's cookie costs nothing here."""
+        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+            if session_is_over(request):
+                logout(request)
+            else:
+                session_note(request, request.user)
+        return self._get_response(request)
+
+
+def _is_page(response: HttpResponseBase) -> bool:
+    kind = response.headers.get("Content-Type", "")
+    return kind.startswith("text/html") or not kind
 
 
 def _websockets(request: HttpRequest) -> str:

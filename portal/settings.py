@@ -77,7 +77,8 @@ def _database(url: str) -> dict[str, Any]:
 
 SECRET_KEY = _secret_key()
 DEBUG = HERALD.dev
-# A bearer token, not the host name, decides what a request may do; a proxy or another port must not break it.
+# A bearer token, not the host name, decides what a request may do; a proxy or another port must not break it. Nothing is
+# made of the name that a client sends: login links and the OIDC address are HERALD_PUBLIC_URL's (tests/portal/test_security.py).
 ALLOWED_HOSTS = ["*"]
 CSRF_TRUSTED_ORIGINS = [HERALD.base_url]
 
@@ -97,15 +98,16 @@ INSTALLED_APPS = [
     "portal",
 ]
 MIDDLEWARE = [
-    "django.middleware.security.SecurityMiddleware",
+    "portal.recording.recording",
+    "portal.auditing.AuditRefusals",
+    "portal.middleware.SecurityHeaders",  # outermost: errors of the others get the headers too
     "portal.middleware.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.middleware.SessionLife",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "portal.middleware.ContentSecurityPolicy",
 ]
 ROOT_URLCONF = "portal.urls"
 ASGI_APPLICATION = "portal.asgi.application"
@@ -138,9 +140,11 @@ LOGOUT_REDIRECT_URL = "portal:login"
 SESSION_COOKIE_NAME = f"herald_session_{HERALD.port}"  # two domains on one host do not log each other out
 CSRF_COOKIE_NAME = f"herald_csrf_{HERALD.port}"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HERALD.base_url.startswith("https:")
-SESSION_COOKIE_SAMESITE = "Lax"
-X_FRAME_OPTIONS = "DENY"
-SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = HERALD.console_session_s  # from the last use; portal/accounts/sessions.py ends them in any case
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+if HERALD.oidc_issuer:
+    AUTHENTICATION_BACKENDS.append("portal.oidc.backend.Backend")
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "portal" / "static", ("js", BASE_DIR / "client" / "js")]
@@ -180,8 +184,9 @@ SPECTACULAR_SETTINGS = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"request": {"()": "portal.request_log.RequestId"}},
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s%(request)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "root": {"handlers": ["stderr"], "level": HERALD.log_level.upper()},
     # uvicorn logs the path of each WebSocket, and its query may hold a token.
     "loggers": {"django.request": {"level": "ERROR"}, "uvicorn": {"level": "WARNING"}, "httpx": {"level": "WARNING"}},

@@ -14,9 +14,10 @@ from django.utils.timezone import now
 from django.views.decorators.cache import never_cache
 from redis.exceptions import RedisError
 
-from eventing.conf import config
-from eventing.core.errors import HeraldError, Unauthenticated, Unavailable
+from eventing.core.errors import Forbidden, HeraldError, Unauthenticated, Unavailable
 from eventing.core.principals import Principal
+from eventing.identity.console_users import user_principal
+from portal.accounts.users import may_administer_users
 
 View = Callable[..., HttpResponseBase]
 PRINCIPAL_S = 60.0
@@ -32,13 +33,7 @@ def current_user(request: HttpRequest) -> User:
 
 def principal_of(user: User) -> Principal:
     """Who a console user is to the services: the same subject and rights as in the token that the console gets."""
-    return Principal(
-        issuer=config().domain,
-        subject=user.get_username(),
-        admin=user.is_superuser,
-        expires_at=now().timestamp() + PRINCIPAL_S,
-        claims={"iss": config().domain, "sub": user.get_username(), **({"admin": True} if user.is_superuser else {})},
-    )
+    return user_principal(user, expires_at=now().timestamp() + PRINCIPAL_S)
 
 
 def page(view: View) -> View:
@@ -54,6 +49,19 @@ def page(view: View) -> View:
             return error_page(request, error)
         except RedisError:
             return error_page(request, Unavailable("Redis does not answer."))
+
+    return wrapped
+
+
+def administrator_page(view: View) -> View:
+    """A page for administrators of the domain."""
+
+    @page
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not may_administer_users(principal_of(current_user(request))):
+            raise Forbidden("Only an administrator of this domain may see and change this.")
+        return view(request, *args, **kwargs)
 
     return wrapped
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_GET, require_POST
 
+from eventing.core.roles import operations_of
+from eventing.identity.console_users import role_of
 from eventing.selectors.console import EXTENTS_MAX, rendezvous_points_listed
 from eventing.services.tokens import token_create
 from portal.pages.access import current_user, endpoint, principal_of
@@ -16,9 +18,17 @@ TOKEN_S = 600
 @endpoint
 @require_POST
 def token(request: HttpRequest) -> HttpResponse:
-    """A token of the logged-in user: {"token", "expires_at"}."""
+    """A token of the logged-in user, with no more rights than their role: {"token", "expires_at"}."""
     user = current_user(request)
-    issued = token_create(subject=user.get_username(), admin=user.is_superuser, lease_s=TOKEN_S)
+    role = role_of(user)
+    operations = operations_of(role) if role else None
+    issued = token_create(
+        subject=user.get_username(),
+        admin=bool(role),
+        lease_s=TOKEN_S,
+        operations=None if operations is None else sorted(operations),
+        principal=principal_of(user),
+    )
     return JsonResponse({"token": issued.token, "expires_at": issued.expires_at.isoformat()})
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from eventing.conf import config
 from eventing.core.descriptor import Ack
-from eventing.core.errors import HeraldError
+from eventing.core.errors import Forbidden, HeraldError
 from eventing.core.names import NAME_CHARS_MAX, is_id
 from eventing.core.positions import LogState
 from eventing.core.principals import Principal
@@ -27,6 +27,7 @@ from eventing.services.rendezvous_points import (
     rendezvous_point_delete,
     rendezvous_point_renew,
 )
+from portal.auditing import refusal_of_form
 from portal.pages import words
 from portal.pages.access import current_user, page, principal_of
 from portal.pages.forms import LeaseForm, RendezvousPointForm
@@ -54,7 +55,14 @@ def rp_list(request: HttpRequest) -> HttpResponse:
         for item in found.items
     ]
     start_here = not (rows or prefix or cursor or found.next)
-    context = {"rows": rows, "next": found.next, "prefix": prefix, "cursor": cursor, "start_here": start_here}
+    context = {
+        "rows": rows,
+        "next": found.next,
+        "prefix": prefix,
+        "cursor": cursor,
+        "start_here": start_here,
+        "may_create": principal.permits("administer"),
+    }
     if start_here:
         context |= _creation(RendezvousPointForm()) | {"commands": words.commands(EXAMPLE_NAME)}
     return render(request, "portal/rp_list.html", context)
@@ -69,8 +77,11 @@ def rp_create(request: HttpRequest) -> HttpResponse:
         wanted = form.wanted()
         try:
             rp = rendezvous_point_create(principal=principal_of(current_user(request)), **wanted)
+        except Forbidden:
+            raise  # no other words in the form would help
         except HeraldError as error:
             form.refuse(error)
+            refusal_of_form(request, error)
         else:
             messages.success(request, "Created." + _shortened(rp.granted_s, wanted["lease_s"]))
             return redirect("portal:rp", rp.id)
@@ -152,6 +163,7 @@ def _facts(row: RendezvousPoint, principal: Principal) -> dict[str, Any]:
         "commands": words.commands(row.name or row.id),
         "renew_form": LeaseForm(lease_s=row.granted_s),
         "may_administer": descriptor.allows(principal, "administer"),
+        "may_publish": descriptor.allows(principal, "publish"),
     }
 
 

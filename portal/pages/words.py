@@ -65,3 +65,23 @@ def commands(reference: str) -> dict[str, str]:
         "subscribe": f".venv/bin/herald sub {reference} --from earliest",
         "publish": f""".venv/bin/herald pub {reference} '{{"hello": "world"}}'""",
     }
+
+
+_BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+def agent(header: str) -> str:
+    """What a User-Agent header means to people: `Firefox on Linux`; its beginning if it is none that we know."""
+    browser = next((name for mark, name in _BROWSERS if mark in header), "")
+    system = next((name for mark, name in _SYSTEMS if mark in header), "")
+    if not browser:
+        return header[:40] or "unknown program"
+    return f"{browser} on {system}" if system else browser

@@ -13,6 +13,7 @@ from pathlib import Path
 from django.db import connections
 
 from eventing.core.config import Config, unknown_settings
+from portal.security import refusal, warnings
 from portal.supervisor import children, data_folder, redis_server
 from portal.supervisor.child import Child, ChildSpec
 from portal.supervisor.crew import Crew, StopAsked
@@ -44,6 +45,7 @@ class Supervisor:
         os.umask(0o077)  # what the domain writes is its own: keys, sessions, events
         try:
             data_folder.prepare(self._path)
+            self._refuse_weakness()
             with data_folder.locked(self._path):
                 for leftover in data_folder.stop_leftovers(self._path):
                     self._terminal.note("before", f"stopped a left-over {leftover} of an earlier run")
@@ -54,6 +56,14 @@ class Supervisor:
             errors.line(errors.paint("Herald did not start. ", "failed") + str(error))
             return 1
         return 0
+
+    def _refuse_weakness(self) -> None:
+        """Nothing that others reach starts with a secret that they can guess or read. Raises StartError."""
+        reason = refusal(self._config)
+        if reason is not None:
+            raise StartError(reason)
+        for weakness in warnings(self._config):
+            self._terminal.note("security", f"{weakness.says} {weakness.do}")
 
     def _run(self, listener: socket.socket) -> None:
         try:

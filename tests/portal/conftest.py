@@ -8,6 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tests.portal.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
+from tests.servers import Domain
+
 CHROMIUM = "/usr/bin/chromium"
 
 
@@ -22,6 +25,24 @@ def logged_in(redis_url: str) -> Callable[..., Client]:
         return client
 
     return make
+
+
+@pytest.fixture(scope="session")
+def console_domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[IdentityProvider, Domain]]:
+    """A running domain whose console also takes logins of a provider: leave it running, use users of your own."""
+    folder = tmp_path_factory.mktemp("console")
+    secret = folder / "client_secret"
+    secret.touch(mode=0o600)
+    secret.write_text(CLIENT_SECRET + "\n")
+    with IdentityProvider() as provider:
+        settings = {
+            "oidc_issuer": provider.issuer,
+            "oidc_client_id": CLIENT_ID,
+            "oidc_client_secret_file": str(secret),
+            "oidc_roles": "watchers=viewer,herald-ops=operator,herald-admins=administrator",
+        }
+        with Domain(folder / "var", **settings) as domain:
+            yield provider, domain
 
 
 @pytest.fixture(scope="session")

@@ -387,3 +387,18 @@ def test_a_javascript_client_with_a_bad_token_ends_and_says_so(console: Console)
     closed, message = console.page.evaluate(script, rp)
     assert closed
     assert "not valid here" in message
+
+
+def test_a_viewer_watches_live_and_has_nothing_to_publish_with(browser: Any, domain: Domain) -> None:
+    made = domain.manage("users", "add", "browser-viewer", "--role", "viewer")
+    assert made.returncode == 0, made.stderr
+    with domain.http() as http:
+        rp = http.post("/api/v1/rps", json={"policy": []}).json()["id"]
+        with Closing(Console(browser, domain, PHONE)) as console:
+            console.page.goto(made.stdout.strip())
+            console.page.get_by_role("button", name="Log in").click()
+            console.page.wait_for_url(f"{domain.url}/")
+            console.open(rp)
+            expect(console.page.get_by_role("button", name="Publish")).to_have_count(0)
+            assert http.post(f"/api/v1/rps/{rp}/events", json={"seen": 1}).status_code == 201
+            expect(console.rows).to_have_count(1, timeout=WITHIN_MS)

@@ -17,6 +17,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from eventing.conf import config
 from portal.diagnosis import machine, stores
+from portal.diagnosis.exposure import security_findings
 from portal.diagnosis.findings import Finding, Grade
 from portal.diagnosis.keys import key_finding
 from portal.diagnosis.settings_table import settings_in_use, settings_markdown
@@ -82,6 +83,7 @@ def all_findings() -> list[Finding]:
         *machine.settings_findings(os.environ),
         *machine.python_findings(settings.BASE_DIR / "requirements" / "run.txt"),
         machine.data_folder_finding(config()),
+        *security_findings(config()),
         *stores.redis_findings(config()),
         stores.database_finding(config()),
         key_finding(),

@@ -209,6 +209,7 @@ function refusal(error) {
 
 function startPublishing() {
   const form = byId("publish");
+  if (!form) return; // who may not publish here has no form
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     answer("", "");

@@ -1,8 +1,8 @@
-"""Who may use the console: the first administrator, and one-time links to log in without a password.
+"""One-time links that log a user in without a password: the first administrator, an invitation, a forgotten password.
 
-There are no default passwords. The first start makes the administrator `admin` without a usable password and prints a
-link; `manage.py login_link` makes another at any time. A link is valid for LOGIN_LINK_S, works once, and replaces the
-user's earlier link. Whoever can read the terminal or run commands on the data folder is the operator already.
+A link is valid for LOGIN_LINK_S (an invitation for INVITATION_S), works once, and replaces the user's earlier link. Its
+address is this domain's own base URL, never the Host header of a request: nobody can have a link sent to their own site.
+Whoever can read the terminal or run commands on the data folder is the operator already.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from eventing.conf import config
 from portal.models import LoginLink
 
 ADMINISTRATOR_NAME = "admin"
 
 LOGIN_LINK_S = 3600
 """How long a login link is valid. Longer leaves more time to whoever finds it in a scrolled-back terminal."""
+
+INVITATION_S = 24 * 3600
+"""How long a link is valid that an administrator hands to somebody else, who may be asleep."""
 
 TOKEN_BYTES = 32
 TOKEN_CHARS_MAX = 64
@@ -41,16 +45,21 @@ def ensure_administrator() -> User | None:
     return administrator
 
 
-def login_link_create(user: User) -> str:
-    """A path `/login/once/TOKEN` that logs `user` in, once, within LOGIN_LINK_S. Ends the user's earlier link."""
+def login_link_create(user: User, *, valid_s: int = LOGIN_LINK_S) -> str:
+    """A path `/login/once/TOKEN` that logs `user` in, once, within `valid_s` seconds. Ends the user's earlier link."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
     now = timezone.now()
     with transaction.atomic():
         LoginLink.objects.filter(expires_at__lte=now).delete()
         LoginLink.objects.update_or_create(
-            user=user, defaults={"token_hash": _hash(token), "expires_at": now + timedelta(seconds=LOGIN_LINK_S)}
+            user=user, defaults={"token_hash": _hash(token), "expires_at": now + timedelta(seconds=valid_s)}
         )
     return f"/login/once/{token}"
+
+
+def login_url_create(user: User, *, valid_s: int = LOGIN_LINK_S) -> str:
+    """As `login_link_create`, whole, to be handed on."""
+    return config().base_url + login_link_create(user, valid_s=valid_s)
 
 
 def login_link_redeem(token: str) -> User | None:

@@ -1,0 +1,79 @@
+"""Requests to the identity provider: bounded in time and size, no redirects, no proxies of the environment."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import ssl
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from eventing.core.errors import Unavailable
+
+TIMEOUT_S = 5.0
+"""For each step of a request; a person waits for the answer."""
+
+BYTES_MAX = 256 * 1024
+"""Discovery documents and key sets have some kilobytes."""
+
+
+@lru_cache(maxsize=1)
+def _certificates() -> ssl.SSLContext:
+    """The authorities that httpx trusts by default, loaded once: it takes some 30 ms."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def secure_url(url: Any) -> bool:
+    """Whether `url` is one that a secret may be sent to: https, or http on this machine."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and (
+            parts.scheme == "https" or (parts.scheme == "http" and is_loopback(str(parts.hostname)))
+        )
+    except (ValueError, TypeError, AttributeError):
+        return False
+
+
+def fetch_json(
+    method: str,
+    url: str,
+    *,
+    data: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    auth: tuple[str, str] | None = None,
+) -> dict[str, Any]:
+    """The JSON object at `url`. Raises Unavailable, saying what the provider did; never what was sent."""
+    if not secure_url(url):
+        raise Unavailable("The identity provider names an address that is not https.")
+    content = bytearray()
+    try:
+        with httpx.Client(timeout=TIMEOUT_S, follow_redirects=False, trust_env=False, verify=_certificates()) as client:
+            basic = httpx.BasicAuth(*auth) if auth else None
+            with client.stream(method, url, data=data, headers=headers, auth=basic) as response:
+                for part in response.iter_bytes():
+                    content += part
+                    if len(content) > BYTES_MAX:
+                        raise Unavailable(f"The identity provider's answer has more than {BYTES_MAX} bytes.")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Unavailable(f"The identity provider does not answer ({type(error).__name__}).") from None
+    if response.status_code != 200:
+        raise Unavailable(f"The identity provider answers {response.status_code} at {urlsplit(url).path}.")
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise Unavailable("The identity provider's answer is not a JSON object.")
+    return document
