@@ -10,10 +10,13 @@ from celery.exceptions import SoftTimeLimitExceeded
 from redis.exceptions import RedisError
 
 from eventing.log.control import workers_present
+from eventing.records.retention import segments_purge
+from eventing.services.audit import audit_purge
 from eventing.services.histories import histories_trim, logs_sweep
 from eventing.services.idempotency import idempotency_purge
 from eventing.services.leases import leases_reap, leases_warn
 from eventing.services.outbox import outbox_relay
+from eventing.services.revocations import revocations_purge
 from workers.schedule import TASK_S_HARD, TASK_S_SOFT
 
 logger = logging.getLogger(__name__)
@@ -51,8 +54,11 @@ def trim_histories() -> None:
 
 @periodic
 def sweep() -> None:
-    """Remove logs without an RP, and idempotency records that are a day old."""
+    """Remove logs without an RP, idempotency records that are a day old, and revocations that cover nothing any more."""
     _run(idempotency_purge, "forgot idempotency keys")
+    _run(revocations_purge, "forgot revocations")
+    _run(audit_purge, "removed old audit entries")
+    _run(segments_purge, "removed old segments of access records")
     _run(logs_sweep, "swept logs")
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 from herald.connection import Connection, Reader
 from herald.dial import Address, Credentials, TokenSource
@@ -239,12 +240,67 @@ class Client:
             raise Problem(title="The domain is not ready", status=problem.status, detail=missing) from problem
 
     async def create_token(
-        self, *, subject: str, admin: bool = False, lease_s: int | None = None, ops: list[str] | None = None
+        self,
+        *,
+        subject: str,
+        admin: bool = False,
+        lease_s: int | None = None,
+        ops: list[str] | None = None,
+        scopes: list[dict[str, list[str]]] | None = None,
+        audience: str | None = None,
     ) -> dict[str, Any]:
-        """Have the domain sign a token, with `token` and `expires_at`; needs an administrator's token."""
+        """Have the domain sign a token, with `token` and `expires_at`; needs an administrator's token.
+
+        `ops` narrows it to operations, `scopes` to rendezvous points and operations: `[{"rps": ["/a/b/*"], "ops": ["publish"]}]`.
+        `audience` is another domain that it is for.
+        """
         members: dict[str, Any] = {"subject": subject, "admin": admin}
-        members.update({name: value for name, value in (("lease_s", lease_s), ("ops", ops)) if value is not None})
+        stated = {"lease_s": lease_s, "ops": ops, "scopes": scopes, "audience": audience}
+        members.update({name: value for name, value in stated.items() if value is not None})
         return await self._rest.members("POST", "/api/v1/tokens", members, again=True)
+
+    async def revoke(self, kind: str, value: str, *, issuer: str | None = None, reason: str = "") -> dict[str, Any]:
+        """Revoke a `token` by its id, a `subject`, or a `key` by its id; `issuer` None is the domain.
+
+        Needs an administrator's token, or is about the very token in use.
+        """
+        members = {"kind": kind, "value": value, "issuer": issuer, "reason": reason}
+        return await self._rest.members("POST", "/api/v1/revocations", members, again=True)
+
+    async def lift_revocation(self, revocation_id: str) -> None:
+        """Take back the revocation of a subject, by the `id` that `revoke` answered."""
+        await self._rest.request("DELETE", f"/api/v1/revocations/{quote(revocation_id, safe='')}", again=False)
+
+    async def create_biscuit(self) -> dict[str, Any]:
+        """Have the domain make this client's token a Biscuit, with `token` and `expires_at`; see herald.delegation."""
+        return await self._rest.members("POST", "/api/v1/tokens/biscuit", {}, again=True)
+
+    async def keys(self) -> list[dict[str, Any]]:
+        """The domain's signing keys, newest first; needs an administrator's token."""
+        answer = await self._rest.members("GET", "/api/v1/keys", again=True)
+        return list(answer.get("items", ()))
+
+    async def rotate_key(self, *, signs_after_s: int | None = None) -> dict[str, Any]:
+        """Make and publish the next signing key; it signs `signs_after_s` seconds from now (None: the domain's default)."""
+        members = {} if signs_after_s is None else {"signs_after_s": signs_after_s}
+        return await self._rest.members("POST", "/api/v1/keys/rotate", members, again=False)
+
+    async def retire_key(self, kid: str, *, reason: str = "") -> dict[str, Any]:
+        """End a signing key now: what it signed is refused from then on."""
+        return await self._rest.members(
+            "POST", f"/api/v1/keys/{quote(kid, safe='')}/retire", {"reason": reason}, again=True
+        )
+
+    async def audit(self, **query: Any) -> dict[str, Any]:
+        """A page of the audit: `items` and `next`. `query` as of GET /api/v1/audit; None for not stated.
+
+        Needs the token of who oversees the domain.
+        """
+        return await self._rest.members("GET", "/api/v1/audit", params=query, again=True)
+
+    def audit_export(self, **query: Any) -> AsyncIterator[str]:
+        """All entries of the audit, oldest first, each a line of JSON; `query` as of GET /api/v1/audit/export."""
+        return self._rest.lines("/api/v1/audit/export", query)
 
     # ---- connections ----
 

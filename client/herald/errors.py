@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 PROBLEM_PREFIX = "urn:herald:problem:"
@@ -121,13 +123,25 @@ def is_terminal(close_code: int) -> bool:
     return 4100 <= close_code < 4200 or close_code in _TERMINAL_STANDARD
 
 
-def parse_retry_after(value: object) -> float | None:
-    """Seconds in a `Retry-After` (delta-seconds), clamped to `RETRY_AFTER_S_MAX`; None for anything else."""
+def parse_retry_after(value: object, now: Callable[[], float] = time.time) -> float | None:
+    """Seconds in a `Retry-After`, clamped to `RETRY_AFTER_S_MAX`; None for anything else.
+
+    A domain answers with seconds; a proxy before it may answer with a date (RFC 9110 section 10.2.3), which is taken as
+    seconds from `now`, none if it has passed.
+    """
     try:
         seconds = float(value) if isinstance(value, str | int | float) else -1.0
     except ValueError:
-        return None
+        seconds = _seconds_until(str(value), now())
     return min(seconds, RETRY_AFTER_S_MAX) if seconds >= 0 else None
+
+
+def _seconds_until(date: str, now: float) -> float:
+    """Seconds from `now` to an HTTP date; negative for what is none."""
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - now)
+    except (ValueError, OverflowError, OSError):
+        return -1.0
 
 
 def _text(document: Mapping[str, Any], name: str) -> str:

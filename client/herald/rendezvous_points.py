@@ -120,6 +120,20 @@ class RendezvousPoints:
         """Delete an RP with its log and its subscriptions."""
         await self._rest.request("DELETE", rp_path(reference), again=False)
 
+    async def explain(
+        self, reference: str, operation: str, *, token: str | None = None, claims: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """What decides whether a bearer may do `operation` at an RP: `allowed`, `decided_by`, `reason`, `rules`.
+
+        Arguments:
+            token: the bearer's; everybody may ask about their own, whoever administers the RP about all.
+            claims: instead of a token, claims as if their issuer (`iss`) had signed them. With neither, it is about
+                somebody who shows no token.
+        """
+        stated = {"operation": operation, "token": token, "claims": claims}
+        members = {name: value for name, value in stated.items() if value is not None}
+        return await self._rest.members("POST", rp_path(reference, "/policy/explain"), members, again=True)
+
 
 def _described(response: httpx.Response) -> RendezvousPoint:
     return RendezvousPoint.of(json_object(response), response.headers.get("ETag", ""))

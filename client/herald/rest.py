@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -88,6 +88,28 @@ class Rest:
         if response.is_success:
             return response
         raise refused(response.status_code, response.content, response.headers.get("Retry-After"))
+
+    async def lines(
+        self, path: str, params: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
+    ) -> AsyncIterator[str]:
+        """The lines of an answer of any length, one at a time. Raises Problem, and ConnectionLost when it breaks off.
+
+        Args:
+            timeout_s: how long the domain may be silent.
+        """
+        shown = {name: value for name, value in (params or {}).items() if value is not None}
+        headers = await self._credentials.headers()
+        try:
+            async with self._http.stream("GET", path, params=shown, headers=headers, timeout=timeout_s) as response:
+                if not response.is_success:
+                    content = await response.aread()
+                    raise refused(response.status_code, content, response.headers.get("Retry-After"))
+                async for line in response.aiter_lines():
+                    yield line
+        except httpx.TransportError as error:
+            raise ConnectionLost(
+                f"The connection to {self._http.base_url} was lost: {error or type(error).__name__}."
+            ) from error
 
     async def members(self, method: str, path: str, members: Any = None, **options: Any) -> dict[str, Any]:
         """As `request`, for an answer that is a JSON object."""

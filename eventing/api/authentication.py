@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,10 +10,10 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import BasePermission
 
 from eventing.conf import config
-from eventing.core import tokens
 from eventing.core.errors import Unauthenticated
-from eventing.core.principals import Principal
-from eventing.selectors.keys import verification_keys
+from eventing.core.principals import ANONYMOUS, Principal
+from eventing.identity.console_users import user_principal
+from eventing.identity.verifier import verifier
 
 if TYPE_CHECKING:  # DRF's views import this module, named in its settings
     from rest_framework.request import Request
@@ -38,9 +37,7 @@ class TokenAuthentication(BaseAuthentication):
         token = _token(request)
         if token is None:
             return None
-        domain = config().domain
-        principal = tokens.verify(token, verification_keys(), issuer=domain, audience=domain, now=time.time())
-        return ApiUser(principal), token
+        return ApiUser(verifier().verify(token)), token
 
     def authenticate_header(self, request: Request) -> str:
         """The challenge of a 401."""
@@ -48,22 +45,23 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class IsAuthenticated(BasePermission):
-    """Everything but the schema needs a token or a session."""
+    """Everything but the schema needs a token or a session; `open_methods` of a view do not where a policy admits anyone."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Whether somebody is known to ask."""
-        return bool(request.user and request.user.is_authenticated)
+        """Whether somebody is known to ask, or nobody need be. Raises Unauthenticated."""
+        if request.user and request.user.is_authenticated:
+            return True
+        return request.method in getattr(view, "open_methods", ()) and verifier().verify("") is ANONYMOUS
 
 
 def principal_of(request: Request) -> Principal:
-    """The principal who asks. A console user is one of this domain; superusers administer it, as in the tokens that the console gets. Their session is their lease."""
+    """The principal who asks. A console user is one of this domain, with the rights of their role. Their session is their lease."""
     user: Any = request.user
     if isinstance(user, ApiUser):
         return user.principal
-    domain = config().domain
-    subject = user.get_username()
-    claims = {"iss": domain, "sub": subject, **({"admin": True} if user.is_superuser else {})}
-    return Principal(domain, subject, user.is_superuser, math.inf, claims)
+    if not user or not user.is_authenticated:
+        return ANONYMOUS
+    return user_principal(user, expires_at=math.inf)
 
 
 def _token(request: Request) -> str | None:

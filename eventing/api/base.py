@@ -16,9 +16,10 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from eventing.api.authentication import principal_of
-from eventing.core.errors import InvalidRequest
+from eventing.core.errors import Gone, InvalidRequest, NotFound, Unauthenticated
 from eventing.core.principals import Principal
 from eventing.selectors.pages import LIMIT_DEFAULT, LIMIT_MAX, Page
+from eventing.services.access import TOKEN_NEEDED
 
 _ETAG = re.compile(r'"([1-9][0-9]{0,15})"')
 _LIMIT = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -54,6 +55,12 @@ class View(APIView):
         if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
             request.META["CONTENT_LENGTH"] = "1"  # any number but 0: the parser reads to the end, within its bound
         return super().initialize_request(request, *args, **kwargs)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """As usual; but whoever shows no token is not told what exists here and what does not."""
+        if isinstance(exc, NotFound | Gone) and self.principal.anonymous:
+            exc = Unauthenticated(TOKEN_NEEDED)
+        return super().handle_exception(exc)
 
     @property
     def principal(self) -> Principal:

@@ -8,6 +8,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from eventing.core.cursors import OFFSET_MAX
 from eventing.core.policy import OPERATIONS
+from eventing.core.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX
 from eventing.selectors.pages import LIMIT_DEFAULT, LIMIT_MAX
 
 ID_EXAMPLE = "xiqk5k5qzcxbyjkpq2mkvxv3ti"
@@ -19,6 +20,26 @@ LIMIT = OpenApiParameter(
     description=f"Most items looked at for the page; more than {LIMIT_MAX} is lowered to it.",
 )
 PREFIX = OpenApiParameter("prefix", str, description="Only names in this subtree, `/authority/a/`, ordered by name.")
+SCOPE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "rps": {
+            "type": "array",
+            "description": "Patterns: an id, a name /authority/a/b/, all names under one /authority/a/*, or * for all.",
+            "items": {"type": "string", "minLength": 1, "maxLength": PATTERN_CHARS_MAX},
+            "minItems": 1,
+            "maxItems": PATTERNS_MAX,
+        },
+        "ops": {
+            "type": "array",
+            "items": {"type": "string", "enum": list(OPERATIONS)},
+            "minItems": 1,
+            "maxItems": len(OPERATIONS),
+        },
+    },
+    "required": ["rps", "ops"],
+    "additionalProperties": False,
+}
 _PART = "[A-Za-z0-9._~-]{1,64}"
 REFERENCE_SCHEMA = {
     "type": "string",
@@ -94,6 +115,17 @@ def _page_of(name: str) -> dict[str, Any]:
     )
 
 
+_KEY = _object(
+    kid={"type": "string", "description": "The RFC 7638 thumbprint."},
+    state={"type": "string", "enum": ["published", "signing", "verifying", "retired"]},
+    not_before={**_TIME, "description": "It signs from then on."},
+    not_after={
+        "type": ["string", "null"],
+        "format": "date-time",
+        "description": "It verifies until then; null: no end yet.",
+    },
+    created_at=_TIME,
+)
 SCHEMAS: dict[str, Any] = {
     "Problem": {
         **_object(
@@ -159,9 +191,68 @@ SCHEMAS: dict[str, Any] = {
         subject=_TEXT,
         admin=_TRUTH,
         ops={"type": ["array", "null"], "items": {"type": "string", "enum": list(OPERATIONS)}},
+        scopes={"type": ["array", "null"], "items": SCOPE_SCHEMA},
         granted_s=_COUNT,
         expires_at=_TIME,
     ),
+    "Key": _KEY,
+    "KeyList": _object(items={"type": "array", "items": _KEY}),
+    "Biscuit": _object(
+        token={"type": "string", "description": "The Biscuit, biscuit:KEY:BASE64URL; shown once."},
+        id={"type": "string", "description": "The jti of the token that it was made from, and is revoked with."},
+        subject=_TEXT,
+        admin=_TRUTH,
+        expires_at=_TIME,
+    ),
+    "PolicyExplanation": _object(
+        allowed=_TRUTH,
+        decided_by={
+            "type": "string",
+            "description": "rule N, no rule, administrator, creator, scopes, restriction, expiry or token.",
+        },
+        reason={"type": "string", "description": "One sentence."},
+        rules={
+            "type": "array",
+            "description": "The rules up to the one that decided; empty if the policy was not asked, or is not yours to see.",
+            "items": _object(rule=_COUNT, issuer=_TEXT, matches=_TRUTH, why=_TEXT),
+        },
+    ),
+    "Revocation": _object(
+        id=_TEXT,
+        kind={"type": "string", "enum": ["token", "subject", "key"]},
+        issuer=_TEXT,
+        value={"type": "string", "description": "The jti, the subject, or the kid."},
+        reason=_TEXT,
+        by={"type": "string", "description": "Who revoked."},
+        before={
+            "type": ["string", "null"],
+            "format": "date-time",
+            "description": "Of a subject: its tokens issued before this are revoked.",
+        },
+        created_at=_TIME,
+        until={**_TIME, "description": "Nothing that it covers can be valid after this."},
+    ),
+    "RevocationPage": _page_of("Revocation"),
+    "AuditEntry": _object(
+        id={"type": "integer", "minimum": 1, "description": "Counts without holes, in the order of commits."},
+        at=_TIME,
+        who={"type": "string", "description": "Subject, ISSUER#SUBJECT, console user, a stranger's address, `domain`."},
+        issuer=_TEXT_OR_NULL,
+        token_id={**_TEXT_OR_NULL, "description": "The token's jti; never the token."},
+        via={"type": "string", "description": "api, websocket, console or command."},
+        address={**_TEXT_OR_NULL, "description": "The client's."},
+        request_id={**_TEXT_OR_NULL, "description": "`X-Request-Id` of the answer."},
+        action={"type": "string", "description": "OBJECT.VERB, or an operation; stable."},
+        on={**_object(kind=_TEXT, id=_TEXT), "type": ["object", "null"]},
+        outcome={"type": "string", "enum": ["ok", "refused", "failed"]},
+        problem={**_TEXT_OR_NULL, "description": "The problem document's type."},
+        reason=_TEXT_OR_NULL,
+        count={"type": "integer", "minimum": 1, "description": "How many equal refusals of a minute it stands for."},
+        details={"type": "object"},
+        previous={"type": "string", "description": "The seal of the entry before."},
+        seal={"type": "string", "description": "KEY.HMAC over this entry and `previous`."},
+    ),
+    "AuditEntryPage": _page_of("AuditEntry"),
     "CloudEvent": {
         **_object(
             ("datacontenttype", "dataschema", "subject", "time", "data", "data_base64"),
@@ -206,4 +297,22 @@ SCHEMAS: dict[str, Any] = {
         gap=ref("Gap"),
     ),
     "Acknowledged": _object(cursor=_PLACE["cursor"]),
+    "Limit": _object(
+        name={"type": "string", "description": "As in the `limit` member of a refusal, and in the RateLimit headers."},
+        unit=_TEXT,
+        limit={"type": ["number", "null"], "description": "Per second for a rate, else the most; null: none."},
+        used={"type": "integer", "minimum": 0, "description": "For a rate: of what may come at once."},
+        remaining={"type": ["integer", "null"], "minimum": 0, "description": "What would be admitted now."},
+        window_s={"type": ["number", "null"], "description": "Seconds whose worth may come at once; null: no rate."},
+        reset_s={"type": ["integer", "null"], "minimum": 0, "description": "Seconds until a rate is wholly there."},
+        counted={"type": "string", "enum": ["gateway", "domain"]},
+    ),
+    "Limits": _object(
+        principal={"type": "string", "description": "Whose these are."},
+        counted_as={"type": "string", "enum": ["principal", "address"], "description": "address: no token was shown."},
+        gateways={"type": "integer", "minimum": 1},
+        limits={"type": "array", "items": ref("Limit")},
+        rp={"type": ["array", "null"], "items": ref("Limit")},
+        domain={"type": ["array", "null"], "items": ref("Limit")},
+    ),
 }

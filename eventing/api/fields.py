@@ -9,7 +9,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from eventing.core.descriptor import REPLICAS_MAX
-from eventing.core.policy import OPERATIONS, PREDICATES_MAX, RULES_MAX, TEXT_CHARS_MAX, VALUES_MAX
+from eventing.core.policy import OPERATIONS, PREDICATES_MAX, RULES_MAX
+from eventing.core.policy_issuers import ADDRESS_CHARS_MAX
+from eventing.core.policy_predicates import CLAIM_CHARS_MAX, TEXT_CHARS_MAX, VALUES_MAX
 from eventing.core.strict_json import INTEGER_MAX
 
 UNKNOWN_CHARS_MAX = 64
@@ -68,18 +70,28 @@ class Truth(serializers.BooleanField):
 
 
 _INTEGER = {"type": "integer", "minimum": -INTEGER_MAX, "maximum": INTEGER_MAX}
-_VALUE = {"anyOf": [{"type": "string"}, _INTEGER]}
+_VALUE = {"anyOf": [{"type": "string", "maxLength": TEXT_CHARS_MAX}, _INTEGER, {"type": "boolean"}]}
+_RANGE = {
+    "type": "object",
+    "description": "Both ends included; min is no more than max.",
+    "properties": {"min": {"type": "number"}, "max": {"type": "number"}},
+    "minProperties": 1,
+    "additionalProperties": False,
+}
 _PREDICATE = {
     "oneOf": [
         {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
         for name, schema in {
-            "equals": {"anyOf": [{"type": "string"}, _INTEGER, {"type": "boolean"}]},
+            "equals": _VALUE,
             "in": {"type": "array", "items": _VALUE, "maxItems": VALUES_MAX},
             "prefix": {"type": "string", "maxLength": TEXT_CHARS_MAX},
             "exists": {"type": "boolean"},
+            "range": _RANGE,
+            "audience": {"type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX},
         }.items()
     ]
 }
+_ADDRESS = r"https://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?"
 POLICY_SCHEMA: dict[str, Any] = {
     "type": "array",
     "description": "Ordered rules; the first that matches decides, none refuses. null: open to all of the domain.",
@@ -87,8 +99,27 @@ POLICY_SCHEMA: dict[str, Any] = {
     "items": {
         "type": "object",
         "properties": {
-            "issuer": {"type": "string", "enum": ["domain"]},
-            "claims": {"type": "object", "maxProperties": PREDICATES_MAX, "additionalProperties": _PREDICATE},
+            "issuer": {
+                "description": "domain, anyone, peer:NAME, or the https address of an OIDC issuer.",
+                "anyOf": [
+                    {"type": "string", "enum": ["domain", "anyone"]},
+                    {"type": "string", "pattern": r"^peer:[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"},
+                    {"type": "string", "pattern": rf"^{_ADDRESS}$", "maxLength": ADDRESS_CHARS_MAX},
+                ],
+            },
+            "jwks": {
+                "type": "string",
+                "pattern": rf"^{_ADDRESS}(\?[a-z0-9=&]*)?$",
+                "maxLength": ADDRESS_CHARS_MAX,
+                "description": "Where the OIDC issuer's keys are, if it does not say so itself. The same in all its rules.",
+            },
+            "claims": {
+                "type": "object",
+                "description": "By name, or by a JSON pointer such as /realm_access/roles; all predicates must hold.",
+                "maxProperties": PREDICATES_MAX,
+                "propertyNames": {"maxLength": CLAIM_CHARS_MAX},
+                "additionalProperties": _PREDICATE,
+            },
             "allow": {"type": "array", "items": {"type": "string", "enum": list(OPERATIONS)}},
         },
         "required": ["issuer", "allow"],

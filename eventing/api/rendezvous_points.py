@@ -20,6 +20,7 @@ from eventing.api.requests import (
 )
 from eventing.core import names
 from eventing.core.ids import is_admin
+from eventing.core.roles import reads_only
 from eventing.log import control
 from eventing.selectors.descriptors import descriptor_get, descriptor_of
 from eventing.selectors.rendezvous_points import rendezvous_point_get, rendezvous_points_page
@@ -85,6 +86,8 @@ class RendezvousPoints(View):
 
 class RendezvousPoint(View):
     """One rendezvous point, by id or name."""
+
+    open_methods = ("GET", "HEAD")
 
     @extend_schema(
         operation_id="rps_get",
@@ -170,7 +173,7 @@ class RendezvousPointSubscriptions(View):
         owner = None
         if not descriptor.allows(who, "administer"):
             require(descriptor, who, "subscribe")
-            owner = who.subject
+            owner = None if reads_only(who) else who.identity
         page = subscriptions_page(at=descriptor.id, owner=owner, cursor=self.query("cursor"), limit=self.limit())
         items = [representations.subscription(row, control.subscription_cursor(row.at, row.id)) for row in page.items]
         return page_answer(page, items)

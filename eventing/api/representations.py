@@ -88,6 +88,9 @@ def token(issued: IssuedToken) -> dict[str, Any]:
         "subject": issued.subject,
         "admin": issued.admin,
         "ops": None if issued.operations is None else list(issued.operations),
+        "scopes": None
+        if issued.scopes is None
+        else [{"rps": list(scope.rps), "ops": sorted(scope.operations)} for scope in issued.scopes],
         "granted_s": issued.granted_s,
         "expires_at": timestamp(issued.expires_at),
     }

@@ -13,7 +13,7 @@ from eventing.api.fields import ACK_PATTERN, Integer, Members, Operations, Polic
 from eventing.core.cursors import CURSOR_CHARS_MAX
 from eventing.core.history import AGE_S_MAX
 from eventing.core.names import NAME_CHARS_MAX
-from eventing.core.tokens import SUBJECT_CHARS_MAX
+from eventing.core.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX, SCOPES_MAX, SUBJECT_CHARS_MAX
 from eventing.models.rendezvous_point import ACK_CHARS_MAX, TITLE_CHARS_MAX
 
 NAME_HELP = "Hierarchical name under this domain, /authority/a/b/; without leading slash it is put under the domain."
@@ -99,6 +99,22 @@ class SubscriptionCreation(SubscriptionChange):
         return {**super().get_fields(), "from": begin}
 
 
+class Pattern(Text):
+    """A pattern of RPs; the service reads it."""
+
+
+class ScopeRequest(Members):
+    """RPs and what may be done there."""
+
+    rps = serializers.ListField(
+        child=Pattern(min_length=1, max_length=PATTERN_CHARS_MAX),
+        min_length=1,
+        max_length=PATTERNS_MAX,
+        help_text="Patterns: an id, a name /authority/a/b/, all names under one /authority/a/*, or * for all.",
+    )
+    ops = Operations(min_length=1)
+
+
 class TokenCreation(Members):
     """A token of this domain, for administrators to hand out."""
 
@@ -106,3 +122,17 @@ class TokenCreation(Members):
     admin = Truth(required=False, default=False, help_text="Whether it administers the domain.")
     lease_s = Integer(required=False, allow_null=True, help_text=LEASE_HELP)
     ops = Operations(required=False, allow_null=True, help_text="Operations it is narrowed to; null or absent: all.")
+    scopes = serializers.ListField(
+        child=ScopeRequest(),
+        required=False,
+        allow_null=True,
+        max_length=SCOPES_MAX,
+        help_text="Rendezvous points and operations it is narrowed to; null or absent: all.",
+    )
+    audience = Text(
+        required=False,
+        allow_null=True,
+        min_length=1,
+        max_length=SUBJECT_CHARS_MAX,
+        help_text="Whom it is for; null or absent: this domain. A token for another is not accepted here.",
+    )

@@ -21,7 +21,15 @@ _PROBLEM = {
     "content": {"application/problem+json": {"schema": ref("Problem")}},
 }
 _METHODS = ("get", "post", "patch", "delete")
-_TAGS = {"rps": "Rendezvous points", "subscriptions": "Durable subscriptions", "tokens": "Tokens"}
+_TAGS = {
+    "rps": "Rendezvous points",
+    "subscriptions": "Durable subscriptions",
+    "tokens": "Tokens",
+    "limits": "Limits",
+    "keys": "Signing keys",
+    "revocations": "Revocations",
+    "audit": "Audit",
+}
 
 
 class Schema(View):

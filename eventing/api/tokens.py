@@ -37,6 +37,12 @@ class Tokens(View):
             raise Forbidden("Only an administrator's token that is not narrowed signs tokens.")
         body = self.body(TokenCreation)
         issued = token_create(
-            subject=body["subject"], admin=body["admin"], lease_s=body.get("lease_s"), operations=body.get("ops")
+            principal=self.principal,
+            subject=body["subject"],
+            admin=body["admin"],
+            lease_s=body.get("lease_s"),
+            operations=body.get("ops"),
+            scopes=body.get("scopes"),
+            audience=body.get("audience"),
         )
         return Response(representations.token(issued), status=201, headers={"Cache-Control": "no-store"})

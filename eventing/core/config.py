@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from eventing.core.algorithms import parse_algorithms
+from eventing.core.client_address import parse_networks
 from eventing.core.errors import ConfigError
+from eventing.core.names import DOMAIN_PATTERN
+from eventing.core.roles import parse_role_mapping
 
 SOCKET_PATH_BYTES_MAX = 100
 """The kernel takes 107 bytes (sun_path, unix(7)), macOS 103."""
-
-DOMAIN_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def _setting(
@@ -63,6 +64,26 @@ class Config:
         "", "text", "Signs console sessions. Empty: made at first start and kept in the data folder.", secret=True
     )
     dev: bool = _setting(False, "0 or 1", "Development: Django debug pages. Never in production.")
+
+    console_session_s: int = _setting(
+        12 * 3600,
+        "seconds",
+        "A console session that nobody uses ends after this. Longer leaves more time to who finds a laptop open.",
+        low=300,
+        high=30 * 86_400,
+    )
+    oidc_issuer: str = _setting(
+        "", "URL", "OpenID Connect provider for console logins, by its issuer URL. Empty: none."
+    )
+    oidc_client_id: str = _setting("", "text", "What the provider calls this console.")
+    oidc_client_secret: str = _setting("", "text", "The console's secret at the provider.", secret=True)
+    oidc_client_secret_file: str = _setting("", "file", "A file that holds the secret, instead of the setting itself.")
+    oidc_role_claim: str = _setting("groups", "claim", "The claim, a text or a list, whose values give console roles.")
+    oidc_roles: str = _setting(
+        "",
+        "VALUE=ROLE,...",
+        "Which value of the claim gives which role: viewer, operator, administrator. Nobody else gets in.",
+    )
 
     event_bytes_max: int = _setting(
         256 * 1024,
@@ -134,6 +155,135 @@ class Config:
     )
     wait_s_max: int = _setting(60, "seconds", "Longest long-poll.", low=0, high=600)
 
+    records: bool = _setting(True, "0 or 1", "Write access records, which the reports are made of (docs/records.md).")
+    records_dir: str = _setting("", "folder", "Where access records are written. Empty: `records` in the data folder.")
+    records_flush_s: int = _setting(
+        5,
+        "seconds",
+        "Access records are on the disk after this long; what a killed gateway loses. Raising it saves little.",
+        low=1,
+        high=9,
+    )
+    records_segment_s: int = _setting(
+        60,
+        "seconds",
+        "Access records of this long become one Parquet file. Raising it makes fewer files, and reports see them later.",
+        low=1,
+        high=3600,
+    )
+    records_waiting_max: int = _setting(
+        100_000,
+        "records",
+        "Most access records in a gateway's memory, 0.3 KiB each; beyond it they are dropped and counted.",
+        low=1000,
+        high=10_000_000,
+    )
+    records_retention_days: int = _setting(
+        400, "days", "Access records are removed when they are older.", low=1, high=36_500
+    )
+
+    # Rates and quotas (docs/limits.md). Rates of the domain are shared out equally among its gateway processes.
+    rate_window_s: int = _setting(
+        2,
+        "seconds",
+        "How many seconds' worth of a rate may come at once. Raising it lets bursts through.",
+        low=1,
+        high=3600,
+    )
+    publish_events_per_s: int = _setting(
+        100_000, "events per second", "Events that one principal may publish. 0: no limit.", low=0
+    )
+    publish_bytes_per_s: int = _setting(
+        128 * 1024**2, "bytes per second", "Bytes of events that one principal may publish. 0: no limit.", low=0
+    )
+    rp_events_per_s: int = _setting(
+        100_000, "events per second", "Events published at one rendezvous point, by all. 0: no limit.", low=0
+    )
+    rp_bytes_per_s: int = _setting(
+        128 * 1024**2, "bytes per second", "Bytes of events at one rendezvous point, by all. 0: no limit.", low=0
+    )
+    domain_events_per_s: int = _setting(
+        0, "events per second", "Events published in the domain, by all. 0: no limit but the machine's.", low=0
+    )
+    domain_bytes_per_s: int = _setting(
+        0, "bytes per second", "Bytes of events published in the domain, by all. 0: no limit but the machine's.", low=0
+    )
+    requests_per_s: int = _setting(
+        20_000,
+        "requests per second",
+        "Requests of one principal, refused ones too; without a valid token of one client address. 0: no limit.",
+        low=0,
+    )
+    domain_requests_per_s: int = _setting(
+        0, "requests per second", "Requests to the domain, by all. 0: no limit but the machine's.", low=0
+    )
+    failed_tokens_per_s: int = _setting(
+        100,
+        "tokens per second",
+        "Tokens that do not verify, per client address; beyond it unknown tokens are refused unverified. 0: no limit.",
+        low=0,
+    )
+    accepts_per_s: int = _setting(
+        5000,
+        "connections per second",
+        "New WebSocket and SSE connections of one gateway process; beyond it 503. 0: no limit.",
+        low=0,
+    )
+    sessions_per_principal: int = _setting(
+        50_000,
+        "connections",
+        "WebSocket and SSE connections of one principal. 0: no limit.",
+        low=0,
+    )
+    sessions_per_address: int = _setting(
+        1000,
+        "connections",
+        "WebSocket and SSE connections without a token, of one client address. 0: no limit.",
+        low=0,
+    )
+    rps_per_principal: int = _setting(
+        10_000, "rendezvous points", "Rendezvous points of one creator, administrators excepted. 0: no limit.", low=0
+    )
+    history_bytes_per_principal: int = _setting(
+        8 * 1024**3,
+        "bytes",
+        "Sum of the histories that one creator has reserved, administrators excepted. 0: no limit.",
+        low=0,
+    )
+    subscriptions_per_principal: int = _setting(
+        50_000, "subscriptions", "Durable subscriptions of one owner, administrators excepted. 0: no limit.", low=0
+    )
+    trusted_proxies: str = _setting(
+        "",
+        "networks",
+        "Proxies whose X-Forwarded-For names the client, such as 10.0.0.0/8, 127.0.0.1. Empty: none is believed.",
+    )
+
+    audit_days: int = _setting(
+        400,
+        "days",
+        "How long audit entries are kept; afterwards whole days are removed, which is itself an entry.",
+        low=30,
+        high=3660,
+    )
+
+    # Credentials from elsewhere (docs/tokens.md)
+    foreign_algorithms: str = _setting(
+        "Ed25519",
+        "algorithms",
+        "Of tokens of foreign issuers: some of Ed25519, ES256, RS256, separated by commas. Most OIDC providers sign RS256.",
+    )
+    allow_private_issuers: bool = _setting(
+        False,
+        "0 or 1",
+        "Fetch keys of foreign issuers from private addresses too, and over http on this machine. For tests and intranets.",
+    )
+    anonymous_sessions: bool = _setting(
+        True,
+        "0 or 1",
+        "Let strangers hold WebSocket and SSE connections where a policy admits anyone. 0: they can only ask and go.",
+    )
+
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Config:
         """Read all settings from `env`. Raises ConfigError with one clear sentence on the first bad one."""
@@ -163,13 +313,25 @@ class Config:
             raise ConfigError(
                 "HERALD_BATCH_BYTES_MAX is below HERALD_EVENT_BYTES_MAX; a request must hold at least one event."
             )
+        if self.oidc_issuer and not (self.oidc_client_id and (self.oidc_client_secret or self.oidc_client_secret_file)):
+            raise ConfigError(
+                "HERALD_OIDC_ISSUER needs HERALD_OIDC_CLIENT_ID, and HERALD_OIDC_CLIENT_SECRET or HERALD_OIDC_CLIENT_SECRET_FILE."
+            )
+        parse_role_mapping(self.oidc_roles)
+        parse_algorithms(self.foreign_algorithms)
         if self.lease_s_default > self.lease_s_max:
             raise ConfigError("HERALD_LEASE_S_DEFAULT is above HERALD_LEASE_S_MAX.")
+        parse_networks(self.trusted_proxies)
 
     @property
     def data_path(self) -> Path:
         """The data folder, absolute."""
         return Path(self.data_dir).resolve()
+
+    @property
+    def records_path(self) -> Path:
+        """The folder of the access records, absolute."""
+        return Path(self.records_dir).resolve() if self.records_dir else self.data_path / "records"
 
     @property
     def base_url(self) -> str:

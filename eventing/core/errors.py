@@ -52,6 +52,10 @@ class Unauthenticated(HeraldError):
     code, status, title = "unauthenticated", 401, "A valid token is needed"
 
 
+class TokenRevoked(Unauthenticated):
+    code, status, title = "token-revoked", 401, "The token has been revoked"
+
+
 class Forbidden(HeraldError):
     code, status, title = "forbidden", 403, "This is not allowed to you"
 

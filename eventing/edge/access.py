@@ -1,89 +1,93 @@
 """Who asks, and for which RP: both answered from memory on the hot path, and from SQL only when they are new.
 
-A token is verified once and its principal kept under the token's hash until it expires. A descriptor is kept until it
-changes (announced over Redis) or `DESCRIPTOR_S` has passed, whichever is first, so a lost announcement heals by itself.
+A token is verified once and its principal kept (identity/verifier.py). A descriptor is kept until it changes (announced
+over Redis) or `DESCRIPTOR_S` has passed, whichever is first, so a lost announcement heals by itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import itertools
 import logging
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from concurrent.futures import Future
+from contextlib import suppress
 
+from django.db import Error as DatabaseError
+
+from eventing.core.config import Config
 from eventing.core.descriptor import Descriptor
-from eventing.core.errors import Forbidden, Gone, HeraldError, NotFound, Unauthenticated
+from eventing.core.errors import Forbidden, Gone, HeraldError, NotFound, Unauthenticated, Unavailable
 from eventing.core.principals import Principal
-from eventing.core.tokens import verify
 from eventing.edge.database import in_database
+from eventing.identity.verifier import STEPS_MAX, WAIT_S, Look, unverified, verifier
 from eventing.selectors import descriptors as descriptor_selectors
-from eventing.selectors import keys as key_selectors
+from eventing.services.access import TOKEN_NEEDED as TOKEN_NEEDED
 
-TOKENS_MAX = 100_000
 DESCRIPTORS_MAX = 100_000
 REFUSED_TOKENS_MAX = 10_000
 DESCRIPTOR_S = 60.0
 READ_AT_ONCE = 500  # descriptors of one query
 UNKNOWN_S = 1.0  # an unknown RP is asked for again after this long
-KEYS_S = 5.0  # a token with an unknown key makes us look for new keys at most this often
 log = logging.getLogger(__name__)
 
 
 class Tokens:
-    """Verification of tokens, cached by their hash.
+    """Verification of tokens for the event loop: what memory knows at once, what must be waited for awaited."""
 
-    Args:
-        domain: issuer and audience that a token must name.
-    """
-
-    def __init__(self, domain: str) -> None:
-        self._domain = domain
-        self._known: OrderedDict[bytes, Principal] = OrderedDict()
-        self._keys: Mapping[str, Mapping[str, Any]] = {}
-        self._keys_at = float("-inf")
-        self._looking: asyncio.Lock = asyncio.Lock()
-
-    def peek(self, token: str) -> Principal | None:
-        """The principal of a token that was verified before; None if it must be verified. Raises Unauthenticated."""
-        digest = hashlib.sha256(token.encode()).digest()
-        principal = self._known.get(digest)
-        if principal is not None and principal.expires_at <= time.time():
-            del self._known[digest]
-            raise Unauthenticated("The token has expired; get a new one.")
-        return principal
+    def __init__(self) -> None:
+        self._verifier = verifier()
+        self._looking: asyncio.Task[None] | None = None
+        self.peek = self._verifier.peek
 
     async def principal(self, token: str) -> Principal:
-        """Verify `token`. Raises Unauthenticated with the reason."""
-        known = self.peek(token)
-        if known is not None:
-            return known
+        """Verify `token`; empty for none, which is ANONYMOUS where some policy admits anyone.
+
+        Raises Unauthenticated with the reason, Unavailable.
+        """
+        for _ in range(STEPS_MAX):
+            step = self._verifier.step(token)
+            if isinstance(step, Principal):
+                return step
+            if isinstance(step, Look):
+                await in_database(step.look)()
+            elif not await _done(step.future, WAIT_S):
+                break
+        raise unverified()
+
+    def keys_announced(self) -> None:
+        """The domain's keys changed, or an announcement of that may have been missed."""
+        self._verifier.keys_changed()
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look_for_keys())
+
+    def policies_changed(self) -> None:
+        """Some policy changed: it may name other issuers."""
+        self._verifier.issuers.policies_changed()
+
+    async def _look_for_keys(self) -> None:
         try:
-            principal = self._verify(token)
-        except Unauthenticated:
-            if not await self._look_for_keys():
-                raise
-            principal = self._verify(token)
-        self._known[hashlib.sha256(token.encode()).digest()] = principal
-        if len(self._known) > TOKENS_MAX:
-            self._known.popitem(last=False)
-        return principal
+            await in_database(self._verifier.look_for_keys)()
+        except (Unavailable, DatabaseError) as error:
+            log.warning("The domain's keys cannot be read; the next token that is new makes us look again: %s", error)
 
-    def _verify(self, token: str) -> Principal:
-        return verify(token, self._keys, issuer=self._domain, audience=self._domain, now=time.time())
 
-    async def _look_for_keys(self) -> bool:
-        """Read the domain's keys again, if it is time; whether they are other ones than before, by whoever's reading."""
-        before = self._keys
-        async with self._looking:
-            now = time.monotonic()
-            if now - self._keys_at >= KEYS_S:
-                self._keys = await in_database(key_selectors.verification_keys)()
-                self._keys_at = now
-        return before != self._keys
+async def _done(future: Future[None], wait_s: float) -> bool:
+    """Wait for a future of other threads; whether it is done. It is shared, so whoever goes away must not cancel it."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def tell(_: Future[None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(done.set)
+
+    future.add_done_callback(tell)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(wait_s):
+            await done.wait()
+    return done.is_set()
 
 
 class Descriptors:
@@ -198,6 +202,19 @@ def _nobody_may_be_left(asking: asyncio.Future[Descriptor]) -> None:
 
 
 def require(descriptor: Descriptor, principal: Principal, operation: str) -> None:
-    """Raise Forbidden unless `principal` may do `operation` at the RP."""
+    """Raise Forbidden, or Unauthenticated without a token, unless `principal` may do `operation` at the RP."""
     if not descriptor.allows(principal, operation):
+        if principal.anonymous:
+            raise Unauthenticated(TOKEN_NEEDED)
         raise Forbidden(f"Your token does not allow {operation} here.", operation=operation)
+
+
+def as_told(error: HeraldError, *, anonymous: bool) -> HeraldError:
+    """What a client is told of `error`: whoever shows no token is not told what exists here and what does not."""
+    return Unauthenticated(TOKEN_NEEDED) if anonymous and isinstance(error, NotFound | Gone) else error
+
+
+def require_session(config: Config, principal: Principal) -> None:
+    """Raise Unauthenticated for a stranger where only bearers of tokens may hold connections."""
+    if principal.anonymous and not config.anonymous_sessions:
+        raise Unauthenticated(TOKEN_NEEDED)

@@ -51,8 +51,11 @@ class Channel:
         "_sinks",
         "_soon",
         "_waiters",
+        "bytes",
         "dirty",
         "epoch",
+        "events",
+        "events_counted",
         "flushed",
         "head",
         "idle_since",
@@ -71,6 +74,8 @@ class Channel:
         self.readers = 0
         self.idle_since = 0.0
         self.dirty = False
+        self.events = self.bytes = 0  # flushed in all, for counting deliveries (edge/recording.py)
+        self.events_counted = 0
         self.ready_at = 0.0  # loop time until which what comes is gathered; kept by the pacer
         self._reader = reader
         self._soon = soon
@@ -190,12 +195,15 @@ class Channel:
     def join(self, follower: Follower) -> None:
         """Make a follower live; its next offset must be `flushed`."""
         follower.live = True
+        follower.events_counted, follower.bytes_counted = self.events, self.bytes
+        follower.replays = False
         self._live.setdefault(follower.session.encoding, {})[follower] = follower.session.sink
         self._sinks.clear()
 
     def leave(self, follower: Follower) -> None:
         """Stop writing to a follower, if it is live; it holds its place from now on."""
         if follower.live:
+            follower.count()
             follower.live = False
             follower.next = self.flushed
             follower.epoch = self.epoch
@@ -224,6 +232,8 @@ class Channel:
             part, pending = pending[:count], pending[count:]
             first = self.flushed
             self.flushed += count
+            self.events += count
+            self.bytes += size
             for encoding in list(self._live):
                 frame, head = encoding.event, self.head
                 data = b"".join([frame(head, first + index, body) for index, body in enumerate(part)])

@@ -17,13 +17,18 @@ from eventing.core.config import Config
 from eventing.core.descriptor import Descriptor
 from eventing.core.errors import Forbidden, HeraldError
 from eventing.core.ids import is_admin
+from eventing.core.limits import Limits
 from eventing.edge.access import Descriptors, Tokens
+from eventing.edge.auditing import Auditing
 from eventing.edge.hub import Hub
+from eventing.edge.recording import AccessRecords
+from eventing.edge.revoking import Revoking, end_unless_allowed
 from eventing.log.appender import Appender
 from eventing.log.bell import Bell
 from eventing.log.connection import Durability, async_client
 from eventing.log.reader import LogReader
 
+RECHECK_S = 1.0  # before a changed policy is asked for again when SQL did not answer
 DURABILITY_S = 10.0  # how long what Redis promises is believed before it is asked again
 log = logging.getLogger(__name__)
 
@@ -42,8 +47,9 @@ class Gateway:
         self.stopping = False
         self.redis = async_client(config.effective_redis_url)
         self.reader = LogReader(self.redis)
-        self.tokens = Tokens(config.domain)
+        self.tokens = Tokens()
         self.descriptors = Descriptors()
+        self.limits = Limits(config, time.monotonic)
         self.appender = Appender(
             self.redis,
             self.durability,
@@ -51,20 +57,29 @@ class Gateway:
             window_s=config.dedup_window_s,
             ids_max=config.dedup_ids_max,
         )
+        self.records = AccessRecords(config, self.clock)
         self.hub = Hub(
             config,
             self.reader,
             lambda on_ring, on_restored: Bell(self.redis, on_ring, on_restored),
             self._remake_log,
             self._descriptor_changed,
+            self.records,
         )
+        self.revoking = Revoking(self.hub)
+        self.hub.revocations_announced = self.revoking.announced
+        self.hub.keys_announced = self.tokens.keys_announced
+        self.auditing = Auditing()
         self._durability: Durability | None = None
         self._durability_at = 0.0
         self._rechecks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Connect and begin the periodic work."""
+        self.auditing.start()
         await self.hub.start()
+        self.records.start(self.hub)
+        self.revoking.start()
 
     def drain(self) -> None:
         """Take no more sessions, and tell those there are to connect again."""
@@ -74,8 +89,13 @@ class Gateway:
     async def close(self) -> None:
         """Write what was accepted, and end."""
         self.drain()
+        await self.revoking.close()
+        for task in self._rechecks:
+            task.cancel()
         await self.appender.close()
+        await self.auditing.close()
         await self.hub.close()
+        await self.records.close()
         await self.redis.aclose()
 
     async def durability(self) -> Durability:
@@ -96,6 +116,7 @@ class Gateway:
     def _descriptor_changed(self, rp: str) -> None:
         """A descriptor changed (any, if `rp` is empty): look again, and end the readings that it no longer allows."""
         self.descriptors.forget(rp)
+        self.tokens.policies_changed()
         self.hub.wake(rp)
         read = {rp} if rp else {follower for session in self.hub.sessions for follower in session.followers}
         for one in read:
@@ -113,16 +134,18 @@ class Gateway:
         task.add_done_callback(self._rechecks.discard)
 
     async def _recheck(self, rp: str) -> None:
-        try:
-            descriptor = await self.descriptors.get(rp)
-        except HeraldError as error:
-            if error.status in (404, 410):
-                self.hub.ended(rp, error)
-            return
-        for follower in self.hub.readings(rp):
-            principal = follower.session.principal
-            if principal is not None and not descriptor.allows(principal, "subscribe"):
-                follower.session.reading_ended(follower, Forbidden("The policy no longer allows subscribe here."))
+        while self.hub.readings(rp):
+            try:
+                descriptor = await self.descriptors.get(rp)
+            except HeraldError as error:
+                if error.status in (404, 410):
+                    self.hub.ended(rp, error)
+                    return
+                await asyncio.sleep(RECHECK_S)  # the change must not be forgotten because SQL is away
+            else:
+                for follower in self.hub.readings(rp):
+                    end_unless_allowed(descriptor, follower)
+                return
 
     def refuse_foreign_admin(self, descriptor: Descriptor) -> None:
         """Only the domain itself publishes at administrative RPs. Raises Forbidden."""

@@ -17,6 +17,12 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 QUERY_MEMBERS_MAX = 32
+NO_PAGE: Headers = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+]
+"""On every answer here: events are a publisher's bytes, and no browser shall take them for a page of this domain."""
+
 _JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
 _PROBLEM: tuple[bytes, bytes] = (b"content-type", b"application/problem+json")
 _encode = msgspec.json.Encoder().encode
@@ -126,10 +132,17 @@ async def cut(scope: Scope, receive: Receive) -> None:
         await disconnected(receive)
 
 
+def end_within(scope: Scope, patience_s: float) -> None:
+    """End the connection with this answer, and cut it if the client has not taken that in time, where the server lets us."""
+    connection = scope.get("extensions", {}).get("herald.transport")
+    if connection is not None:
+        connection.end_within(patience_s)
+
+
 async def answer(send: Send, status: int, content: bytes, headers: Headers) -> None:
     """Send a complete answer."""
     size = (b"content-length", b"%d" % len(content))
-    await send({"type": "http.response.start", "status": status, "headers": [size, *headers]})
+    await send({"type": "http.response.start", "status": status, "headers": [size, *headers, *NO_PAGE]})
     await send({"type": "http.response.body", "body": content})
 
 

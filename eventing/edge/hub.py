@@ -18,6 +18,7 @@ from eventing.core.errors import HeraldError, Unavailable
 from eventing.core.positions import LogState, Place, Start, raised, resolve
 from eventing.edge.channel import Channel
 from eventing.edge.pacer import Pacer
+from eventing.edge.recording import AccessRecords
 from eventing.edge.session import Follower, Session
 from eventing.log import keys
 from eventing.log.bell import Bell
@@ -40,6 +41,7 @@ class Hub:
         bell_client: for the bell's connection.
         remake: makes the missing log of an RP; raises HeraldError when the RP is gone.
         descriptor_changed: called with an RP's id when its descriptor changed.
+        records: the access records of sessions and deliveries.
     """
 
     def __init__(
@@ -49,7 +51,9 @@ class Hub:
         make_bell: Callable[[Callable[[str, bytes], None], Callable[[], None]], Bell],
         remake: Callable[[str], Awaitable[None]],
         descriptor_changed: Callable[[str], None],
+        records: AccessRecords,
     ) -> None:
+        self.records = records
         self._config = config
         self._reader = reader
         self._remake = remake
@@ -58,6 +62,8 @@ class Hub:
         self._channels: dict[str, Channel] = {}
         self._by_bell: dict[str, Channel] = {}
         self.sessions: dict[Session, None] = {}
+        self.revocations_announced: Callable[[], None] = lambda: None
+        self.keys_announced: Callable[[], None] = lambda: None
         self._pacer = Pacer(config.tick_ms / 1000, config.tick_max_ms / 1000)
         self._tasks: list[asyncio.Task[None]] = []
         self._checks: set[asyncio.Task[None]] = set()
@@ -68,6 +74,8 @@ class Hub:
         """Begin: connect the bell and start the periodic work."""
         self._bell.start()
         self._bell.subscribe(keys.DESCRIPTOR_CHANNEL)
+        self._bell.subscribe(keys.REVOCATION_CHANNEL)
+        self._bell.subscribe(keys.KEYS_CHANNEL)
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._check_forever()), loop.create_task(self._ping_forever())]
 
@@ -98,11 +106,14 @@ class Hub:
     def opened(self, session: Session) -> None:
         """Register a session."""
         self.sessions[session] = None
+        self.records.connected(session)
 
     def closed(self, session: Session) -> None:
         """Forget a session. Harmless when repeated."""
-        self.sessions.pop(session, None)
+        known = self.sessions.pop(session, self) is None
         session.closed()
+        if known:
+            self.records.disconnected(session)
 
     def fail(self, session: Session, lost: bool = False) -> None:
         """End a session that cannot go on (`lost`: its reader does not answer), so that its reader connects again."""
@@ -205,9 +216,15 @@ class Hub:
             channel.rung(message)
         elif bell == keys.DESCRIPTOR_CHANNEL:
             self._descriptor_changed(message.decode())
+        elif bell == keys.REVOCATION_CHANNEL:
+            self.revocations_announced()
+        elif bell == keys.KEYS_CHANNEL:
+            self.keys_announced()
 
     def _restored(self) -> None:
         self._descriptor_changed("")  # any may have changed meanwhile
+        self.revocations_announced()
+        self.keys_announced()
         for channel in self._channels.values():
             if channel.next:
                 channel.repair()
@@ -231,6 +248,10 @@ class Hub:
         task = asyncio.ensure_future(work)
         self._checks.add(task)
         task.add_done_callback(self._checks.discard)
+
+    def channels(self) -> list[Channel]:
+        """All channels of this process."""
+        return list(self._channels.values())
 
     def readings(self, rp: str) -> list[Follower]:
         """All followers of `rp` in this process."""

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -20,23 +21,40 @@ from eventing.core.cloudevents import Event, check_utf8, parse_many, parse_struc
 from eventing.core.cursors import Cursor
 from eventing.core.descriptor import Descriptor
 from eventing.core.errors import Conflict, HeraldError, InvalidRequest, NotFound, Unavailable
+from eventing.core.limits import Account
+from eventing.core.origins import current_origin
 from eventing.core.positions import parse_from
 from eventing.core.principals import Principal
 from eventing.edge import pull
-from eventing.edge.access import require
-from eventing.edge.close_codes import CLOSE_BAD_REQUEST, CLOSE_LOST, CLOSE_RESTARTING
+from eventing.edge.access import as_told, require
+from eventing.edge.auditing import refused_operation
+from eventing.edge.close_codes import CLOSE_BAD_REQUEST, CLOSE_LOST, CLOSE_RESTARTING, CLOSE_TOKEN_REVOKED
 from eventing.edge.database import in_database
+from eventing.edge.flooding import Flooding
 from eventing.edge.frames import HERALD, error_message, message, text_frame
 from eventing.edge.gateway import Gateway
+from eventing.edge.limits import bytes_of
 from eventing.edge.publish import published
+from eventing.edge.recording import Together
 from eventing.edge.session import Follower, Session
 from eventing.edge.sinks import Sink
 from eventing.log.appender import Outcome
+from eventing.records.rows import rp_or_nothing
 from eventing.services import rendezvous_points, subscriptions
+from eventing.services.access import require_writer
 
 QUEUE_MAX = 20_000  # operations that wait behind one that takes time; reading stops long before
 BAD_MESSAGES_MAX = 10  # messages that are not JSON or name no operation; then the connection is closed
 CLOSE_NOT_TEXT = 1007
+RECORDED = {
+    "publish": "publish",
+    "subscribe": "subscribe",
+    "unsubscribe": "unsubscribe",
+    "ack": "subscription.ack",
+    "renew": "rp.renew",
+}
+"""What access records call the operations."""
+
 log = logging.getLogger(__name__)
 
 OpId = int | str | None
@@ -79,6 +97,7 @@ class HeraldSession(Session):
         super().__init__(gateway.hub, sink, HERALD)
         self.principal = principal
         self._who = principal
+        self._origin = current_origin.get()
         self._gateway = gateway
         self._close = close
         self._pause_reading = pause_reading
@@ -89,6 +108,9 @@ class HeraldSession(Session):
         self._queue: deque[Operation] | tuple[()] = ()  # made when first needed: idle sessions are many
         self._worker: asyncio.Task[None] | None = None
         self._bad_messages = 0
+        self._good: Together | None = None  # good publishes that are being answered
+        self.account: Account
+        self._flooding: Flooding | None = None  # made when first needed, too
 
     # From the client
 
@@ -100,7 +122,7 @@ class HeraldSession(Session):
             if self._worker is not None or operation.op != "publish" or not self._publish_at_once(operation):
                 self._enqueue(operation)
         except HeraldError as error:
-            self.answer(error_message(error, operation.id if operation else None))
+            self._refused(error, operation)
         self._mind_the_flow()
 
     def _parse(self, text: bytes) -> Operation:
@@ -114,12 +136,27 @@ class HeraldSession(Session):
             self._count_bad()
             raise InvalidRequest(f'A message is a JSON object with an "op": {str(error)[:200]}.') from None
 
+    def _refused(self, raised: HeraldError, operation: Operation | None) -> None:
+        error = as_told(raised, anonymous=self._who.anonymous)
+        if operation is not None:
+            refused_operation(self._origin, self._who, error, operation.op, operation.rp, operation.subscription)
+        name, rp = ("unknown", "") if operation is None else (RECORDED.get(operation.op, "unknown"), operation.rp)
+        if name == "rp.renew" and operation is not None and operation.subscription:
+            name = "subscription.renew"
+        self._gateway.records.refused(self, name, rp, error.code)
+        self.answer(error_message(error, operation.id if operation else None))
+        if self._flooding is None:
+            self._flooding = Flooding(self._gateway.limits, self.account, self._mind_the_flow)
+        self._flooding.refused(error)
+
     def _count_bad(self) -> None:
         self._bad_messages += 1
         if self._bad_messages >= BAD_MESSAGES_MAX:
             self._close(CLOSE_BAD_REQUEST, "too many messages that are not operations", False)
 
     def _enqueue(self, operation: Operation) -> None:
+        if operation.op != "publish":
+            self._gateway.limits.request(self.account)
         if len(self._queue) >= QUEUE_MAX:
             raise Unavailable("Too many operations wait for their answer.", retry_after_s=1)
         if not isinstance(self._queue, deque):
@@ -130,13 +167,14 @@ class HeraldSession(Session):
 
     async def _work(self) -> None:
         """Do the operations that take time, in order."""
+        current_origin.set(self._origin)
         try:
             while isinstance(self._queue, deque) and self._queue:
                 operation = self._queue.popleft()
                 try:
                     await self._do(operation)
                 except HeraldError as error:
-                    self.answer(error_message(error, operation.id))
+                    self._refused(error, operation)
                 self._mind_the_flow()
         except Exception:
             log.exception("An operation failed; the session is closed")
@@ -185,15 +223,21 @@ class HeraldSession(Session):
             raise InvalidRequest('publish takes "event" or "events".')
         if not events:
             raise InvalidRequest("events holds at least one event.")
+        self._gateway.limits.publish(self.account, descriptor.id, len(events), bytes_of(events))
         self._in_flight += 1
+        rp, began = descriptor.id, self._gateway.clock()
         self._gateway.appender.append(
-            descriptor, events, lambda outcome: self._published(operation.id, events, batch, outcome)
+            descriptor, events, lambda outcome: self._published(operation.id, rp, began, events, batch, outcome)
         )
 
-    def _published(self, op_id: OpId, events: list[Event], batch: bool, outcome: Outcome) -> None:
+    def _published(
+        self, op_id: OpId, rp: str, began: float, events: list[Event], batch: bool, outcome: Outcome
+    ) -> None:
         self._in_flight -= 1
         if isinstance(outcome, HeraldError):
+            self._gateway.records.refused(self, "publish", rp, outcome.code)
             self.answer(error_message(outcome, op_id))
+            events = []
         elif batch:
             self.answer(message({"op": "ok", "id": op_id, **published(events, outcome, True)}))
         else:
@@ -202,8 +246,26 @@ class HeraldSession(Session):
             duplicate = b',"duplicate":true}' if outcome.duplicates[0] else b"}"
             parts = (b'{"op":"ok","id":', _encode(op_id), b',"epoch":"', epoch, b'","offset":', offset, duplicate)
             self.answer(text_frame(b"".join(parts)))
+        if events and self._gateway.records.on:
+            self._record(rp, began, events)
         if not self._reading:
             self._mind_the_flow()
+
+    def _record(self, rp: str, began: float, events: list[Event]) -> None:
+        """Count a good publish into the record that goes with this turn's answers."""
+        good = self._good
+        if good is None or good.rp != rp:
+            self._record_good()
+            good = self._good = Together(rp)
+        good.count += 1
+        good.events += len(events)
+        good.bytes += bytes_of(events)
+        good.began += began
+
+    def _record_good(self) -> None:
+        if self._good is not None:
+            self._gateway.records.published(self, self._good)
+            self._good = None
 
     # Answers, and reading no faster than they go
 
@@ -215,6 +277,7 @@ class HeraldSession(Session):
 
     def _flush_answers(self) -> None:
         answers, self._answers = self._answers, []
+        self._record_good()
         if answers:
             self.sink.write(answers[0] if len(answers) == 1 else b"".join(answers))
 
@@ -223,6 +286,7 @@ class HeraldSession(Session):
             self._in_flight >= self._gateway.config.session_publishes_max
             or len(self._queue) >= QUEUE_MAX // 4
             or self.sink.paused
+            or (self._flooding is not None and self._flooding.now)
         )
         if full == self._reading:
             self._reading = not full
@@ -244,9 +308,10 @@ class HeraldSession(Session):
 
     async def _subscribe(self, operation: Operation) -> None:
         gateway = self._gateway
+        began = gateway.clock()
         if len(self.followers) >= gateway.config.session_subscriptions_max:
             raise Unavailable(f"A connection has at most {gateway.config.session_subscriptions_max} subscriptions.")
-        floor = 0
+        floor, replays = 0, False
         if operation.subscription:
             durable = await pull.subscription_of(gateway, self._who, operation.subscription)
             rp = durable.rp
@@ -259,13 +324,15 @@ class HeraldSession(Session):
             rp = descriptor.id
             wanted = parse_from(operation.begin) if operation.begin is not None else "now"
             require(descriptor, self._who, "subscribe")
-            if wanted != "now":
+            replays = wanted != "now"
+            if replays:
                 require(descriptor, self._who, "history")
         if rp in self.followers:
             raise Conflict("This connection already reads that rendezvous point; unsubscribe first.", rp=rp)
         follower, start = await gateway.hub.follow(self, rp, wanted, floor)
         follower.op_id = operation.id
         follower.subscription = operation.subscription or None
+        follower.replays = replays
         members: dict[str, Any] = {"op": "ok", "id": operation.id, "rp": rp, "epoch": start.epoch}
         members |= {"offset": start.next - 1, "recovered": start.recovered}
         members["cursor"] = str(Cursor(start.epoch, start.next - 1))
@@ -275,6 +342,7 @@ class HeraldSession(Session):
         self.sink.write(message(members) + (HERALD.gap(rp, start.gap) if start.gap else b""))
         if self in gateway.hub.sessions:  # it may have ended while we waited
             self.begin(follower)
+            gateway.records.joined(follower, began)
             gateway.reading_began(descriptor)
 
     async def _unsubscribe(self, operation: Operation) -> None:
@@ -297,13 +365,15 @@ class HeraldSession(Session):
     async def _ack(self, operation: Operation) -> None:
         if not operation.subscription:
             raise InvalidRequest('ack takes "subscription" and "cursor".')
-        cursor = Cursor.parse(operation.cursor)
+        cursor, began = Cursor.parse(operation.cursor), self._gateway.clock()
+        require_writer(self._who)
         durable = await pull.subscription_of(self._gateway, self._who, operation.subscription)
         held = await pull.acknowledge_at(self._gateway, durable, cursor)
+        self._gateway.records.succeeded(self, "subscription.ack", durable.rp, began)
         self.answer(message({"op": "ok", "id": operation.id, "subscription": durable.id, "cursor": str(held)}))
 
     async def _renew(self, operation: Operation) -> None:
-        who, lease_s = self._who, operation.lease_s
+        who, lease_s, began = self._who, operation.lease_s, self._gateway.clock()
         if operation.subscription:
             renew = in_database(subscriptions.subscription_renew)
             lease = await renew(subscription_id=operation.subscription, principal=who, lease_s=lease_s)
@@ -312,6 +382,8 @@ class HeraldSession(Session):
             lease = await renew_rp(reference=operation.rp, principal=who, lease_s=lease_s)
         else:
             raise InvalidRequest('renew takes "rp" or "subscription".')
+        renewed = "subscription.renew" if operation.subscription else "rp.renew"
+        self._gateway.records.succeeded(self, renewed, rp_or_nothing(operation.rp), began)
         self.answer(message({"op": "ok", "id": operation.id, "lease": lease}))
 
     # Ends
@@ -319,6 +391,8 @@ class HeraldSession(Session):
     def closed(self) -> None:
         """The connection has ended: what waits is not done."""
         super().closed()
+        if self._flooding is not None:
+            self._flooding.end()
         if self._worker is not None:
             self._worker.cancel()
         if self._room is not None:
@@ -328,6 +402,14 @@ class HeraldSession(Session):
         """Close so that the client connects again."""
         code, reason = (CLOSE_LOST, "heartbeat-lost") if lost else (CLOSE_RESTARTING, "server-restarting")
         self._close(code, reason, True)
+
+    def revoked(self) -> None:
+        """The client's token has been revoked: do nothing more for it, and close for good."""
+        super().revoked()
+        self._who = replace(self._who, admin=False, scopes=())  # what comes before the close is refused
+        if self._worker is not None:
+            self._worker.cancel()
+        self._close(CLOSE_TOKEN_REVOKED, "token-revoked", False)
 
     def reading_ended(self, follower: Follower, error: HeraldError) -> None:
         """Tell the client which of its subscriptions has ended, and why; the others go on."""

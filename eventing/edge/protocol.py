@@ -246,6 +246,12 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         """End the connection at once."""
         self.transport.abort()
 
+    def end_within(self, patience_s: float) -> None:
+        """Let the connection end with the present answer, and abort it if its client has not taken that in time."""
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+        self.loop.call_later(patience_s, self.transport.abort)
+
     def on_headers_complete(self) -> None:
         """The head is complete: stop the clock."""
         self._stop_timer()

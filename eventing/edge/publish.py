@@ -16,6 +16,8 @@ from eventing.core.errors import InvalidEvent
 from eventing.edge import http
 from eventing.edge.access import require
 from eventing.edge.gateway import Gateway
+from eventing.edge.limits import account_of, bytes_of, caller
+from eventing.edge.recording import access
 from eventing.log.scripts import Appended
 
 _encode = msgspec.json.Encoder().encode
@@ -31,9 +33,9 @@ def _now() -> str:
 
 async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
     """Answer 201 once the event is as durable as the RP's acknowledgement level asks."""
-    token = http.bearer(scope)
-    principal = gateway.tokens.peek(token) or await gateway.tokens.principal(token)
+    principal = await caller(gateway, scope)
     descriptor = gateway.descriptors.peek(reference) or await gateway.descriptors.get(reference)
+    access(scope).rp = descriptor.id
     require(descriptor, principal, "publish")
     gateway.refuse_foreign_admin(descriptor)
     config = gateway.config
@@ -49,6 +51,8 @@ async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, se
     )
     if not events:
         raise InvalidEvent("A batch holds at least one event.")
+    access(scope).published(len(events), bytes_of(events))
+    gateway.limits.publish(account_of(scope), descriptor.id, len(events), bytes_of(events))
     appended = await gateway.appender.append_and_wait(descriptor, events)
     await http.answer_json(send, 201, published(events, appended, batch))
 

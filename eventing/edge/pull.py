@@ -14,17 +14,21 @@ from redis.exceptions import RedisError
 
 from eventing.core.cursors import Cursor
 from eventing.core.descriptor import Descriptor
-from eventing.core.errors import Gone, InvalidCursor, InvalidRequest, NotFound, Unavailable
+from eventing.core.errors import Gone, InvalidCursor, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from eventing.core.positions import Place, Start, parse_from, raised, resolve
 from eventing.core.principals import Principal
 from eventing.edge import http
-from eventing.edge.access import require
+from eventing.edge.access import TOKEN_NEEDED, require
 from eventing.edge.database import in_database
 from eventing.edge.gateway import Gateway
+from eventing.edge.limits import caller
+from eventing.edge.recording import access
+from eventing.identity.revocations import refuse_revoked
 from eventing.log.reader import READ_BYTES_MAX
 from eventing.log.scripts import NoLog, Run
 from eventing.selectors import subscriptions as subscription_selectors
 from eventing.selectors.subscriptions import SubscriptionView
+from eventing.services.access import require_writer
 
 LIMIT_DEFAULT = 100
 LIMIT_MAX = 1000
@@ -34,17 +38,17 @@ ACK_BYTES_MAX = 4096
 async def pull(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
     """Read an RP's history and wait for what comes."""
     members = http.query(scope)
-    principal = await gateway.tokens.principal(http.bearer(scope, members))
+    principal = await caller(gateway, scope, members)
 
     async def may_read() -> Descriptor:
         descriptor = await gateway.descriptors.get(reference)
         require(descriptor, principal, "history")
         return descriptor
 
-    rp = (await may_read()).id
+    rp = access(scope).rp = (await may_read()).id
     wanted = parse_from(members["after"]) if "after" in members else "earliest"
     wait = _Wait(members, gateway, principal, may_read)
-    await _answer(gateway, receive, send, rp, wanted, _limit(members), wait, 0)
+    access(scope).answered(await _answer(gateway, receive, send, rp, wanted, _limit(members), wait, 0))
 
 
 async def pull_subscription(
@@ -52,19 +56,20 @@ async def pull_subscription(
 ) -> None:
     """Read on from what the durable subscription has acknowledged, or from `after`."""
     members = http.query(scope)
-    principal = await gateway.tokens.principal(http.bearer(scope, members))
+    principal = await caller(gateway, scope, members)
     subscription = await subscription_of(gateway, principal, subscription_id)
     wanted = parse_from(members["after"]) if "after" in members else await held_cursor(gateway, subscription)
     wait = _Wait(members, gateway, principal, lambda: subscription_of(gateway, principal, subscription_id))
     floor = await floor_of(gateway, subscription)
-    await _answer(gateway, receive, send, subscription.rp, wanted, _limit(members), wait, floor)
+    rp = access(scope).rp = subscription.rp
+    access(scope).answered(await _answer(gateway, receive, send, rp, wanted, _limit(members), wait, floor))
 
 
 async def acknowledge(
     gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, subscription_id: str
 ) -> None:
     """Move the subscription's cursor forward; answers where it is now. Acknowledging again is harmless."""
-    principal = await gateway.tokens.principal(http.bearer(scope))
+    principal = await caller(gateway, scope)
     content = await http.body(scope, receive, ACK_BYTES_MAX, gateway.config.request_timeout_s)
     try:
         members = msgspec.json.decode(content)
@@ -73,7 +78,9 @@ async def acknowledge(
     if not isinstance(members, dict) or not isinstance(members.get("cursor"), str) or len(members) != 1:
         raise InvalidRequest('The body is {"cursor": "..."} and nothing else.')
     cursor = Cursor.parse(members["cursor"])
+    require_writer(principal)
     subscription = await subscription_of(gateway, principal, subscription_id)
+    access(scope).rp = subscription.rp
     held = await acknowledge_at(gateway, subscription, cursor)
     await http.answer_json(send, 200, {"cursor": str(held)})
 
@@ -90,6 +97,8 @@ async def acknowledge_at(gateway: Gateway, subscription: SubscriptionView, curso
 
 async def subscription_of(gateway: Gateway, principal: Principal, subscription_id: str) -> SubscriptionView:
     """The subscription, if `principal` owns it and may still read its RP. Raises HeraldError."""
+    if principal.anonymous:
+        raise Unauthenticated(TOKEN_NEEDED)
     subscription: SubscriptionView = await in_database(subscription_selectors.subscription_view)(subscription_id)
     if subscription.owner != principal.identity and not principal.admin:
         raise NotFound("There is no such subscription.")
@@ -138,18 +147,22 @@ class _Wait:
         asked_s = http.number(members, "wait_s", 0, 0, gateway.config.wait_s_max)
         self.seconds = min(asked_s, max(0.0, principal.expires_at - gateway.clock()))
         self._may_read = may_read
+        self._gateway = gateway
+        self.principal = principal
 
     async def until(self, waiting: Coroutine[Any, Any, None], receive: http.Receive) -> None:
         """Wait for `waiting`, but no longer than the client does."""
         waiter = asyncio.ensure_future(waiting)
         gone = asyncio.ensure_future(http.disconnected(receive))
         try:
-            await asyncio.wait([waiter, gone], return_when=asyncio.FIRST_COMPLETED)
+            with self._gateway.revoking.waiting(self.principal, waiter.cancel):
+                await asyncio.wait([waiter, gone], return_when=asyncio.FIRST_COMPLETED)
             if gone.done() and not waiter.done():
                 raise http.Disconnected
         finally:
             waiter.cancel()
             gone.cancel()
+        refuse_revoked(self.principal)
         await self._may_read()
 
 
@@ -162,7 +175,8 @@ async def _answer(
     limit: int,
     wait: _Wait,
     floor: int,
-) -> None:
+) -> list[bytes]:
+    """Send the answer; the events that are in it."""
     channel, state = await gateway.hub.channel(rp)
     gateway.hub.hold(channel)
     try:
@@ -178,8 +192,10 @@ async def _answer(
         begin = start.gap.start if start.gap else start.next
         start = resolve(Cursor(start.epoch, begin - 1), run.state)
         run = await _read(gateway, rp, start, limit)
+    refuse_revoked(wait.principal)  # while the log was slow to answer
     last = run.first + len(run.events) - 1 if run.events else start.next - 1
     await http.answer(send, 200, _document(start, run.events, last), [(b"content-type", b"application/json")])
+    return run.events
 
 
 async def _read(gateway: Gateway, rp: str, start: Start, limit: int) -> Run:

@@ -11,13 +11,17 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from eventing.core.errors import HeraldError, MethodNotAllowed, Timeout, TooLarge
+from eventing.core.errors import HeraldError, MethodNotAllowed, RateLimited, Timeout, TooLarge, Unavailable
 from eventing.edge import http
+from eventing.edge.access import as_told
+from eventing.edge.auditing import refused, refused_request
 from eventing.edge.close_codes import CLOSE_BAD_REQUEST
 from eventing.edge.gateway import Gateway, running_gateway, stop_gateway
 from eventing.edge.health import livez, readyz
+from eventing.edge.limits import count_passed, is_stranger, with_rate_headers
 from eventing.edge.publish import publish
 from eventing.edge.pull import acknowledge, pull, pull_subscription
+from eventing.edge.recording import DISCONNECTED, RECORDED, access
 from eventing.edge.stream import stream
 from eventing.edge.websocket import websocket
 
@@ -52,18 +56,24 @@ class EdgeRouter:
         elif path in _HEALTH:
             await _HEALTH[path](await running_gateway(), send)
         else:
-            await self._pass_on(scope, receive, send)
+            await (await running_gateway()).records.passed_on(self._pass_on, scope, receive, send)
 
     async def _pass_on(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
         """Give the request to Django, once its body is here, whole and within bounds."""
-        config = (await running_gateway()).config
+        gateway = await running_gateway()
+        config = gateway.config
+        send = with_rate_headers(gateway, scope, send)
         try:
+            await count_passed(gateway, scope)
             content = await http.body(scope, receive, PASSED_BODY_BYTES_MAX, config.request_timeout_s)
-        except (TooLarge, Timeout) as error:
+        except (TooLarge, Timeout, RateLimited, Unavailable) as error:
+            refused(scope, error, action="request")
+            access(scope).reason = error.code
             await http.answer_problem(send, error, close=True)
             return
         except http.Disconnected:
             return
+        access(scope).bytes_in = len(content)
         unread = [{"type": "http.request", "body": content, "more_body": False}]
 
         async def receive_again() -> dict[str, Any]:
@@ -80,17 +90,28 @@ async def _serve(
     send: http.Send,
 ) -> None:
     """Do one of the hot path's requests; every refusal is a problem document."""
+    records = (await running_gateway()).records
+    asked, client = RECORDED.get((scope["method"], match["action"]), ("unknown", "http"))
+    record = records.begin(scope, asked, client, match["ref"])
+    reason = ""
     try:
         action = actions.get((scope["method"], match["action"]))
         if action is None:
             allowed = [method for method, name in actions if name == match["action"]]
             raise MethodNotAllowed(f"Here: {', '.join(allowed)}.", allow=allowed)
-        await action(await running_gateway(), scope, receive, send, match["ref"])
-    except HeraldError as error:
+        gateway = await running_gateway()
+        send = with_rate_headers(gateway, scope, send)
+        await action(gateway, scope, receive, send, match["ref"])
+    except HeraldError as raised:
+        error = as_told(raised, anonymous=is_stranger(scope))
+        reason = error.code
+        refused_request(scope, error, match["action"], match["ref"])
         headers = [(b"allow", ", ".join(error.extra["allow"]).encode())] if "allow" in error.extra else None
         await http.answer_problem(send, error, close=isinstance(error, TooLarge | Timeout), headers=headers)
     except http.Disconnected:
-        pass
+        reason = DISCONNECTED
+    finally:
+        records.end(record, reason)
 
 
 async def serve_websocket(scope: http.Scope, receive: http.Receive, send: http.Send) -> None:

@@ -20,6 +20,7 @@ from eventing.core.principals import Principal
 from eventing.edge.frames import Encoding
 from eventing.edge.sinks import Sink
 from eventing.log.scripts import NoLog, Run
+from eventing.records.rows import NOBODY
 
 if TYPE_CHECKING:
     from eventing.edge.channel import Channel
@@ -37,10 +38,23 @@ class Follower:
     Attributes:
         next, epoch: the place, while not live.
         subscription: the durable subscription that this reading serves, if any.
+        replays: whether it was begun in the past, which takes `history`, and has not come to the front since.
         op_id: the id of the client's subscribe operation, for telling it of the end.
+        events_counted, bytes_counted: the channel's totals up to which deliveries have been counted, while live.
     """
 
-    __slots__ = ("channel", "epoch", "live", "next", "op_id", "session", "subscription")
+    __slots__ = (
+        "bytes_counted",
+        "channel",
+        "epoch",
+        "events_counted",
+        "live",
+        "next",
+        "op_id",
+        "replays",
+        "session",
+        "subscription",
+    )
 
     def __init__(self, session: Session, channel: Channel, start: Start) -> None:
         self.session = session
@@ -49,7 +63,17 @@ class Follower:
         self.next = start.next
         self.live = False
         self.subscription: str | None = None
+        self.replays = False
         self.op_id: int | str | None = None
+        self.events_counted = self.bytes_counted = 0
+
+    def count(self) -> None:
+        """Add what the channel has written here since the last count to the access records. Only while live."""
+        channel = self.channel
+        events, content_bytes = channel.events - self.events_counted, channel.bytes - self.bytes_counted
+        if events:
+            self.events_counted, self.bytes_counted = channel.events, channel.bytes
+            self.session.hub.records.delivered(self, events, content_bytes)
 
 
 class Session:
@@ -62,6 +86,7 @@ class Session:
 
     Attributes:
         principal: who reads, so that a narrowed policy can end the readings it no longer allows.
+        who, reader: whose access records its operations and its deliveries are; `AccessRecords.present` sets them.
     """
 
     def __init__(self, hub: Hub, sink: Sink, encoding: Encoding) -> None:
@@ -69,10 +94,12 @@ class Session:
         self.sink = sink
         self.encoding = encoding
         self.principal: Principal | None = None
+        self.who = self.reader = NOBODY
         self.followers: dict[str, Follower] = {}
         self.unanswered_pings = 0
         self._feeder: asyncio.Task[None] | None = None
         self._drained: asyncio.Event | None = None
+        self._stopped = False
         sink.on_pause = self._stalled
         sink.on_resume = self._resumed
         sink.on_fd = self._fd_changed
@@ -81,6 +108,8 @@ class Session:
 
     def begin(self, follower: Follower) -> None:
         """Start reading: live at once if the follower stands at the channel's front, else from the log."""
+        if self._stopped:
+            return
         channel = follower.channel
         self.followers[channel.rp] = follower
         channel.readers += 1
@@ -94,6 +123,7 @@ class Session:
         follower.channel.leave(follower)
         if self.followers.pop(follower.channel.rp, None) is not None:
             self.hub.released(follower.channel)
+            self.hub.records.left(follower)
 
     def closed(self) -> None:
         """The connection has ended: let go of everything. Harmless when repeated."""
@@ -110,6 +140,17 @@ class Session:
 
     def abort(self, lost: bool = False) -> None:
         """Close the connection so that its reader connects again (`lost`: it does not answer); the binding knows how."""
+
+    def stop_reading(self) -> None:
+        """Give the reader nothing more, live or from the log; the connection is about to close."""
+        self._stopped = True
+        for follower in list(self.followers.values()):
+            self.end(follower)
+
+    def revoked(self) -> None:
+        """The reader's token has been revoked: stop at once; the binding closes the connection. Harmless when repeated."""
+        self.principal = None
+        self.stop_reading()
 
     def reading_ended(self, follower: Follower, error: HeraldError) -> None:
         """An RP that is read here is gone or no longer open to this reader; the binding tells it."""
@@ -191,6 +232,7 @@ class Session:
         if count > 0:
             frame, head, first = self.encoding.event, channel.head, follower.next
             follower.next += count
+            self.hub.records.delivered(follower, count, sum(map(len, run.events[:count])))
             self.sink.write(
                 b"".join([frame(head, first + index, body) for index, body in enumerate(run.events[:count])])
             )

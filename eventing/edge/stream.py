@@ -8,14 +8,19 @@ from eventing.core.errors import HeraldError
 from eventing.core.positions import parse_from
 from eventing.core.principals import Principal
 from eventing.edge import http
-from eventing.edge.access import require
+from eventing.edge.access import require, require_session
 from eventing.edge.frames import STREAM
 from eventing.edge.gateway import Gateway
+from eventing.edge.limits import account_of, connecting
+from eventing.edge.recording import access
 from eventing.edge.session import Follower, Session
 from eventing.edge.sinks import SendSink, http_messages
+from eventing.identity.revocations import refuse_revoked
 
 KEEP_ALIVE = b": alive\n\n"
 GOODBYE_S = 5.0
+LAST_WORD_S = 2.0  # where the token is no good any more
+CLOSING = b'event: closing\ndata: {"reason":"%s","retry":false}\n\n'
 RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser connects again
 
 
@@ -26,6 +31,13 @@ class StreamSession(Session):
         super().__init__(gateway.hub, sink, STREAM)
         self.principal = principal
         self.over = asyncio.Event()
+        self.ended = b""  # why the token is no good any more
+
+    def revoked(self) -> None:
+        """Say so, and end; a client that comes back is answered with the problem itself."""
+        super().revoked()
+        self.ended = b"token-revoked"
+        self.over.set()
 
     def abort(self, lost: bool = False) -> None:
         """End the answer; the browser comes back with its last id."""
@@ -41,8 +53,10 @@ class StreamSession(Session):
 async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
     """Stream an RP's events until the client leaves, the token expires or the RP ends."""
     members = http.query(scope)
-    principal = await gateway.tokens.principal(http.bearer(scope, members))
+    principal = await connecting(gateway, scope, members)
+    require_session(gateway.config, principal)
     descriptor = await gateway.descriptors.get(reference)
+    access(scope).rp = descriptor.id
     require(descriptor, principal, "subscribe")
     place = http.header(scope, b"last-event-id") or members.get("after") or members.get("from") or "now"
     wanted = parse_from(place)
@@ -50,21 +64,35 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
         require(descriptor, principal, "history")
     sink = SendSink(send, http_messages, gateway.config.session_buffer_bytes)
     session = StreamSession(gateway, sink, principal)
+    gateway.records.present(session, principal, "sse")
     gateway.hub.room_for_session()
+    gateway.limits.session_opened(account_of(scope))
     gateway.hub.opened(session)
     try:
+        refuse_revoked(principal)  # what is revoked from here on finds the session
         follower, start = await gateway.hub.follow(session, descriptor.id, wanted)
+        follower.replays = wanted != "now"
         headers = [
             (b"content-type", b"text/event-stream; charset=utf-8"),
             (b"cache-control", b"no-store"),
             (b"x-accel-buffering", b"no"),  # nginx would hold events back
+            *http.NO_PAGE,
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         sink.write(RETRY + (STREAM.gap(descriptor.id, start.gap) if start.gap else b""))
         session.begin(follower)
+        gateway.records.joined(follower, access(scope))
         gateway.reading_began(descriptor)
         await _until_over(gateway, session, receive, principal.expires_at)
-        async with asyncio.timeout(GOODBYE_S):  # a reader that does not read must not hold us
+        session.stop_reading()
+        if gateway.clock() >= principal.expires_at:
+            session.ended = b"token-expired"
+        if session.ended:
+            sink.write(CLOSING % session.ended)
+            http.end_within(scope, LAST_WORD_S)
+        async with asyncio.timeout(
+            LAST_WORD_S if session.ended else GOODBYE_S
+        ):  # a reader that does not read must not hold us
             await sink.drained()
             await send({"type": "http.response.body", "body": b""})
     except TimeoutError:
@@ -72,6 +100,7 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
         raise http.Disconnected from None
     finally:
         gateway.hub.closed(session)
+        gateway.limits.session_closed(account_of(scope))
 
 
 async def _until_over(gateway: Gateway, session: StreamSession, receive: http.Receive, expires_at: float) -> None:

@@ -10,11 +10,12 @@ import asyncio
 from typing import Any
 
 from eventing.core.cursors import Cursor
-from eventing.core.errors import HeraldError, InvalidRequest, Unauthenticated
+from eventing.core.errors import HeraldError, InvalidRequest, TokenRevoked, Unauthenticated
 from eventing.core.positions import parse_from
 from eventing.core.principals import Principal
 from eventing.edge import http
-from eventing.edge.access import require
+from eventing.edge.access import as_told, require, require_session
+from eventing.edge.auditing import refused_handshake
 from eventing.edge.close_codes import (
     CLOSE_BAD_REQUEST,
     CLOSE_FORBIDDEN,
@@ -22,31 +23,44 @@ from eventing.edge.close_codes import (
     CLOSE_RESTARTING,
     CLOSE_RP_GONE,
     CLOSE_TOKEN_EXPIRED,
+    CLOSE_TOKEN_REVOKED,
 )
 from eventing.edge.frames import CLOUDEVENTS, message
 from eventing.edge.gateway import Gateway
+from eventing.edge.limits import account_of, connecting, is_stranger
 from eventing.edge.operations import HeraldSession
+from eventing.edge.recording import access
 from eventing.edge.session import Follower, Session
 from eventing.edge.sinks import SendSink, Sink, websocket_messages
 
+_TOKEN_ENDED = (CLOSE_TOKEN_EXPIRED, CLOSE_TOKEN_REVOKED)
 SUBPROTOCOLS = ("herald.v1", "cloudevents.json")
 APPLICATION_CODES = 3000  # daphne refuses to close with a code below it
+PASSING_STATUS = (429, 503)  # a refusal that passes by itself
 GOODBYE_S = 5.0
+LAST_WORD_S = 2.0  # where the token is no good any more, for the close and the client's answer to it
 
 
 async def websocket(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
     """Serve one WebSocket connection until it closes."""
     await receive()  # websocket.connect
+    record = gateway.records.begin(scope, "connect", "websocket")
     try:
         members = http.query(scope)
-        token = http.bearer(scope, members)
-        principal = gateway.tokens.peek(token) or await gateway.tokens.principal(token)
+        principal = await connecting(gateway, scope, members)
+        require_session(gateway.config, principal)
         subprotocol = _subprotocol(scope["subprotocols"])
-        if subprotocol == "cloudevents.json":
-            await _cloudevents(gateway, scope, receive, send, principal, members)
-        else:
-            await _herald(gateway, scope, receive, send, principal, subprotocol)
-    except HeraldError as error:
+        gateway.limits.session_opened(account_of(scope))
+        try:
+            if subprotocol == "cloudevents.json":
+                await _cloudevents(gateway, scope, receive, send, principal, members)
+            else:
+                await _herald(gateway, scope, receive, send, principal, subprotocol)
+        finally:
+            gateway.limits.session_closed(account_of(scope))
+    except HeraldError as raised:
+        error = as_told(raised, anonymous=is_stranger(scope))
+        gateway.records.end(record, error.code)
         await _refuse(scope, send, error)
 
 
@@ -62,6 +76,7 @@ def _subprotocol(offered: list[str]) -> str | None:
 
 async def _refuse(scope: http.Scope, send: http.Send, error: HeraldError) -> None:
     """Answer the handshake with a problem document, or close where the server cannot."""
+    refused_handshake(scope, error)
     if "websocket.http.response" in scope.get("extensions", {}):
 
         async def as_denial(event: dict[str, Any]) -> None:
@@ -69,7 +84,10 @@ async def _refuse(scope: http.Scope, send: http.Send, error: HeraldError) -> Non
 
         await http.answer_problem(as_denial, error)
     else:
-        code = CLOSE_TOKEN_EXPIRED if isinstance(error, Unauthenticated) else CLOSE_FORBIDDEN
+        ended = CLOSE_TOKEN_REVOKED if isinstance(error, TokenRevoked) else CLOSE_TOKEN_EXPIRED
+        code = ended if isinstance(error, Unauthenticated) else CLOSE_FORBIDDEN
+        if error.status in PASSING_STATUS:
+            code = CLOSE_RESTARTING
         await send({"type": "websocket.close", "code": code, "reason": error.title})
 
 
@@ -99,7 +117,7 @@ class _Connection:
         """Hand every message to `on_message(text)` until the connection ends. Closes it when the token expires."""
         loop = asyncio.get_running_loop()
         left_s = max(0.0, principal.expires_at - self.gateway.clock())
-        expiry = loop.call_later(left_s, self.close, CLOSE_TOKEN_EXPIRED, "token-expired", False)
+        expiry = loop.call_later(left_s, self._expired, session)
         try:
             if self._transport is not None:
                 self._transport.attach(on_message, session.alive, session.abort)
@@ -119,6 +137,10 @@ class _Connection:
             if self._closing is not None:
                 await asyncio.wait([self._closing])
 
+    def _expired(self, session: Session) -> None:
+        session.stop_reading()
+        self.close(CLOSE_TOKEN_EXPIRED, "token-expired", False)
+
     def pause_reading(self, paused: bool) -> None:
         """Stop or go on reading from the client, where the server lets us."""
         if self._transport is not None:
@@ -134,8 +156,12 @@ class _Connection:
             self.sink.write(message({"op": "closing", "reason": reason, "retry": retry}))
         if self._transport is None and code < APPLICATION_CODES:
             code = CLOSE_RESTARTING if retry else CLOSE_BAD_REQUEST
+        patience_s = LAST_WORD_S if code in _TOKEN_ENDED else GOODBYE_S
+        if self._transport is not None and code in _TOKEN_ENDED:
+            # The close may wait behind what the client does not read; a closed connection is not aborted again.
+            asyncio.get_running_loop().call_later(patience_s, self._transport.abort)
         try:
-            async with asyncio.timeout(GOODBYE_S):  # a reader that does not read must not hold us
+            async with asyncio.timeout(patience_s):  # a reader that does not read must not hold us
                 if isinstance(self.sink, SendSink):
                     await self.sink.drained()
                 self.sink.discard()
@@ -158,7 +184,10 @@ async def _herald(
     gateway.hub.room_for_session()
     await connection.accept(subprotocol)
     session = HeraldSession(gateway, connection.sink, principal, connection.close, connection.pause_reading)
+    session.account = account_of(scope)
+    gateway.records.present(session, principal, "herald.v1")
     gateway.hub.opened(session)
+    gateway.revoking.opened(session)
     try:
         await connection.serve(session, session.handle, principal)
     finally:
@@ -177,6 +206,11 @@ class _CloudEventsSession(Session):
         """Close so that the reader connects again."""
         code, reason = (CLOSE_LOST, "heartbeat-lost") if lost else (CLOSE_RESTARTING, "server-restarting")
         self._connection.close(code, reason, True)
+
+    def revoked(self) -> None:
+        """The token has been revoked: close for good."""
+        super().revoked()
+        self._connection.close(CLOSE_TOKEN_REVOKED, "token-revoked", False)
 
     def reading_ended(self, follower: Follower, error: HeraldError) -> None:
         """The only RP has ended, and so does the connection."""
@@ -206,18 +240,23 @@ async def _cloudevents(
     if wanted != "now":
         require(descriptor, principal, "history")
     channel, _ = await gateway.hub.channel(descriptor.id)
+    replays = wanted != "now"
     if wanted == "now":  # before the handshake is answered: whoever sees it accepted misses nothing published then
         wanted = Cursor(channel.epoch, channel.flushed - 1)
     connection = _Connection(gateway, scope, receive, send)
     gateway.hub.room_for_session()
     await connection.accept("cloudevents.json")
     session = _CloudEventsSession(gateway, connection, principal)
+    gateway.records.present(session, principal, "cloudevents")
     gateway.hub.opened(session)
+    gateway.revoking.opened(session)
     try:
         follower, start = await gateway.hub.follow(session, descriptor.id, wanted)
+        follower.replays = replays
         if start.gap is not None:
             connection.sink.write(CLOUDEVENTS.gap(descriptor.id, start.gap))
         session.begin(follower)
+        gateway.records.joined(follower, access(scope))
         gateway.reading_began(descriptor)
         await connection.serve(session, session.handle, principal)
     except HeraldError:

@@ -132,6 +132,11 @@ def announce_change(rp: str) -> None:
     client().publish(keys.DESCRIPTOR_CHANNEL, rp)
 
 
+def announce_keys() -> None:
+    """Tell all gateways that the domain's signing keys changed."""
+    client().publish(keys.KEYS_CHANNEL, "")
+
+
 def workers_present() -> None:
     """Note that a worker does its rounds; /readyz looks for it for WORKER_PRESENCE_S."""
     client().set(keys.WORKER_PRESENCE_KEY, "1", ex=keys.WORKER_PRESENCE_S)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 DESCRIPTOR_CHANNEL = "herald:descriptors"
+REVOCATION_CHANNEL = "herald:revocations"
+KEYS_CHANNEL = "herald:keys"
 LOG_PATTERN = "herald:{*}:meta"
 
 

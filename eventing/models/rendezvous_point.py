@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from eventing.core.ids import RP_ID_CHARS
 from eventing.core.names import NAME_CHARS_MAX
+from eventing.core.tokens import IDENTITY_CHARS_MAX
 from eventing.models.columns import HistoryColumns, LeaseColumns, lease_and_history_constraints, lease_indexes
 
 TITLE_CHARS_MAX = 255
@@ -20,7 +21,7 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
     genesis = models.JSONField()
     name = models.CharField(max_length=NAME_CHARS_MAX, unique=True, null=True)  # noqa: DJ001 - no name is not an empty one
     title = models.CharField(max_length=TITLE_CHARS_MAX, blank=True, default="")
-    creator = models.CharField(max_length=255)
+    creator = models.CharField(max_length=IDENTITY_CHARS_MAX)
     version = models.BigIntegerField(default=1)
     policy = models.JSONField()
     ack = models.CharField(max_length=ACK_CHARS_MAX)
@@ -42,6 +43,7 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
             models.Index(fields=["created_at", "id"], name="rp_by_creation"),
             models.Index(fields=["trimmed_at"], name="rp_by_trimming"),
             models.Index(fields=["max_bytes"], name="rp_reserved_bytes"),  # the quota's sum reads the index only
+            models.Index(fields=["creator", "max_bytes"], name="rp_of_creator"),  # and so does the creator's
         ]
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from eventing.core.cursors import CURSOR_CHARS_MAX
 from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.tokens import IDENTITY_CHARS_MAX
 from eventing.models.columns import HistoryColumns, LeaseColumns, lease_and_history_constraints, lease_indexes
 from eventing.models.rendezvous_point import RendezvousPoint
 
@@ -26,7 +27,7 @@ class Subscription(LeaseColumns, HistoryColumns):
         RendezvousPoint, on_delete=models.CASCADE, null=True, related_name="subscriptions", db_index=False
     )
     at = models.CharField(max_length=REFERENCE_CHARS)
-    owner = models.CharField(max_length=255)
+    owner = models.CharField(max_length=IDENTITY_CHARS_MAX)
     version = models.BigIntegerField(default=1)
     deliver = models.JSONField()
     start = models.CharField(max_length=CURSOR_CHARS_MAX)
@@ -43,6 +44,7 @@ class Subscription(LeaseColumns, HistoryColumns):
             *lease_indexes("subscription"),
             models.Index(fields=["rp", "created_at"], name="subscription_of_rp"),
             models.Index(fields=["at", "id"], name="subscription_at"),
+            models.Index(fields=["owner"], name="subscription_of_owner"),  # counted against the owner's quota
         ]
 
     def __str__(self) -> str:

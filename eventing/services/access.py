@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 from eventing.core.descriptor import Descriptor
-from eventing.core.errors import Forbidden
+from eventing.core.errors import Forbidden, Unauthenticated
 from eventing.core.principals import Principal
+from eventing.core.roles import reads_only
 from eventing.models import Subscription
+
+TOKEN_NEEDED = "Send a token as `Authorization: Bearer TOKEN` or `?access_token=TOKEN`."  # noqa: S105 - a sentence
 
 
 def require(descriptor: Descriptor, principal: Principal, operation: str) -> None:
-    """Raises Forbidden unless `principal` may do `operation` at the RP."""
+    """Raises Forbidden, or Unauthenticated without a token, unless `principal` may do `operation` at the RP."""
     if not descriptor.allows(principal, operation):
+        if principal.anonymous:
+            raise Unauthenticated(TOKEN_NEEDED)
         raise Forbidden(f"Your token does not allow to {operation} here.")
 
 
 def require_creation(principal: Principal) -> None:
-    """Raises Forbidden for a token that is narrowed to operations other than administering. Any other may create RPs."""
+    """Raises Forbidden for a token of a foreign issuer, or one that is narrowed to other operations or to RPs.
+
+    Policies open RPs to people from elsewhere; what the domain takes on is up to those it knows. Any other may create.
+    """
+    if principal.anonymous:
+        raise Unauthenticated(TOKEN_NEEDED)
+    if not principal.local:
+        raise Forbidden("Only bearers of this domain's own tokens create rendezvous points.")
     if not principal.permits("administer"):
         raise Forbidden("Your token is narrowed to other operations than administer; it cannot create.")
 
 
 def may_manage(row: Subscription, descriptor: Descriptor, principal: Principal, operation: str) -> bool:
-    """Whether `principal` may see or manage a subscription: its owner within the token's operations, or who administers."""
+    """Whether `principal` may see or manage a subscription: its owner within the token's operations, or who administers.
+
+    Who only reads all of the domain sees it too; the services that change one call `require_writer` besides.
+    """
     granted = principal.permits(operation, descriptor.id, descriptor.name)
-    return (row.owner == principal.identity and granted) or descriptor.allows(principal, "administer")
+    if row.owner == principal.identity and granted:
+        return True
+    return descriptor.allows(principal, "administer") or (reads_only(principal) and granted)
+
+
+def require_writer(principal: Principal) -> None:
+    """Raises Forbidden for who sees all of the domain and changes nothing: no subscription, no lease, nobody's cursor."""
+    if reads_only(principal):
+        raise Forbidden("Your role is to look: it changes nothing, subscriptions and their cursors included.")
 
 
 def require_managed(row: Subscription, descriptor: Descriptor, principal: Principal) -> None:

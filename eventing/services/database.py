@@ -13,6 +13,8 @@ from django.db import connection
 from django.db.models import Model, QuerySet
 
 _DOMAIN_LOCK = 0x48455241  # any number that other users of the database do not take; "HERA"
+_AUDIT_LOCK = 0x48455242
+_PRINCIPAL_LOCKS = 0x48455241
 
 Row = TypeVar("Row", bound=Model)
 
@@ -22,6 +24,24 @@ def lock_domain() -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_DOMAIN_LOCK])
+
+
+def lock_audit() -> None:
+    """Be the only one to add audit entries, until the transaction ends. Taken after all other locks, so it closes no circle."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_AUDIT_LOCK])
+
+
+def lock_principal(identity: str) -> None:
+    """Be the only one to admit against this principal's quotas, until the transaction ends.
+
+    Taken before rows are locked. Two identities may share a lock (it is a hash's), which only makes one wait.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            # Two 32-bit keys are a key space of their own: they never meet the locks above.
+            cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_PRINCIPAL_LOCKS, identity])
 
 
 def locked_batch(rows: QuerySet[Row], size: int) -> list[Row]:

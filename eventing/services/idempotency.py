@@ -55,7 +55,7 @@ def idempotency_claim(
     now = now or timezone.now()
     if not (1 <= len(key) <= KEY_CHARS_MAX and key.isascii() and key.isprintable()):
         raise InvalidRequest(f"Idempotency-Key is 1 to {KEY_CHARS_MAX} visible ASCII characters.")
-    who = f"{principal.issuer} {principal.subject}"
+    who = principal.identity  # not issuer and subject: keys of another source make another bearer
     digest = hashlib.sha256(canonical_json({"method": method, "path": path, "body": body})).hexdigest()
     claimed_until = now + timedelta(seconds=CLAIM_S)
     fresh = {"digest": digest, "claimed_until": claimed_until, "expires_at": now + timedelta(seconds=KEPT_S)}

@@ -19,10 +19,12 @@ from django.utils import timezone
 from redis.exceptions import RedisError, ResponseError
 
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, is_admin
+from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import OutboxEntry, RendezvousPoint, Subscription
 from eventing.selectors.descriptors import ADMIN_HISTORY
 from eventing.services import administrative_events as events
+from eventing.services.audit import Act, audit_record_all
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,11 @@ class Outbox:
     def __init__(self, now: datetime) -> None:
         self.now = now
         self._entries: list[OutboxEntry] = []
+        self._acts: list[Act] = []
+
+    def act(self, action: str, principal: Principal, kind: str, object_id: str, **details: Any) -> None:
+        """Have the audit say who did this: `action` on the object of this kind and id. Written last, as the audit asks."""
+        self._acts.append(Act(action, principal=principal, on=(kind, object_id), details=details, at=self.now))
 
     def event(self, kind: str, about: str, data: Mapping[str, Any], *, domain_too: bool = False) -> None:
         """Report an event about the RP with id `about` on its administrative RP, and with `domain_too` on the domain's."""
@@ -81,6 +88,7 @@ class Outbox:
         if entries:
             # Robust: the change is committed, so whatever fails now is logged and left to the sweep, not the caller's.
             transaction.on_commit(carry_out, robust=True)
+        audit_record_all(self._acts)
 
     def _add(self, kind: OutboxEntry.Kind, rp: str, content: Mapping[str, Any] | None = None) -> None:
         self._entries.append(OutboxEntry(kind=kind, rp=rp, content=dict(content or {}), created_at=self.now))

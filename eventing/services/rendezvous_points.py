@@ -24,10 +24,13 @@ from eventing.selectors.descriptors import descriptor_of
 from eventing.selectors.rendezvous_points import rendezvous_point_get, reserved_bytes
 from eventing.services import administrative_events as events
 from eventing.services.access import require, require_creation
+from eventing.services.audit import digest
 from eventing.services.database import lock_domain
 from eventing.services.idempotency import Claim, claim_fulfil
 from eventing.services.lease_columns import LEASE_COLUMNS, lease_grant, lease_renew
 from eventing.services.outbox import Outbox, change
+from eventing.services.policy_issuers import policy_issuers_keep
+from eventing.services.quotas import require_rp_quota
 from eventing.services.random_ids import random_id
 
 ACK_DEFAULT = "stored"
@@ -81,12 +84,16 @@ def rendezvous_point_create(
         lock_domain()
         _require_name_free(row, outbox)
         _require_quota(row.max_bytes, rps=1)
+        require_rp_quota(principal, row.creator, row.max_bytes, rps=1)
         row.save(force_insert=True)
+        if policy_issuers_keep(row):
+            outbox.announce(row.id)
         if claim is not None:
             claim_fulfil(claim, row.id)
         outbox.ensure(row.id)
         outbox.event(events.RP_CREATED, row.id, {"rp": events.rp_data(row)}, domain_too=True)
         outbox.lease_event(events.LEASE_GRANTED, row)
+        outbox.act("rp.create", principal, "rp", row.id, name=row.name, granted_s=row.granted_s)
     return row
 
 
@@ -111,11 +118,21 @@ def rendezvous_point_update(
         lock_domain()
         row = _administered(reference, principal, now)
         _require_version(row, versions)
+        before = digest(row.policy)
+        held_bytes = row.max_bytes
         changed = _apply(row, changes, outbox)
+        if row.max_bytes > held_bytes:
+            require_rp_quota(principal, row.creator, row.max_bytes - held_bytes)
         if changed:
+            policy = {"policy": [before, digest(row.policy)]} if "policy" in changed else {}
+            outbox.act(
+                "rp.update", principal, "rp", row.id, changed=changed, version=[row.version, row.version + 1], **policy
+            )
             row.version += 1
             row.changed_at = now
             row.save()
+            if "policy" in changed:
+                policy_issuers_keep(row)
             if "history" in changed:
                 outbox.ensure(row.id)
             outbox.announce(row.id)
@@ -134,6 +151,7 @@ def rendezvous_point_renew(
         row.save(update_fields=LEASE_COLUMNS)
         outbox.announce(row.id)
         outbox.lease_event(events.LEASE_RENEWED, row)
+        outbox.act("rp.renew", principal, "rp", row.id, granted_s=row.granted_s)
     return events.lease_data(row)
 
 
@@ -149,6 +167,7 @@ def rendezvous_point_delete(
     with change(now) as outbox:
         row = _administered(reference, principal, now)
         _require_version(row, versions)
+        outbox.act("rp.delete", principal, "rp", row.id, name=row.name, version=row.version)
         remove(row, outbox, "deleted")
 
 

@@ -22,11 +22,12 @@ from eventing.selectors.descriptors import descriptor_get
 from eventing.selectors.rendezvous_points import rendezvous_point_get
 from eventing.selectors.subscriptions import subscription_get
 from eventing.services import administrative_events as events
-from eventing.services.access import require, require_managed
+from eventing.services.access import require, require_managed, require_writer
 from eventing.services.database import lock_domain
 from eventing.services.idempotency import Claim, claim_fulfil
 from eventing.services.lease_columns import LEASE_COLUMNS, lease_grant, lease_renew
 from eventing.services.outbox import Outbox, change
+from eventing.services.quotas import require_subscription_quota
 from eventing.services.random_ids import random_id
 
 MODES = ("pull",)
@@ -55,6 +56,7 @@ def subscription_create(
     Raises NotFound, Gone, Forbidden, InvalidRequest, InvalidCursor, QuotaExceeded, redis.RedisError (nothing is made then).
     """
     now = now or timezone.now()
+    require_writer(principal)
     descriptor = descriptor_get(reference, now=now)
     require(descriptor, principal, "subscribe")
     wanted = positions.parse_from(start)
@@ -73,12 +75,14 @@ def subscription_create(
     cursor = _cursor(wanted, descriptor)
     row.start = str(cursor)
     with change(now) as outbox:
+        require_subscription_quota(principal)
         _require_room(descriptor.id, row.rp_id, now)
         row.save(force_insert=True)
         if claim is not None:
             claim_fulfil(claim, row.id)
         outbox.event(events.SUBSCRIPTION_CREATED, row.at, {"subscription": events.subscription_data(row)})
         outbox.lease_event(events.LEASE_GRANTED, row)
+        outbox.act("subscription.create", principal, "subscription", row.id, rp=row.at, granted_s=row.granted_s)
         # Before the commit: if this fails, nothing is made; if the commit fails, a cursor is left that ends with the log.
         control.subscription_cursor_set(row.at, row.id, cursor)
     return row
@@ -111,6 +115,8 @@ def subscription_update(
             row.deliver = _deliver(changes["deliver"])
         if (row.bounds, row.deliver) != before:
             row.version += 1
+            versions_of = [row.version - 1, row.version]
+            outbox.act("subscription.update", principal, "subscription", row.id, rp=row.at, version=versions_of)
             row.save()
             outbox.event(events.SUBSCRIPTION_CHANGED, row.at, {"subscription": events.subscription_data(row)})
     return row
@@ -126,6 +132,7 @@ def subscription_renew(
         lease_renew(row, lease_s, now)
         row.save(update_fields=LEASE_COLUMNS)
         outbox.lease_event(events.LEASE_RENEWED, row)
+        outbox.act("subscription.renew", principal, "subscription", row.id, rp=row.at, granted_s=row.granted_s)
     return events.lease_data(row)
 
 
@@ -141,6 +148,7 @@ def subscription_delete(
     with change(now) as outbox:
         row, _ = _managed(subscription_id, principal, now)
         _require_version(row, versions)
+        outbox.act("subscription.delete", principal, "subscription", row.id, rp=row.at)
         remove(row, outbox, "deleted")
 
 
@@ -155,6 +163,7 @@ def remove(row: Subscription, outbox: Outbox, reason: str) -> None:
 
 def _managed(subscription_id: str, principal: Principal, now: datetime) -> tuple[Subscription, Descriptor]:
     """The subscription, locked, and its RP's descriptor, if `principal` may manage it."""
+    require_writer(principal)
     row = subscription_get(subscription_id, now=now, lock=True)
     descriptor = descriptor_get(row.at, now=now)
     require_managed(row, descriptor, principal)

@@ -44,10 +44,24 @@ def test_the_server_is_never_asked_earlier_than_it_wanted() -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("0", 0.0), ("12", 12.0), (5, 5.0), ("1e9", RETRY_AFTER_S_MAX), ("-1", None), ("nan", None), ("soon", None),
-     (None, None), ("Wed, 21 Oct 2026 07:28:00 GMT", None)],
+     (None, None)],
 )  # fmt: skip
 def test_retry_after_is_read_and_clamped(text: object, seconds: float | None) -> None:
     assert parse_retry_after(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("date", "seconds"),
+    [
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Sat, 21 Nov 2026 12:00:30 GMT", 30.0),
+        ("Sat, 21 Nov 2099 12:00:30 GMT", RETRY_AFTER_S_MAX),
+        ("Sat, 99 Nov 2026 12:00:30 GMT", None),
+    ],
+)
+def test_a_date_of_a_proxy_is_seconds_from_now(date: str, seconds: float | None) -> None:
+    noon = 1_795_262_400.0  # 21 Nov 2026 12:00:00 UTC
+    assert parse_retry_after(date, lambda: noon) == seconds
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 1006, 1011, 1012, 1013, 4000, 4001, 4099])

@@ -32,7 +32,7 @@ def herald(*arguments: str, input: str | None = None, **env: str) -> Result:
 ALL = [
     ["rp", "create"], ["rp", "list"], ["rp", "show"], ["rp", "update"], ["rp", "renew"], ["rp", "delete"], ["pub"], ["sub"],
     ["sub-durable", "create"], ["sub-durable", "show"], ["sub-durable", "pull"], ["sub-durable", "ack"],
-    ["sub-durable", "attach"], ["sub-durable", "renew"], ["sub-durable", "delete"], ["token", "create"], ["doctor"],
+    ["sub-durable", "attach"], ["sub-durable", "renew"], ["sub-durable", "delete"], ["token", "create"], ["token", "biscuit"], ["token", "delegate"], ["token", "inspect"], ["token", "revoke"], ["doctor"],
     ["monitor"], ["replay"],
 ]  # fmt: skip
 

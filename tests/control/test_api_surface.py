@@ -175,7 +175,7 @@ def test_administrators_sign_tokens_and_nobody_else(client_of: ClientOf) -> None
         {"subject": "x", "ops": [1]},
         {"subject": "x", "ops": ["fly"]},
         {"subject": "x", "ops": [["publish"]]},
-        {"subject": "x", "ops": ["publish"] * 6},
+        {"subject": "x", "ops": ["publish"] * 7},  # there are six
         {"subject": "x", "extra": 1},
     ],
 )

@@ -135,7 +135,7 @@ class Raw:
 
     # WebSocket
 
-    def upgrade(self, path: str = "/ws", *headers: str) -> bytes:
+    def upgrade(self, path: str = "/ws", *headers: str, token: str | None = None) -> bytes:
         """A handshake's head."""
         return self.head(
             "GET",
@@ -145,11 +145,12 @@ class Raw:
             "Sec-WebSocket-Version: 13",
             "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
             *headers,
+            token=token,
         )
 
-    def open(self) -> Self:
-        """Make the handshake."""
-        self.send(self.upgrade())
+    def open(self, token: str | None = None) -> Self:
+        """Make the handshake, with a good token unless told otherwise."""
+        self.send(self.upgrade(token=token))
         assert self.take_head().startswith(b"HTTP/1.1 101 ")
         return self
 

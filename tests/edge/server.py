@@ -168,6 +168,11 @@ class Edge:
         self._redis.kill()
         self._redis.wait()
 
+    def pause_redis(self, paused: bool) -> None:
+        """SIGSTOP, or SIGCONT: it keeps its connections and does nothing."""
+        assert self._redis is not None
+        self._redis.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)
+
     def spawn_gateway(self, gateway: int = 0) -> None:
         descriptor = self._sockets[gateway].fileno()
         with self.log_path.open("ab") as output:

@@ -125,6 +125,24 @@ async def test_a_token_narrowed_to_operations_does_no_others(
         assert answer_http.status_code == (200 if history else 403)
 
 
+async def test_a_token_narrowed_to_rps_does_nothing_at_others(edge: Edge) -> None:
+    inside, outside = edge.create_rp(name="narrow/inside"), edge.create_rp(name="wide/outside")
+    scopes = [{"rps": ["/localhost/narrow/*"], "ops": ["publish", "subscribe"]}, {"rps": [outside], "ops": ["history"]}]
+    async with Client(edge, scopes=scopes) as client:
+        await client.ok("publish", rp=inside, event=event("a"))
+        await client.ok("subscribe", rp="narrow/inside")
+        assert await client.refused("publish", rp=outside, event=event("a")) == "forbidden"
+        assert await client.refused("subscribe", rp=outside) == "forbidden"
+    with edge.http(scopes=scopes) as http:
+        assert http.get(f"/api/v1/rps/{outside}/events").status_code == 200
+        assert http.get(f"/api/v1/rps/{inside}/events").status_code == 403
+        assert http.get(f"/api/v1/rps/{inside}").status_code == 403
+        assert http.post("/api/v1/rps", json={}).status_code == 403, "it is for two rendezvous points"
+    with edge.http("root", admin=True, scopes=scopes) as http:
+        assert http.get(f"/api/v1/rps/{inside}/events").status_code == 403, "an administrator's too"
+        assert http.post("/api/v1/tokens", json={"subject": "x"}).status_code == 403
+
+
 async def test_a_policy_says_who_may_do_what(edge: Edge) -> None:
     rp = edge.create_rp(
         policy=[

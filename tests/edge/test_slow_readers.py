@@ -62,7 +62,7 @@ def publish_much(edge: Edge, rp: str, begin: int, count: int) -> None:
 
 
 async def test_stalled_readers_cost_what_they_may_and_lose_nothing_that_is_held(new_edge: Callable[..., Edge]) -> None:
-    edge = new_edge(session_buffer_bytes=SESSION_BUFFER, heartbeat_s=600)
+    edge = new_edge(session_buffer_bytes=SESSION_BUFFER, heartbeat_s=600, records=False)
     rp = edge.create_rp(history={"max_events": 10_000, "max_bytes": 200 << 20})
     gateway = edge.gateway_process()
     with ExitStack() as stack:
@@ -103,7 +103,7 @@ async def test_a_stalled_reader_is_told_the_gap_that_its_stalling_has_cost(new_e
 
 
 async def test_a_stalled_stream_goes_on_where_it_stood(new_edge: Callable[..., Edge]) -> None:
-    edge = new_edge(session_buffer_bytes=64 * 1024, heartbeat_s=600)
+    edge = new_edge(session_buffer_bytes=64 * 1024, heartbeat_s=600, records=False)
     rp = edge.create_rp(history={"max_events": 10_000, "max_bytes": 200 << 20})
     with Raw(edge, receive_buffer=16 * 1024) as raw:
         raw.send(raw.head("GET", f"/api/v1/rps/{rp}/stream"))
@@ -129,7 +129,7 @@ async def test_a_stalled_stream_goes_on_where_it_stood(new_edge: Callable[..., E
 
 async def test_a_stalled_publisher_is_not_read_on_and_its_answers_are_bounded(new_edge: Callable[..., Edge]) -> None:
     """Whoever sends operations and never reads the answers is slowed, not buffered for."""
-    edge = new_edge(session_buffer_bytes=64 * 1024, heartbeat_s=600)
+    edge = new_edge(session_buffer_bytes=64 * 1024, heartbeat_s=600, records=False)
     before = edge.gateway_process().memory_info().rss
     ping = client_frame(json.dumps({"op": "ping", "id": "x" * 1000}).encode()) * 50
     with Raw(edge, receive_buffer=16 * 1024) as raw:

@@ -193,6 +193,9 @@ async def test_the_stream_ends_when_the_policy_has_come_to_forbid_it(edge: Edge)
 async def test_the_stream_ends_within_five_seconds_of_its_tokens_end(edge: Edge, rp: str) -> None:
     began = time.monotonic()
     async with stream(edge, rp, lease_s=1.0) as reading:
+        last = await reading.message()
+        assert last is not None
+        assert (last.event, last.json) == ("closing", {"reason": "token-expired", "retry": False})
         assert await reading.message() is None
     assert 0.9 <= time.monotonic() - began < 6
 

@@ -25,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _HINTS = {
     "unauthenticated": "Make a token: export HERALD_TOKEN=$(herald token create)",
+    "token-revoked": "Make a token: export HERALD_TOKEN=$(herald token create)",
     "forbidden": "Ask the creator of the rendezvous point, or use another token.",
     "gone": "Its lease ended; create it anew.",
     "precondition-failed": "Its etag: herald rp show",

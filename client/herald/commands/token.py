@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import getpass
 import sys
+from typing import Any
 
 import click
 
 from herald.commands.common import Command, Group, Target, complain, domain_options, run
+from herald.commands.delegate import biscuit, delegate, inspect, operations
 from herald.commands.home import find_home, manage
-
-OPERATIONS = ("describe", "publish", "subscribe", "history", "administer")
+from herald.commands.revoke import revoke
+from herald.delegation import OPERATIONS as OPERATIONS  # for other commands too
 
 
 @click.group(cls=Group, short_help="Make tokens.")
@@ -18,26 +20,54 @@ def command() -> None:
     """Make tokens, which nearly every request must show."""
 
 
-def _operations(ctx: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
-    if value is None:
-        return None
-    stated = [name.strip() for name in value.split(",") if name.strip()]
-    unknown = [name for name in stated if name not in OPERATIONS]
-    if unknown or not stated:
-        raise click.BadParameter(f"use some of {', '.join(OPERATIONS)}, separated by commas")
-    return stated
+for one in (biscuit, delegate, inspect, revoke):
+    command.add_command(one)
+
+
+def _scopes(
+    ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> list[dict[str, list[str]]] | None:
+    return [_scope(ctx, parameter, text) for text in value] or None
+
+
+def _scope(ctx: click.Context, parameter: click.Parameter, text: str) -> dict[str, list[str]]:
+    patterns, equals, ops = text.rpartition("=")
+    rps = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
+    stated = operations(ctx, parameter, ops)
+    if not equals or not rps or not stated:
+        raise click.BadParameter("write it as RP,...=OP,... such as sensors/roof=publish")
+    return {"rps": rps, "ops": stated}
 
 
 @command.command(cls=Command)
 @click.option("--admin", is_flag=True, help="The token administers the domain.")
 @click.option("--subject", metavar="NAME", help="Whom it speaks for. Default: you.")
 @click.option("--lease-s", type=click.IntRange(min=1), help="Seconds until it expires. Default: the domain's.")
-@click.option("--ops", callback=_operations, metavar="OP,...", help=f"Only these operations: {', '.join(OPERATIONS)}.")
+@click.option("--ops", callback=operations, metavar="OP,...", help=f"Only these operations: {', '.join(OPERATIONS)}.")
+@click.option(
+    "--scope",
+    "scopes",
+    callback=_scopes,
+    multiple=True,
+    metavar="RP,...=OP,...",
+    help="Only these operations at these rendezvous points: ids, names, names under one (weather/*). May be repeated.",
+)
+@click.option("--audience", metavar="DOMAIN", help="Another domain that it is for. Default: this one.")
 @domain_options
-def create(target: Target, admin: bool, subject: str | None, lease_s: int | None, ops: list[str] | None) -> None:
+def create(
+    target: Target,
+    admin: bool,
+    subject: str | None,
+    lease_s: int | None,
+    ops: list[str] | None,
+    scopes: list[dict[str, list[str]]] | None,
+    audience: str | None,
+) -> None:
     """Make a token. Prints only the token when the output is not a terminal:
 
+    \b
     export HERALD_TOKEN=$(herald token create)
+    herald token create --subject roof --scope sensors/roof=publish --scope 'weather/*=subscribe,history'
     """
     home = find_home()
     if home is None:
@@ -45,12 +75,19 @@ def create(target: Target, admin: bool, subject: str | None, lease_s: int | None
             raise click.UsageError(
                 "The server's folder is not here. Set HERALD_HOME to it, or show an administrator's token (HERALD_TOKEN)."
             )
-        run(_ask(target, admin, subject or getpass.getuser(), lease_s, ops))
+        run(
+            _ask(
+                target, admin, subject or getpass.getuser(), lease_s=lease_s, ops=ops, scopes=scopes, audience=audience
+            )
+        )
     else:
         arguments = ["--admin"] if admin else []
         arguments += ["--subject", subject] if subject else []
         arguments += ["--lease-s", str(lease_s)] if lease_s else []
         arguments += ["--ops", ",".join(ops)] if ops else []
+        for scope in scopes or ():
+            arguments += ["--scope", f"{','.join(scope['rps'])}={','.join(scope['ops'])}"]
+        arguments += ["--audience", audience] if audience else []
         arguments += ["--json"] if target.json else []
         status = manage(home, "token_create", *arguments)
         if status:
@@ -62,7 +99,7 @@ def create(target: Target, admin: bool, subject: str | None, lease_s: int | None
         )
 
 
-async def _ask(target: Target, admin: bool, subject: str, lease_s: int | None, ops: list[str] | None) -> None:
+async def _ask(target: Target, admin: bool, subject: str, **options: Any) -> None:
     async with target.client() as client:
-        issued = await client.create_token(subject=subject, admin=admin, lease_s=lease_s, ops=ops)
+        issued = await client.create_token(subject=subject, admin=admin, **options)
     target.show(issued, str(issued.get("token", "")))

@@ -26,6 +26,13 @@ class Command(BaseCommand):
         parser.add_argument("--admin", action="store_true", help="it administers the domain")
         parser.add_argument("--lease-s", type=int, help="how long it lasts, seconds")
         parser.add_argument("--ops", help=f"comma-separated operations it is narrowed to: {', '.join(OPERATIONS)}")
+        parser.add_argument(
+            "--scope",
+            action="append",
+            metavar="RP,...=OP,...",
+            help="operations at rendezvous points it is narrowed to",
+        )
+        parser.add_argument("--audience", help="another domain that it is for (default: this one)")
         parser.add_argument("--json", action="store_true", help="print a JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -34,7 +41,12 @@ class Command(BaseCommand):
         subject = options["subject"] or ("admin" if options["admin"] else getpass.getuser())
         try:
             issued = token_create(
-                subject=subject, admin=options["admin"], lease_s=options["lease_s"], operations=operations
+                subject=subject,
+                admin=options["admin"],
+                lease_s=options["lease_s"],
+                operations=operations,
+                scopes=None if options["scope"] is None else [_scope(text) for text in options["scope"]],
+                audience=options["audience"],
             )
         except HeraldError as error:
             raise CommandError(error.detail) from None
@@ -47,3 +59,8 @@ class Command(BaseCommand):
             role = "administrator " if issued.admin else ""
             self.stderr.write(f"Token of {role}{subject}, valid until {until}:")
         self.stdout.write(issued.token)
+
+
+def _scope(text: str) -> dict[str, list[str]]:
+    rps, _, operations = text.rpartition("=")
+    return {"rps": [rp for rp in rps.split(",") if rp], "ops": [op for op in operations.split(",") if op]}
