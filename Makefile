@@ -19,8 +19,8 @@ help: ## list these commands
 run: $(VENV)/.run-installed ## run a whole domain: Redis, gateway, worker, beat (Ctrl-C stops it)
 	@exec $(BIN)/python manage.py run
 
-test: $(VENV)/.dev-installed ## run all tests (ARGS='-k name' for some)
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.dev-installed ## run all tests, three files at a time (ARGS='-k name' for some, ARGS=-n0 for one at a time)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile $(ARGS)
 
 check: $(VENV)/.dev-installed ## check style, formatting, types and import contracts
 	@$(BIN)/ruff check .

@@ -47,6 +47,7 @@ TOKENS_MAX = 100_000  # verified tokens kept
 TOKENS_CHARS_MAX = 64 * 1024 * 1024  # of these together; what is kept of a token is some times its length
 RECHECK_S = 300.0  # what was verified is verified again after this long
 KEYS_S = 5.0  # a token with an unknown key makes us look for new keys at most this often
+NO_KEYS_S = 0.2  # of a domain that had none: it is being set up, and its first token comes soon after its first key
 KEYS_RELOAD_S = 60.0  # and without one this often: well before a new key signs (services/keys.py)
 WAIT_S = 2 * FETCH_S  # for an issuer's keys, with the queue of who else is asked
 STEPS_MAX = 20  # of one verification: each waits for something else, and there are no more sources of keys
@@ -186,7 +187,7 @@ class Verifier:
                 return verify_biscuit(token, self._keys, now, issuer=self._domain, audience=self._audiences)
             return tokens.verify(read, self._keys, issuer=self._domain, audience=self._audiences, now=now)
         except tokens.UnknownKey:
-            if time.monotonic() - self._keys_at < KEYS_S:
+            if time.monotonic() - self._keys_at < (KEYS_S if self._keys else NO_KEYS_S):
                 raise
             return Look(self.look_for_keys)
 

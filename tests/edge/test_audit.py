@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +192,9 @@ for turn in range(int(sys.argv[1])):
 
 
 def test_an_export_holds_everything_in_order_in_bounded_memory_while_entries_are_added(
-    edge: Edge,
+    new_edge: Callable[..., Edge],
 ) -> None:
+    edge = new_edge(records=False)  # whose memory is not the export's
     rp = edge.create_rp()
     env = environment(edge.data_dir, port=edge.port())
     subprocess.run([sys.executable, "-c", FILL, "8"], env=env, cwd=ROOT, check=True, timeout=60)

@@ -45,7 +45,7 @@ def console_domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[I
             yield provider, domain
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while Playwright runs, an event loop runs in this thread: later modules need theirs
 def browser() -> Iterator[object]:
     """Chromium; the tests that need it are skipped where it is not installed."""
     playwright = pytest.importorskip("playwright.sync_api")
