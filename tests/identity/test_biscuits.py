@@ -114,6 +114,9 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+MEANING = {"nbf", "iat", "jti", "ops", "scopes"}  # claims that are checked, and refused where they are nonsense
+
+
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9), JSON, max_size=6
@@ -121,8 +124,9 @@ JSON = st.recursive(
 )
 @settings(max_examples=60)
 def test_no_claim_is_lost_or_changed_on_the_way(more: dict[str, Any]) -> None:
-    claims = {**more, **CLAIMS}
-    assert verify(sign_biscuit({**claims, "admin": False}, PRIVATE)).claims == {**claims, "admin": False}
+    free = {name: value for name, value in more.items() if name not in MEANING}
+    claims = {**free, **CLAIMS, "admin": False}
+    assert verify(sign_biscuit(claims, PRIVATE)).claims == claims
 
 
 def test_a_holder_narrows_to_one_rp_read_only_for_an_hour() -> None:
