@@ -20,6 +20,7 @@ SERVER_CORE = 0
 LOAD_CORE = 1
 PORTS = range(18_000, 32_000)
 FILES_WANTED = 20_000  # per process: 10,000 sessions and room
+REST_S = 0.5  # without CPU use: a server has started
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -97,7 +98,7 @@ class Group:
         return process
 
     def await_port(self, port: int) -> None:
-        """Wait until `port` accepts. Raises CannotStart when a process ends first or it takes too long."""
+        """Wait until `port` accepts and start-up is over. Raises CannotStart when a process ends first or it takes too long."""
 
         def accepts() -> bool:
             try:
@@ -107,6 +108,17 @@ class Group:
             return True
 
         self.await_condition(accepts, f"port {port}")
+        used, since = self.cpu_s(), time.monotonic()
+
+        def rests() -> bool:
+            nonlocal used, since
+            if (
+                self.cpu_s() > used + 1 / _TICKS_PER_S
+            ):  # what is loaded in the background is no cost of what is measured
+                used, since = self.cpu_s(), time.monotonic()
+            return time.monotonic() - since > REST_S
+
+        self.await_condition(rests, "rest")
 
     def await_condition(self, holds: Callable[[], bool], what: str) -> None:
         """Wait until `holds()`. Raises CannotStart when a process ends first or it takes too long."""

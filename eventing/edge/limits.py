@@ -10,7 +10,7 @@ Answers carry `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventing.client_address import scope_address
 from eventing.core.client_address import address_key
@@ -103,19 +103,6 @@ def shown_token(scope: http.Scope, members: dict[str, str] | None = None) -> str
     if http.header(scope, b"authorization") is not None:
         return http.bearer(scope, members)
     return (http.query(scope) if members is None else members).get("access_token") or None
-
-
-def with_rate_headers(gateway: Gateway, scope: http.Scope, send: http.Send) -> http.Send:
-    """`send`, with the RateLimit headers on an answer to whoever is counted by then."""
-    limits = gateway.limits
-    publishing = scope["method"] == "POST" and scope["path"].endswith("/events")
-
-    async def send_with_headers(event: dict[str, Any]) -> None:
-        if event["type"] == "http.response.start" and (account := scope.get(ACCOUNT)) is not None:
-            event["headers"] = [*event.get("headers", ()), *rate_headers(limits, account, publishing)]
-        await send(event)
-
-    return send_with_headers
 
 
 def rate_headers(limits: Limits, account: Account, publishing: bool) -> http.Headers:

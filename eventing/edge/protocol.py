@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
@@ -241,6 +241,36 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self._head_timer = self._start_timer()
         super().on_message_begin()
         self.scope["extensions"] = {"herald.transport": self}  # type: ignore[dict-item]
+
+    def answer(self, scope: Any, status: int, headers: list[tuple[bytes, bytes]], content: bytes) -> bool:
+        """Send a whole answer to the request of `scope` in one piece, as uvicorn's `send` does in two; False, and nothing
+        sent, where anything is out of the ordinary."""
+        cycle = self.cycle
+        if (
+            cycle is None
+            or cycle.scope is not scope
+            or cycle.response_started
+            or cycle.disconnected
+            or cycle.waiting_for_100_continue
+            or not cycle.keep_alive
+            or self.flow.write_paused
+            or self.access_log
+            or scope["method"] == "HEAD"
+        ):
+            return False
+        lines = [STATUS_LINE[status]]
+        for name, value in cycle.default_headers + headers:
+            lines += (name, b": ", value, b"\r\n")
+        lines += (b"\r\n", content)
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        self.transport.write(b"".join(lines))
+        cycle.on_response()
+        return True
+
+    def body_is_here(self) -> bool:
+        """Whether the present request's body has come whole: a request behind it could not have begun before."""
+        return self.cycle is not None and not self.cycle.more_body
 
     def abort(self) -> None:
         """End the connection at once."""

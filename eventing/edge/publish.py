@@ -51,8 +51,9 @@ async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, se
     )
     if not events:
         raise InvalidEvent("A batch holds at least one event.")
-    access(scope).published(len(events), bytes_of(events))
-    gateway.limits.publish(account_of(scope), descriptor.id, len(events), bytes_of(events))
+    size = bytes_of(events)
+    access(scope).published(len(events), size)
+    gateway.limits.publish(account_of(scope), descriptor.id, len(events), size)
     appended = await gateway.appender.append_and_wait(descriptor, events)
     await http.answer_json(send, 201, published(events, appended, batch))
 

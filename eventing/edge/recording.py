@@ -122,6 +122,17 @@ class Together:
         self.began = 0.0
 
 
+class _Publishes(Together):
+    """The same over HTTP, where nothing but the principal holds them together."""
+
+    __slots__ = ("client", "principal")
+
+    def __init__(self, rp: str, principal: Principal, client: str) -> None:
+        super().__init__(rp)
+        self.principal = principal
+        self.client = client
+
+
 class AccessRecords:
     """One gateway's access records. All calls are made on the event loop; none of them waits but `close`.
 
@@ -141,6 +152,7 @@ class AccessRecords:
         self._shared: WeakValueDictionary[tuple[str, str, str, str], Who] = WeakValueDictionary()
         self._sessions = itertools.count(1)
         self._counts: dict[tuple[str, Who], list[int]] = {}
+        self._turn: dict[tuple[int, str], _Publishes] = {}
         self._task: asyncio.Task[None] | None = None
         self.on = config.records
         self.note: Callable[..., None] = _nothing
@@ -169,6 +181,7 @@ class AccessRecords:
 
     def _last_words(self) -> None:
         if self._buffer is not None:
+            self._note_turn()
             self._note_counts()
             self._buffer.flush()
             if not self._writer.close(CLOSE_S):
@@ -200,11 +213,34 @@ class AccessRecords:
         """Note the record of a request that ended now; `reason` is the code of the problem that it was answered with."""
         if of.done or self._buffer is None:
             return
+        if of.operation == "publish" and of.principal is not None and not (reason or of.reason):
+            self._gather(of, of.principal)
+            return
         now = self._clock()
         who = self.who(of.principal, of.client)
         self.note(
             now, who, of.operation, of.rp, reason or of.reason, of.events, of.bytes_in, of.bytes_out, now - of.began
         )
+
+    def _gather(self, of: Access, principal: Principal) -> None:
+        """Publishes of one principal at one RP that are answered in one turn of the event loop share a record."""
+        key = (id(principal), of.rp)
+        publishes = self._turn.get(key)
+        if publishes is None:
+            if not self._turn:
+                asyncio.get_running_loop().call_soon(self._note_turn)
+            publishes = self._turn[key] = _Publishes(of.rp, principal, of.client)
+        publishes.count += 1
+        publishes.events += of.events
+        publishes.bytes += of.bytes_in
+        publishes.began += of.began
+
+    def _note_turn(self) -> None:
+        turn, self._turn = self._turn, {}
+        now = self._clock()
+        for one in turn.values():
+            who, latency_s = self.who(one.principal, one.client), now - one.began / one.count
+            self.note(now, who, "publish", one.rp, "", one.events, one.bytes, 0, latency_s, 0, one.count)
 
     async def passed_on(self, pass_on: Application, scope: Scope, receive: Any, send: Any) -> None:
         """Have `pass_on` give the request to Django, and note what comes of it if it is one to the interface.

@@ -12,13 +12,17 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from eventing.client_address import scope_address, trusted_proxies
 from eventing.core.origins import Origin, current_origin
 from eventing.edge import http
-from eventing.edge.client_address import scope_address
 
 ID_CHARS_MAX = 64
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,%d}" % ID_CHARS_MAX)
 _ANSWERS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+HEADER = "herald.request_id_header"
+TELLS_ITSELF = ("/api/v1/rps/", "/api/v1/subscriptions/")
+"""Paths whose answers get the header further in, together with others: each layer of `send` costs the hot path."""
+
 _process = secrets.token_hex(5)
 _numbers = itertools.count(1)
 
@@ -30,6 +34,15 @@ class RequestIds:
 
     def __init__(self, application: Application) -> None:
         self._application = application
+        self._behind_proxies: bool | None = None  # asked once: settings are looked up slowly, and do not change
+
+    def _address(self, scope: http.Scope) -> str:
+        if self._behind_proxies is None:
+            self._behind_proxies = bool(trusted_proxies())
+        if self._behind_proxies:
+            return scope_address(scope)
+        client = scope.get("client")
+        return client[0] if client else ""
 
     async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
         """Serve one connection's scope."""
@@ -39,8 +52,11 @@ class RequestIds:
         given = _given(scope)
         request_id = given.decode() if given is not None else new_request_id()
         scope["herald.request_id"] = request_id
-        current_origin.set(Origin(scope_address(scope), request_id, _via(scope)))
-        header = (b"x-request-id", request_id.encode())
+        current_origin.set(Origin(self._address(scope), request_id, _via(scope)))
+        header = scope[HEADER] = (b"x-request-id", request_id.encode())
+        if scope["type"] == "http" and scope["path"].startswith(TELLS_ITSELF):
+            await self._application(scope, receive, send)
+            return
 
         async def send_with_id(message: dict[str, Any]) -> None:
             if message["type"] in _ANSWERS:

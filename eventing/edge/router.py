@@ -14,11 +14,12 @@ from typing import Any
 from eventing.core.errors import HeraldError, MethodNotAllowed, RateLimited, Timeout, TooLarge, Unavailable
 from eventing.edge import http
 from eventing.edge.access import as_told
+from eventing.edge.answers import Answers
 from eventing.edge.auditing import refused, refused_request
 from eventing.edge.close_codes import CLOSE_BAD_REQUEST
 from eventing.edge.gateway import Gateway, running_gateway, stop_gateway
 from eventing.edge.health import livez, readyz
-from eventing.edge.limits import count_passed, is_stranger, with_rate_headers
+from eventing.edge.limits import count_passed, is_stranger
 from eventing.edge.publish import publish
 from eventing.edge.pull import acknowledge, pull, pull_subscription
 from eventing.edge.recording import DISCONNECTED, RECORDED, access
@@ -62,7 +63,7 @@ class EdgeRouter:
         """Give the request to Django, once its body is here, whole and within bounds."""
         gateway = await running_gateway()
         config = gateway.config
-        send = with_rate_headers(gateway, scope, send)
+        send = Answers(gateway, scope, send)
         try:
             await count_passed(gateway, scope)
             content = await http.body(scope, receive, PASSED_BODY_BYTES_MAX, config.request_timeout_s)
@@ -90,7 +91,9 @@ async def _serve(
     send: http.Send,
 ) -> None:
     """Do one of the hot path's requests; every refusal is a problem document."""
-    records = (await running_gateway()).records
+    gateway = await running_gateway()
+    records = gateway.records
+    send = Answers(gateway, scope, send)
     asked, client = RECORDED.get((scope["method"], match["action"]), ("unknown", "http"))
     record = records.begin(scope, asked, client, match["ref"])
     reason = ""
@@ -99,8 +102,6 @@ async def _serve(
         if action is None:
             allowed = [method for method, name in actions if name == match["action"]]
             raise MethodNotAllowed(f"Here: {', '.join(allowed)}.", allow=allowed)
-        gateway = await running_gateway()
-        send = with_rate_headers(gateway, scope, send)
         await action(gateway, scope, receive, send, match["ref"])
     except HeraldError as raised:
         error = as_told(raised, anonymous=is_stranger(scope))
