@@ -7,20 +7,31 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
 	done; echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP_SHOWN := $(BIN)/python -m pip --disable-pip-version-check
+PIP := $(PIP_SHOWN) --quiet
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench lock clean
+.PHONY: help run demo test test-long screens check bench bench-spark lock clean
 
 help: ## list these commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-run: $(VENV)/.run-installed ## run a whole domain: Redis, gateway, worker, beat (Ctrl-C stops it)
+run: $(VENV)/.run-installed $(VENV)/.console-built $(VENV)/.reports-installed ## run a whole domain: Redis, gateway, worker, forwarder, beat (Ctrl-C stops it)
 	@exec $(BIN)/python manage.py run
 
-test: $(VENV)/.dev-installed ## run all tests, three files at a time (ARGS='-k name' for some, ARGS=-n0 for one at a time)
-	@$(BIN)/python -m pytest -n 3 --dist loadfile $(ARGS)
+demo: $(VENV)/.run-installed $(VENV)/.console-built ## five domains that carry each other's events; cut, heal, forge, kill by name (Ctrl-C stops them)
+	@exec $(BIN)/python -m demo $(ARGS)
+
+# Some containers forbid Python to keep compiled modules: each of some hundred processes would compile all of ours again.
+test: $(VENV)/.dev-installed $(VENV)/.console-built ## run the tests, three files at a time (ARGS='-k name' for some, ARGS=-n0 for one at a time)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile $(ARGS)
+
+test-long: $(VENV)/.dev-installed $(VENV)/.console-built ## run what takes longest: Spark, five domains, the whole API as every role and by random requests
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile -m long $(ARGS)
+
+screens: $(VENV)/.dev-installed $(VENV)/.console-built ## take pictures of every page of the console for docs/screens
+	@$(BIN)/python -m tests.portal.screens $(ARGS)
 
 check: $(VENV)/.dev-installed ## check style, formatting, types and import contracts
 	@$(BIN)/ruff check .
@@ -28,15 +39,20 @@ check: $(VENV)/.dev-installed ## check style, formatting, types and import contr
 	@$(BIN)/mypy
 	@PYTHONPATH=client $(BIN)/lint-imports
 
-bench: $(VENV)/.dev-installed ## measure against nchan, NATS and Channels (ARGS='--help' for choices)
+bench: $(VENV)/.dev-installed $(VENV)/.console-built ## measure against nchan, NATS and Channels (ARGS='--help' for choices)
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-spark: $(VENV)/.dev-installed ## measure reports over 10 and 100 million records against DuckDB (ARGS='--records 1000000')
+	@$(BIN)/python -m spark.bench $(ARGS)
 
 lock: $(VENV)/.dev-installed ## write requirements/*.txt anew from requirements/*.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/run.txt requirements/run.in
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/reports.txt requirements/reports.in
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/node.txt requirements/node.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/dev.txt requirements/dev.in
 
 clean: ## remove the virtual environment and caches; var/, your data, stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/work client/*.egg-info
+	rm -rf $(VENV) $(CONSOLE)/node_modules portal/static/portal/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/work client/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made:
@@ -52,13 +68,48 @@ INSTALL_FAILED = { echo "Not everything could be installed (see above). If it is
 	Python and needs gcc and make; take Python 3.11 or 3.12 (make clean, make PYTHON=python3.12), or install them."; exit 1; }
 
 $(VENV)/.run-installed: requirements/run.txt client/pyproject.toml | $(VENV)/.made
-	@echo "Installing what a domain needs (requirements/run.txt) ..."
+	@echo "Installing what a domain needs (requirements/run.txt); this is done once and takes a minute or some ..."
 	@$(PIP) install -r requirements/run.txt || $(INSTALL_FAILED)
 	@$(PIP) install --no-deps --no-build-isolation -e client
 	@touch $@
 
 $(VENV)/.dev-installed: requirements/dev.txt requirements/run.txt client/pyproject.toml | $(VENV)/.made
-	@echo "Installing what tests and checks need (requirements/dev.txt) ..."
+	@echo "Installing what tests and checks need (requirements/dev.txt), with PySpark: 0.4 GiB to fetch, once ..."
 	@$(PIP) install -r requirements/dev.txt || $(INSTALL_FAILED)
 	@$(PIP) install --no-deps --no-build-isolation -e client
 	@touch $@ $(VENV)/.run-installed
+
+# Reports need PySpark, 0.4 GiB, which is of no use without Java 17 or newer: it is installed where there is one. Where there is
+# none the target stays undone, so that the next start looks again; a domain without reports is whole otherwise.
+$(VENV)/.reports-installed: requirements/reports.txt $(VENV)/.run-installed
+	@if [ "$$HERALD_REPORTS" = off ]; then echo "HERALD_REPORTS=off: PySpark is not installed, and the domain makes no reports."; \
+	elif $(BIN)/python -c 'from spark.java import java_check; java_check()' 2>/dev/null; then \
+		echo "Installing what reports need (requirements/reports.txt): PySpark, 0.4 GiB to fetch. This is done once; HERALD_REPORTS=off skips it."; \
+		$(PIP_SHOWN) install -r requirements/reports.txt && touch $@ \
+			|| echo "PySpark could not be installed (see above): the domain runs without reports."; \
+	else echo "No Java 17 or newer was found: PySpark is not installed, and the domain makes no reports."; fi
+
+# The console's scripts and styles: bundled from portal/console and client/js by esbuild. Packages are fetched once per lock
+# file; after that it is built without a network. Node.js: the one on PATH, else the one of requirements/node.txt.
+CONSOLE := portal/console
+CONSOLE_SOURCES := $(wildcard $(CONSOLE)/*.js $(filter-out $(CONSOLE)/test/%,$(wildcard $(CONSOLE)/*/*.js)) $(CONSOLE)/*.mjs $(CONSOLE)/css/*.css $(CONSOLE)/css/*/*.css client/js/*.js)
+FIND_NODE = for node in node $(BIN)/node; do \
+	$$node -e 'process.exit(+(parseInt(process.versions.node) < 20))' 2>/dev/null && command -v "$${node%node}npm" >/dev/null && break; \
+	node=; done
+
+$(VENV)/.console-packages: $(CONSOLE)/package-lock.json $(CONSOLE)/package.json | $(VENV)/.made
+	@$(FIND_NODE); [ -n "$$node" ] || { \
+		echo "There is no Node.js 20 or newer here; installing it into $(VENV) (requirements/node.txt) ..."; \
+		$(PIP) install -r requirements/node.txt \
+			|| { echo "Node.js could not be installed (see above). Install Node.js 20 or newer and try again."; exit 1; }; \
+		node=$(BIN)/node; }; \
+	echo "Fetching the console's packages ($(CONSOLE)/package-lock.json) ..."; \
+	case $$node in */*) PATH="$(CURDIR)/$(BIN):$$PATH";; esac; \
+	cd $(CONSOLE) && npm ci --prefer-offline --loglevel=error --no-audit --no-fund >/dev/null \
+		|| { echo "The console's packages could not be fetched (see above). The first build needs a package registry; later ones need none."; exit 1; }
+	@touch $@
+
+$(VENV)/.console-built: $(CONSOLE_SOURCES) $(VENV)/.console-packages
+	@$(FIND_NODE); [ -n "$$node" ] || { echo "Node.js 20 or newer is gone. Run: rm $(VENV)/.console-packages, then make again."; exit 1; }; \
+	$$node $(CONSOLE)/build.mjs || { echo "The console could not be built (see above)."; exit 1; }
+	@touch $@

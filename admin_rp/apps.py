@@ -1,12 +1,63 @@
-"""Django's registration of the app of the administrative RPs' readers (the console's snapshots and live feed)."""
+"""Django's registration of the administrative RPs, and the sampler and the watcher beside each gateway."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from django.apps import AppConfig
+
+from admin_rp.kind import DOMAIN, RP
+from admin_rp.parts import part_add
+from eventing.edge.companions import COMPANIONS
+
+if TYPE_CHECKING:
+    from admin_rp.sampling import Sampler
+    from admin_rp.watcher import Watcher
+    from eventing.edge.gateway import Gateway
 
 
 class AdminRpConfig(AppConfig):
-    """Readers of administrative RPs. What is published there: eventing/services/administrative_events.py."""
+    """Administrative RPs: catalogue, samples, snapshots. Changes are told by eventing/services/administrative_events.py."""
 
     name = "admin_rp"
     verbose_name = "Administrative rendezvous points"
+
+    def ready(self) -> None:
+        """Have each gateway's load sampled and rules watched, and snapshots read what others know."""
+        COMPANIONS.append(_sampler)
+        COMPANIONS.append(_watcher)
+        for which in (DOMAIN, RP):
+            part_add(which, "alarms", _alarms)
+            part_add(which, "watches", _watches)
+        part_add(DOMAIN, "reports", _reports)
+
+
+def _sampler(gateway: Gateway) -> Sampler:
+    from admin_rp.sampling import Sampler  # only a gateway needs it
+
+    return Sampler(gateway)
+
+
+def _watcher(gateway: Gateway) -> Watcher:
+    from admin_rp.watcher import Watcher  # only a gateway needs it
+
+    return Watcher(gateway)
+
+
+def _alarms(rp: str | None) -> Mapping[str, Any]:
+    from admin_rp.alarm_parts import alarms_part  # models: after all apps are there
+
+    return alarms_part(rp)
+
+
+def _watches(rp: str | None) -> Mapping[str, Any]:
+    from admin_rp.alarm_parts import watches_part
+
+    return watches_part(rp)
+
+
+def _reports(rp: str | None) -> Mapping[str, Any]:
+    from eventing.selectors.operating.reports import reports_latest  # models: after all apps are there
+
+    return reports_latest()

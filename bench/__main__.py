@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from bench import report
@@ -17,11 +18,12 @@ from bench.load import LoadError, compile_load
 from bench.measure import Bench, Measurement, Options
 from bench.peers import SERVERS
 from bench.processes import LOAD_CORE, SERVER_CORE, CannotStart, raise_file_limit
-from bench.scenarios import SCENARIOS
+from bench.scenarios import APART, LONG, SCENARIOS
 from bench.targets import checks
 
 WORK = Path(__file__).with_name("work")
 RESULTS = Path(__file__).with_name("results")
+_USUAL = [scenario for scenario in SCENARIOS if scenario not in LONG]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,9 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\nTargets")
         report.print_table(report.check_rows(found))
     # What is kept in the repository is always a complete run.
-    complete = options == Options() and chosen.only == list(SCENARIOS) and chosen.servers == list(SERVERS)
+    apart = chosen.only[0] if len(chosen.only) == 1 and chosen.only[0] in APART else ""
+    complete = options == Options() and (apart or (chosen.only == _USUAL and chosen.servers == list(SERVERS)))
     folder = RESULTS if complete else WORK
-    written = report.write(folder, measurements, options, time.monotonic() - started, skipped)
+    written = report.write(
+        folder, measurements, options, time.monotonic() - started, skipped, name=apart or report.LATEST
+    )
     print("\nWritten: " + ", ".join(os.path.relpath(path) for path in written))
     return 0 if found and all(check.passed for check in found) else 1
 
@@ -79,7 +84,8 @@ def _measure(scenario: str, name: str, bench: Bench, skipped: list[str]) -> list
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=WORK))
     began = time.monotonic()
     try:
-        with SERVERS[name](folder) as server:
+        server = SERVERS[name](folder)
+        with nullcontext() if scenario in LONG else server:
             for measurement in SCENARIOS[scenario](bench, server):
                 found.append(measurement)
                 _progress(f"  ... {measurement.server} {measurement.case}")
@@ -110,7 +116,12 @@ def _say_where() -> None:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     default = Options()
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Herald side by side with its peers.")
-    parser.add_argument("--only", type=_names(SCENARIOS), default=list(SCENARIOS), help=f"of {','.join(SCENARIOS)}")
+    parser.add_argument(
+        "--only",
+        type=_names(SCENARIOS),
+        default=_USUAL,
+        help=f"of {','.join(SCENARIOS)}; without it all but {','.join(LONG)}",
+    )
     parser.add_argument("--servers", type=_names(SERVERS), default=list(SERVERS), help=f"of {','.join(SERVERS)}")
     parser.add_argument("--rates", type=_rates, default=default.rates, help="events/s of the fan-out, as in 60,300")
     parser.add_argument("--seconds", type=float, default=default.seconds, help="of each measurement (%(default)g)")

@@ -8,7 +8,7 @@
  * Life of a run; after each line printed the program waits for a line on stdin, still answering pings meanwhile:
  *   connect all, send `open`     -> {"stage": "open", ...}     all upgraded (HTTP publishers: connected)
  *   send `hello`                 -> {"stage": "ready", ...}    all have seen their ready marker
- *   publish, receive, drain      -> {"stage": "done", ...}     every event arrived, or none came for drain_s
+ *   publish, receive, drain      -> {"stage": "done", ...}     every event arrived, or none came for drain_s after the last answer
  *   end of stdin                 exits
  * With `expect`, nothing is opened before the run: connecting and saying hello are part of what is measured.
  *
@@ -38,7 +38,7 @@
 #define WAKEUPS 128          /* connections served between two looks at the publishing schedule */
 #define SUB_BUCKETS 64       /* per power of two: latency is kept to 1.6 % */
 #define WINDOW_MAX 4096
-#define DRAINS_MAX 3         /* times drain_s: what comes later than that after the last publish is lost */
+#define DRAINS_MAX 5         /* times drain_s, after the last publish: what has not come by then does not count */
 #define STAGE_S 60           /* what is not open or ready by then has failed */
 
 enum { CONNECTING, UPGRADING, OPEN, GREETING, READY, CLOSED };
@@ -55,7 +55,7 @@ struct conn {
 };
 struct histogram { uint64_t counts[64 * SUB_BUCKETS], total, max; };
 
-static struct { long port, sources, sessions, publishers, templates, connect_window, window, streams, by_stream, ready_count;
+static struct { long port, sessions_port, sources, sessions, publishers, templates, connect_window, window, streams, by_stream, ready_count;
                 long count, events_per_request, deliveries_per_event, expect; double rate, seconds, drain_s;
                 char ready[128], publisher_ready[128], good[128], offset[128], bad[4][128]; int bads; } plan;
 static struct { uint64_t published, requests, good, bad, deliveries, repeated, skipped, broken_offsets, torn, frames, bytes, closed; } sum;
@@ -120,7 +120,7 @@ static void read_plan(const char *path) {
         line[strcspn(line, "\n")] = 0, *value++ = 0;
 #define NUMBER(key) if (!strcmp(line, #key)) plan.key = atof(value);
 #define TEXT(key) if (!strcmp(line, #key)) snprintf(plan.key, sizeof plan.key, "%.127s", value);
-        NUMBER(port) NUMBER(sources) NUMBER(sessions) NUMBER(publishers) NUMBER(templates) NUMBER(connect_window) NUMBER(window)
+        NUMBER(port) NUMBER(sessions_port) NUMBER(sources) NUMBER(sessions) NUMBER(publishers) NUMBER(templates) NUMBER(connect_window) NUMBER(window)
         NUMBER(streams) NUMBER(by_stream) NUMBER(ready_count) NUMBER(events_per_request) NUMBER(deliveries_per_event)
         NUMBER(expect) NUMBER(count) NUMBER(rate) NUMBER(seconds) NUMBER(drain_s)
         TEXT(ready) TEXT(publisher_ready) TEXT(good) TEXT(offset)
@@ -169,7 +169,8 @@ static void transmit(struct conn *c, const char *at, uint32_t size) {
     if (!c->watching_out) watch(c, 1, EPOLL_CTL_MOD);
 }
 static void start_connecting(struct conn *c, long number) {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(plan.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    long port = !c->publisher && plan.sessions_port ? plan.sessions_port : plan.port;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_in from = {.sin_family = AF_INET};
     int one = 1;
     if ((c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) < 0) die("socket");
@@ -370,18 +371,22 @@ static void run(void) {
     for (published_ns = now; ; serve(1000000)) {
         uint64_t wanted = plan.expect ? (uint64_t)(plan.expect * plan.sessions) : sum.published * plan.deliveries_per_event;
         int answered = !*plan.good || sum.good + sum.bad >= sum.requests;
-        now = now_ns(), limit = (last_delivery_ns > published_ns ? last_delivery_ns : published_ns) + plan.drain_s * 1e9;
-        if ((sum.deliveries >= wanted && answered) || now > limit || now > published_ns + DRAINS_MAX * plan.drain_s * 1e9) break;
+        limit = last_delivery_ns > published_ns ? last_delivery_ns : published_ns;
+        limit = (last_answer_ns > limit ? last_answer_ns : limit) + plan.drain_s * 1e9, now = now_ns();
+        if (answered && (sum.deliveries >= wanted || now > limit)) break;
+        if (now > published_ns + DRAINS_MAX * plan.drain_s * 1e9) break;
     }
     struct rusage used;
-    uint64_t sessions_short = 0, lost = missing(&sessions_short);
+    uint64_t sessions_short = 0, lost = missing(&sessions_short), unanswered = *plan.good ? sum.requests - sum.good - sum.bad : 0;
+    uint64_t excused = unanswered * plan.events_per_request * plan.deliveries_per_event;
+    lost -= lost < excused ? lost : excused;
     getrusage(RUSAGE_SELF, &used);
     stage("done", start);
     printf(", \"published\": %lu, \"publish_s\": %.6f, \"requests\": %lu, \"good\": %lu, \"bad\": %lu", sum.published,
            (published_ns - start) / 1e9, sum.requests, sum.good, sum.bad);
     printf(", \"answered_s\": %.6f, \"received_s\": %.6f", (last_answer_ns - start) / 1e9, (last_delivery_ns - start) / 1e9);
-    printf(", \"deliveries\": %lu, \"lost\": %lu, \"sessions_short\": %lu, \"repeated\": %lu, \"skipped\": %lu", sum.deliveries,
-           lost, sessions_short, sum.repeated, sum.skipped);
+    printf(", \"deliveries\": %lu, \"unanswered\": %lu, \"lost\": %lu, \"sessions_short\": %lu, \"repeated\": %lu, \"skipped\": %lu", sum.deliveries,
+           unanswered, lost, sessions_short, sum.repeated, sum.skipped);
     printf(", \"broken_offsets\": %lu, \"torn\": %lu, \"frames\": %lu, \"bytes\": %lu", sum.broken_offsets, sum.torn, sum.frames, sum.bytes);
     printf(", \"p50_ms\": %.4f, \"p99_ms\": %.4f, \"max_ms\": %.4f", quantile_ms(&latency, .5), quantile_ms(&latency, .99), latency.max / 1e6);
     printf(", \"answer_p50_ms\": %.4f, \"answer_p99_ms\": %.4f, \"cpu_s\": %.6f", quantile_ms(&answers, .5), quantile_ms(&answers, .99),

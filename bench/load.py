@@ -43,6 +43,7 @@ class Plan:
 
     Attributes:
         port: of the server, on 127.0.0.1.
+        sessions_port: of the server that the sessions connect to, where that is another one; 0: the same.
         sessions: the receiving connections.
         publishers: the publishing connections; requests go round them.
         templates: requests to publish, taken in turn, as made with `bench.wire`.
@@ -59,11 +60,12 @@ class Plan:
         by_stream: every stream is read by one session, that may read many; otherwise all sessions read stream 0.
         deliveries_per_event: how often each event must arrive.
         expect: instead of publishing, say hello and await this many events per session; 0 for a normal run.
-        drain_s: what has not arrived after this long without any delivery, or three times as long after the last publish,
-            is lost.
+        drain_s: what has not arrived this long after the last answer or delivery, or five times as long after the last
+            publish, is lost; a request that has no answer then is unanswered.
     """
 
     port: int
+    sessions_port: int = 0
     sessions: Sequence[Client] = ()
     publishers: Sequence[Client] = ()
     templates: Sequence[bytes] = ()
@@ -87,7 +89,7 @@ class Plan:
     def encode(self) -> bytes:
         """The plan as load.c reads it: lines `key value`, an empty line, then length-prefixed byte strings."""
         numbers = {
-            "port": self.port, "sources": SOURCES, "sessions": len(self.sessions), "publishers": len(self.publishers),
+            "port": self.port, "sessions_port": self.sessions_port, "sources": SOURCES, "sessions": len(self.sessions), "publishers": len(self.publishers),
             "templates": len(self.templates), "connect_window": CONNECT_WINDOW, "window": self.window,
             "streams": self.streams, "by_stream": int(self.by_stream), "ready_count": self.ready_count,
             "events_per_request": self.events_per_request, "deliveries_per_event": self.deliveries_per_event,
@@ -106,7 +108,8 @@ class Outcome:
 
     Attributes:
         deliveries: events received, each once and in order.
-        lost: events that did not arrive, summed over sessions; `sessions_short` counts those sessions.
+        unanswered: requests without an answer; nobody has promised anything about their events.
+        lost: further events that did not arrive, summed over sessions; `sessions_short` counts those sessions.
         repeated: events received again, or after a later one; `skipped`: numbers jumped over.
         broken_offsets: offsets not one above the previous frame's; `torn`: marks cut by the end of a frame.
         answer_p50_ms: delay from a publish request to its answer.
@@ -122,6 +125,7 @@ class Outcome:
     answered_s: float
     received_s: float
     deliveries: int
+    unanswered: int
     lost: int
     sessions_short: int
     repeated: int
@@ -144,7 +148,7 @@ class Outcome:
     def flaws(self) -> list[str]:
         """What a correct server would not have done, in words; empty when all is well."""
         counts = {
-            "lost": self.lost, "repeated": self.repeated, "skipped": self.skipped, "broken offsets": self.broken_offsets,
+            "unanswered": self.unanswered, "lost": self.lost, "repeated": self.repeated, "skipped": self.skipped, "broken offsets": self.broken_offsets,
             "torn": self.torn, "refused": self.bad, "closed": self.closed,
         }  # fmt: skip
         found = [f"{count:,} {what}" for what, count in counts.items() if count]

@@ -80,9 +80,15 @@ class Group:
         self.stop()
 
     def start(
-        self, name: str, command: Sequence[str], *, env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        pass_fds: Sequence[int] = (),
+        all_cores: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """Start `command` on the servers' core, its output in `folder`/NAME.log."""
+        """Start `command` on the servers' core, or on all, its output in `folder`/NAME.log."""
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
@@ -91,7 +97,7 @@ class Group:
                 stderr=log,
                 env={**os.environ, **(env or {})},
                 pass_fds=pass_fds,
-                preexec_fn=pin(SERVER_CORE),
+                preexec_fn=None if all_cores else pin(SERVER_CORE),
                 start_new_session=True,
             )
         self._running.append((name, process))
@@ -126,14 +132,13 @@ class Group:
         while not holds():
             for name, process in self._running:
                 if process.poll() is not None:
-                    raise CannotStart(f"{name} ended with {process.returncode}: {self._tail(name)}")
+                    raise CannotStart(f"{name} ended with {process.returncode}: {self.tail(name)}")
             if time.monotonic() > deadline:
-                raise CannotStart(
-                    f"{what} was not ready in {START_TIMEOUT_S:.0f} s: {self._tail(self._running[-1][0])}"
-                )
+                raise CannotStart(f"{what} was not ready in {START_TIMEOUT_S:.0f} s: {self.tail(self._running[-1][0])}")
             time.sleep(0.02)
 
-    def _tail(self, name: str) -> str:
+    def tail(self, name: str) -> str:
+        """The last output of the process started under `name`."""
         return (self.folder / f"{name}.log").read_text(errors="replace")[-1500:].strip()
 
     def pids(self, *names: str) -> list[int]:
@@ -146,7 +151,7 @@ class Group:
 
     def resident_bytes(self, *names: str) -> int:
         """Resident memory of `pids(*names)`."""
-        return sum(map(_resident_bytes, self.pids(*names)))
+        return sum(map(resident_of, self.pids(*names)))
 
     def stop(self) -> None:
         """Ask every process to end, the youngest first; kill what does not, and children left behind."""
@@ -180,7 +185,8 @@ def _cpu_ticks(pid: int) -> int:
     return sum(int(number) for number in fields[11:15])  # utime, stime, and those of waited-for children
 
 
-def _resident_bytes(pid: int) -> int:
+def resident_of(pid: int) -> int:
+    """Resident memory of one process, in bytes; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
     except OSError:

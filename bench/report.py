@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.measure import Measurement, Options
 from bench.peers import SERVERS
-from bench.targets import Check, checks
+from bench.targets import CHANGE_P99_MS_MAX, Check, checks
 
 _COLUMNS: dict[str, list[tuple[str, str, str]]] = {
     "fanout": [
@@ -41,7 +41,35 @@ _COLUMNS: dict[str, list[tuple[str, str, str]]] = {
         ("ratio", "ratio", ".2f"),
     ],
     "catchup": [("events_per_s", "events/s", ",.0f"), ("events_per_cpu_s", "events per CPU-s", ",.0f")],
+    "federation": [
+        ("events_per_s", "events/s", ",.0f"),
+        ("p50_ms", "p50 ms", ",.0f"),
+        ("p99_ms", "p99 ms", ",.0f"),
+        ("requests_per_s", "requests/s", ",.1f"),
+        ("ratio", "ratio", ".2f"),
+        ("resident_mib", "sender MiB", ",.0f"),
+        ("resident_most_mib", "most", ",.0f"),
+        ("payloads_per_receiver", "payloads per receiver", ".3f"),
+        ("redundant_per_event", "redundant per event", ".3f"),
+        ("redundant_before_rest", "before rest", ".3f"),
+    ],
 }
+_COLUMNS["console"] = [
+    ("changes", "changes", ",.0f"),
+    ("p50_ms", "p50 ms", ",.0f"),
+    ("p99_ms", "p99 ms", ",.0f"),
+    ("max_ms", "most ms", ",.0f"),
+    ("kib", "KiB", ",.0f"),
+    ("warm_kib", "KiB again", ",.0f"),
+    ("server_ms", "server ms", ",.0f"),
+    ("cold_ms", "usable ms", ",.0f"),
+    ("warm_ms", "usable again ms", ",.0f"),
+    ("without_percent", "CPU % without", ",.1f"),
+    ("consoles_percent", "CPU % with", ",.1f"),
+    ("heap_mib", "heap MiB", ",.2f"),
+    ("heap_growth_mib", "heap growth", ",.2f"),
+    ("growth_mib", "gateway's growth MiB", ",.1f"),
+]
 _COLUMNS["batches"] = _COLUMNS["publish"]
 TITLES = {
     "fanout": "Fan-out to WebSocket sessions of one RP",
@@ -50,7 +78,10 @@ TITLES = {
     "idle": "Idle sessions",
     "many-rps": "Many RPs against one at the same rate, one reader per event",
     "catchup": "Catching up from the log, one session",
+    "federation": "Between domains",
+    "console": "The live console",
 }
+LATEST = "latest"
 _COLOURS = {"herald": "#c0392b", "nchan": "#2c7a3f", "nats": "#2b5fa8", "channels": "#8a6d3b"}
 
 
@@ -110,9 +141,15 @@ def _version(command: Sequence[str]) -> str:
 
 
 def write(
-    folder: Path, measurements: Sequence[Measurement], options: Options, elapsed_s: float, skipped: Sequence[str]
+    folder: Path,
+    measurements: Sequence[Measurement],
+    options: Options,
+    elapsed_s: float,
+    skipped: Sequence[str],
+    *,
+    name: str = LATEST,
 ) -> list[Path]:
-    """Write latest.json, latest.md and fanout.png into `folder`; the files written."""
+    """Write NAME.json, NAME.md and the plots of what was measured into `folder`; the files written."""
     folder.mkdir(exist_ok=True)
     found = checks(measurements)
     about = {
@@ -127,12 +164,15 @@ def write(
         "measurements": [m.as_dict() for m in measurements],
         "targets": [{name: getattr(check, name) for name in Check.__slots__} for check in found],
     }
-    written = [folder / "latest.json", folder / "latest.md"]
+    written = [folder / f"{name}.json", folder / f"{name}.md"]
     written[0].write_text(json.dumps(document, indent=1) + "\n")
     written[1].write_text(_markdown(measurements, found, about))
     if any(m.scenario == "fanout" for m in measurements):
         written.append(folder / "fanout.png")
         plot(measurements, written[-1])
+    if any(m.scenario == "console" for m in measurements):
+        written.append(folder / "console.png")
+        plot_console(measurements, written[-1])
     return written
 
 
@@ -151,6 +191,8 @@ def _markdown(measurements: Sequence[Measurement], found: Sequence[Check], about
         parts += [f"## {TITLES[scenario]}\n", _markdown_table(rows(scenario, measurements))]
         if scenario == "fanout":
             parts.append("![Deliveries per server CPU-second by rate](fanout.png)\n")
+        if scenario == "console":
+            parts.append("![Delays of changes by kind, and what a page holds in an hour](console.png)\n")
     if found:
         parts += ["## Targets\n", _markdown_table([[row[0], *row[2:]] for row in check_rows(found)])]
     return "\n".join(parts)
@@ -190,6 +232,37 @@ def plot(measurements: Sequence[Measurement], path: Path) -> None:
     axes.set_xlabel("events per second, each to every session")
     axes.set_ylabel("deliveries per server CPU-second")
     axes.set_title("Fan-out of 128-byte events to WebSocket sessions of one RP", loc="left")
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def plot_console(measurements: Sequence[Measurement], path: Path) -> None:
+    """How late each kind of change is on the screen, and what a page's scripts hold at each minute of an hour."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    mine = [m for m in measurements if m.scenario == "console"]
+    kinds = [m for m in mine if m.case.startswith("change: ") and "p99_ms" in m.values]
+    kinds.sort(key=lambda m: m.values["p99_ms"])
+    figure, (delays, hour) = pyplot.subplots(1, 2, figsize=(11, 5), dpi=120, width_ratios=(3, 2))
+    colour = _COLOURS["herald"]
+    delays.barh([m.case.removeprefix("change: ") for m in kinds], [m.values["p99_ms"] for m in kinds], color="#e3b0a9")
+    delays.barh([m.case.removeprefix("change: ") for m in kinds], [m.values["p50_ms"] for m in kinds], color=colour)
+    delays.axvline(CHANGE_P99_MS_MAX, color="#555555", linestyle=":", linewidth=1.5)
+    delays.set_xlabel("ms from the answer to the screen: dark p50, light p99, dotted the target")
+    delays.set_title("Changes on the screen", loc="left")
+    for heap in (m for m in mine if "heap_mib" in m.values):
+        minutes = [value for name, value in heap.values.items() if name.startswith("minute_")]
+        hour.plot(range(len(minutes)), minutes, color=colour, linewidth=2)
+        hour.set_ylim(0, max(minutes) * 1.3)
+    hour.set_xlabel("minutes of samples, one a second")
+    hour.set_ylabel("MiB held by the overview's scripts")
+    hour.set_title("An hour of live updates", loc="left")
+    for axes in (delays, hour):
+        axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)

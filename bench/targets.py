@@ -22,6 +22,20 @@ RESIDENT_KIB_MAX = 20.0
 ACCEPTS_AT_LEAST = 1_500
 MANY_RATIO_AT_LEAST = 0.9
 CATCHUP_AT_LEAST = 50_000
+FEDERATED_AT_LEAST = 2_000  # events/s between two domains, and these share the machine with the load generator
+FEDERATED_REACHED = 0.99  # of that pace, which is all that a paced run can show
+FEDERATED_MANY_RATIO = 0.9
+FEDERATED_P99_MS_MAX = 300.0
+FEDERATED_CATCHUP_AT_LEAST = 5_000
+FEDERATED_MEMORY_MIB_MAX = 16.0  # growth of the sender while it has 100,000 events to send: some requests' worth
+REDUNDANT_MAX = 0.05
+CHANGE_P99_MS_MAX = 1000.0  # from a change's answer to the screen
+FIRST_LOAD_KIB_MAX = 300.0
+USABLE_MS_MAX = 2000.0
+CONSOLES_CPU_PERCENT_MAX = 5.0  # of the gateway's core, by ten consoles
+HEAP_GROWTH_MIB_MAX = 1.0  # in an hour of live updates
+LIST_MS_MAX = 500.0  # of the server, for a page of 100,000 rows
+NAMES_MEMORY_MIB_MAX = 16.0  # growth of the gateway while it exports 100,000 names
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +107,43 @@ def _own(row: Measurement) -> Iterator[Check]:
         yield _at_least(f"{row.case}: against one RP", values["ratio"], MANY_RATIO_AT_LEAST)
     elif row.scenario == "catchup":
         yield _at_least(f"catching up, {row.case}: events/s", values["events_per_s"], CATCHUP_AT_LEAST)
+    elif row.scenario == "federation":
+        yield from _federation(row)
+    elif row.scenario == "console":
+        yield from _console(row)
+
+
+def _federation(row: Measurement) -> Iterator[Check]:
+    values, what = row.values, f"domains, {row.case}"
+    if row.case.startswith("delay"):
+        yield _at_most(f"{what}: p99 delay", values["p99_ms"], FEDERATED_P99_MS_MAX, "ms")
+    elif "ratio" in values:
+        yield _at_least(f"{what}: against one RP", values["ratio"], FEDERATED_MANY_RATIO)
+    elif row.case.startswith("sustained"):
+        yield _at_least(f"{what}: events/s", values["events_per_s"], FEDERATED_AT_LEAST * FEDERATED_REACHED)
+    elif row.case.startswith("catch-up"):
+        yield _at_least(f"{what}: events/s", values["events_per_s"], FEDERATED_CATCHUP_AT_LEAST)
+        growth = values["resident_most_mib"] - values["resident_mib"]
+        yield _at_most(f"{what}: growth of the sender", growth, FEDERATED_MEMORY_MIB_MAX, "MiB")
+    elif "redundant_per_event" in values:
+        yield _at_most(f"{what}: redundant copies per event", values["redundant_per_event"], REDUNDANT_MAX, "")
+
+
+def _console(row: Measurement) -> Iterator[Check]:
+    values, what = row.values, row.case
+    if "p99_ms" in values:
+        yield _at_most(f"{what}: p99", values["p99_ms"], CHANGE_P99_MS_MAX, "ms")
+    if "kib" in values:
+        yield _at_most(f"{what}: first load", values["kib"], FIRST_LOAD_KIB_MAX, "KiB")
+    for name in ("cold_ms", "warm_ms"):
+        if name in values:
+            which = {"cold_ms": "usable", "warm_ms": "usable again" if "kib" in values else "usable"}[name]
+            yield _at_most(f"{what}: {which}", values[name], USABLE_MS_MAX, "ms")
+    if "cost_percent" in values:
+        yield _at_most(f"{what}: of the gateway's core", values["cost_percent"], CONSOLES_CPU_PERCENT_MAX, "%")
+    if "heap_growth_mib" in values:
+        yield _at_most(f"{what}: growth of the heap", values["heap_growth_mib"], HEAP_GROWTH_MIB_MAX, "MiB")
+    if "growth_mib" in values:
+        yield _at_most(f"{what}: growth of the gateway", values["growth_mib"], NAMES_MEMORY_MIB_MAX, "MiB")
+    elif "server_ms" in values:
+        yield _at_most(f"{what}: server", values["server_ms"], LIST_MS_MAX, "ms")

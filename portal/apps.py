@@ -9,7 +9,7 @@ from django.apps import apps as installed
 from django.apps.registry import Apps
 from django.db.models.signals import post_migrate
 
-from eventing.core.roles import ROLES
+from eventing.core.access.roles import ROLES
 
 
 class PortalConfig(AppConfig):
@@ -19,8 +19,12 @@ class PortalConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Make the groups after every migration."""
+        """Make the groups after every migration, and say how forwarding to a peer is started."""
         post_migrate.connect(_make_roles, sender=self)
+        from eventing.federation.runs import waking
+        from portal.forwarding import send_forward
+
+        waking.sender_set(send_forward)
 
 
 def _make_roles(using: str, apps: Apps = installed, **_: Any) -> None:

@@ -8,15 +8,22 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
 from django.urls import path, re_path
 
+from portal.measured import measure_as
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+measure_as("gateway")
 django_application = get_asgi_application()  # sets Django up: our own modules may be imported only after it
 
+from eventing.conf import config  # noqa: E402
 from eventing.edge.request_ids import RequestIds  # noqa: E402
 from eventing.edge.router import EdgeRouter, refuse_websocket, serve_lifespan, serve_websocket  # noqa: E402
+from eventing.edge.watching.tracing import Traced  # noqa: E402
+from eventing.telemetry import tracing  # noqa: E402
+from eventing.telemetry.folder import process_name  # noqa: E402
 
 # Channels routes ASGI applications by Django's own paths, which the stubs know for views only.
 websocket_urls: list[Any] = [path("ws", cast(Any, serve_websocket)), re_path("", cast(Any, refuse_websocket))]
-application = RequestIds(
+application: Any = RequestIds(
     ProtocolTypeRouter(
         {
             "http": EdgeRouter(cast(Any, django_application)),
@@ -25,3 +32,5 @@ application = RequestIds(
         }
     )
 )
+if tracing.start(config(), process_name()):
+    application = Traced(application)

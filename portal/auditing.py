@@ -1,7 +1,7 @@
 """Refusals and failures of Django's answers on their way into the audit, whichever view or middleware gave them.
 
 One place for REST and console alike: what is answered 401, 403 or 429, or refused by quota, is counted
-(services/refusals.py); an act (POST, PATCH, PUT, DELETE) that ends in a 5xx is recorded as failed. What the code below has
+(services/access/refusals.py); an act (POST, PATCH, PUT, DELETE) that ends in a 5xx is recorded as failed. What the code below has
 recorded itself, in better words, is not recorded again.
 """
 
@@ -19,11 +19,11 @@ from django.urls import ResolverMatch
 from django.utils.deprecation import MiddlewareMixin
 
 from eventing.api.authentication import ApiUser, principal_of
+from eventing.core.access.origins import current_origin
+from eventing.core.access.principals import Principal
 from eventing.core.errors import Forbidden, HeraldError, RateLimited, Unauthenticated
-from eventing.core.origins import current_origin
-from eventing.core.principals import Principal
+from eventing.services.access.refusals import STATUSES, is_refusal, refusals
 from eventing.services.audit import FAILED, audit_record
-from eventing.services.refusals import STATUSES, is_refusal, refusals
 
 ACTS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 VERBS = {
@@ -38,6 +38,24 @@ ACTIONS: Mapping[tuple[str, str], str] = {
     ("rps", "GET"): "rp.list",
     ("rps", "POST"): "rp.create",
     ("rp-renewal", "POST"): "rp.renew",
+    ("rp-pause", "POST"): "rp.pause",
+    ("rp-resumption", "POST"): "rp.resume",
+    ("rp-trim", "POST"): "rp.trim",
+    ("sessions", "GET"): "session.list",
+    ("session", "DELETE"): "session.disconnect",
+    ("session-disconnections", "POST"): "session.disconnect",
+    ("peer-renewal", "POST"): "peer.renew",
+    ("peer-replays", "POST"): "peer.replay",
+    ("peer-retries", "POST"): "peer.retry",
+    ("leases", "GET"): "lease.list",
+    ("alarms", "GET"): "alarm.list",
+    ("alarm-acknowledgements", "POST"): "alarm.acknowledge",
+    ("watches", "GET"): "watch.list",
+    ("watches", "PUT"): "watch.replace",
+    ("names", "GET"): "name.list",
+    ("subscriptions", "GET"): "subscription.list",
+    ("evidence-list", "GET"): "evidence.list",
+    ("evidence", "GET"): "evidence.export",
     ("rp-subscriptions", "GET"): "subscription.list",
     ("rp-subscriptions", "POST"): "subscription.create",
     ("subscription-renewal", "POST"): "subscription.renew",
@@ -56,6 +74,8 @@ ACTIONS: Mapping[tuple[str, str], str] = {
     ("portal:rp-list", "GET"): "rp.list",
     ("portal:rp-create", "GET"): "rp.create",
     ("portal:rp-create", "POST"): "rp.create",
+    ("portal:start", "POST"): "rp.create",
+    ("portal:start-token", "POST"): "token.create",
     ("portal:rp-renew", "POST"): "rp.renew",
     ("portal:rp-delete", "GET"): "rp.delete",
     ("portal:rp-delete", "POST"): "rp.delete",
@@ -79,6 +99,7 @@ PARTS = {
     "kid": "key",
     "revocation_id": "revocation",
     "user_id": "user",
+    "session_id": "session",
 }
 """What the parts of addresses name; never a one-time link's token."""
 

@@ -18,12 +18,19 @@ from collections.abc import Sequence
 import django
 import uvicorn
 
+from portal.measured import measure_as
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+measure_as("gateway")
 django.setup()
 
 from eventing.conf import config
 from eventing.edge.gateway import drain_gateway
 from eventing.edge.protocol import HeraldHttpProtocol, HeraldWebSocketProtocol
+from eventing.edge.traced_protocol import TracedHttpProtocol
+from eventing.telemetry import tracing
+from eventing.telemetry.folder import process_name
+from portal.log_lines import catch_the_rest
 from portal.security import refusal
 from portal.supervisor.leash import say_ready
 from portal.supervisor.listening import BACKLOG
@@ -59,7 +66,7 @@ def uvicorn_config() -> uvicorn.Config:
         host=config().host,
         port=config().port,
         loop=LOOP,
-        http=HeraldHttpProtocol,
+        http=TracedHttpProtocol if tracing.start(config(), process_name()) else HeraldHttpProtocol,
         ws=HeraldWebSocketProtocol,
         ws_max_size=config().batch_bytes_max + FRAME_SLACK_BYTES,
         ws_per_message_deflate=False,
@@ -100,9 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if reason := refusal(config()):
         parser.error(reason)
+    catch_the_rest(config().log_format)
     raise_file_limit()
     sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
     Gateway(uvicorn_config()).run(sockets=sockets)
+    tracing.stop()
 
 
 if __name__ == "__main__":

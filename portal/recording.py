@@ -15,7 +15,7 @@ from django.utils.functional import SimpleLazyObject, empty
 
 from eventing.api.authentication import ApiUser
 from eventing.conf import config
-from eventing.core.principals import Principal
+from eventing.core.access.principals import Principal
 from eventing.edge.recording import Access, access
 from eventing.records.rows import rp_or_nothing
 from portal.auditing import ACTIONS, PROBLEM_BYTES_MAX, VERBS

@@ -1,17 +1,22 @@
-"""Log lines name the request that they are about, by the id that its client was answered."""
+"""Log lines say what they are about: the process of the domain, the request by the id that its client was answered, the trace."""
 
 from __future__ import annotations
 
 import logging
 
-from eventing.core.origins import current_origin
+from eventing.core.access.origins import current_origin
+from eventing.telemetry import tracing
+from eventing.telemetry.folder import process_name
 
 
 class RequestId(logging.Filter):
-    """Gives every record `request`: ` [ID]`, or nothing outside requests."""
+    """Gives every record `of` (the process), `request_id` and `trace_id`, empty where there is none, and for lines of
+    text `request`: ` [ID]`, with the trace behind it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Add it; nothing is filtered out."""
-        request_id = current_origin.get().request_id
-        record.request = f" [{request_id}]" if request_id else ""
+        """Add them; nothing is filtered out."""
+        request_id, trace_id = current_origin.get().request_id, tracing.trace_id()
+        request = f" [{request_id}]" if request_id else ""
+        record.of, record.request_id, record.trace_id = process_name(), request_id, trace_id
+        record.request = f"{request} [trace {trace_id}]" if trace_id else request
         return True

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from eventing.core.config import Config
 from eventing.core.errors import ConfigError
+from portal.log_lines import formatter
 
 HERALD = Config.from_env(os.environ)
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -83,7 +84,7 @@ ALLOWED_HOSTS = ["*"]
 CSRF_TRUSTED_ORIGINS = [HERALD.base_url]
 
 INSTALLED_APPS = [
-    "daphne",  # first, so that runserver serves the ASGI application
+    "portal",  # first, so that its runserver serves the ASGI application
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -95,7 +96,6 @@ INSTALLED_APPS = [
     "eventing",
     "admin_rp",
     "workers",
-    "portal",
 ]
 MIDDLEWARE = [
     "portal.recording.recording",
@@ -135,7 +135,7 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "CommonPasswordValidator", "NumericPasswordValidator")
 ] + [{"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}}]
 LOGIN_URL = "portal:login"
-LOGIN_REDIRECT_URL = "portal:rp-list"
+LOGIN_REDIRECT_URL = "portal:overview"
 LOGOUT_REDIRECT_URL = "portal:login"
 SESSION_COOKIE_NAME = f"herald_session_{HERALD.port}"  # two domains on one host do not log each other out
 CSRF_COOKIE_NAME = f"herald_csrf_{HERALD.port}"
@@ -150,9 +150,12 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "portal" / "static", ("js", BASE_DIR / "client" / "js")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "portal.console_files.ConsoleFiles"},
 }
 WHITENOISE_USE_FINDERS = True  # served from the source tree: no collectstatic step to forget
+WHITENOISE_IMMUTABLE_FILE_TEST = (
+    r"/portal/dist/[\w.]+-[A-Z0-9]{8}\.(js|css)$"  # names with a hash: portal/console_files.py
+)
 
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -185,9 +188,16 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {"request": {"()": "portal.request_log.RequestId"}},
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s%(request)s: %(message)s"}},
+    "formatters": {"line": {"()": formatter(HERALD.log_format)}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "root": {"handlers": ["stderr"], "level": HERALD.log_level.upper()},
-    # uvicorn logs the path of each WebSocket, and its query may hold a token.
-    "loggers": {"django.request": {"level": "ERROR"}, "uvicorn": {"level": "WARNING"}, "httpx": {"level": "WARNING"}},
+    # uvicorn logs the path of each WebSocket, and its query may hold a token. What a stranger's request gets wrong (its Host,
+    # its fields, its trace) is answered and in the access records; it would be logged as often as anybody likes.
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.security": {"level": "CRITICAL"},
+        "opentelemetry.trace": {"level": "ERROR"},
+        "uvicorn": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},
+    },
 }

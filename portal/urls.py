@@ -10,6 +10,7 @@ handler404 = "eventing.api.problems.not_found"
 handler500 = "eventing.api.problems.server_error"
 
 urlpatterns = [
+    path("api/v1/", include("admin_rp.urls")),
     path("api/v1/", include("eventing.api.urls")),
     re_path(r"^api(?:/|\Z)", unknown_path),
     path(".well-known/herald", well_known.herald),

@@ -10,20 +10,40 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.core.management.color import no_style
+from django.db import connection, connections
+from django.test import TransactionTestCase
 
 from eventing.conf import config
 from eventing.identity.revocations import revocations
 from eventing.identity.verifier import fresh_verifier
+from eventing.selectors.federation.recent_keys import recent_keys_forget
 from portal.supervisor import redis_server
 from portal.supervisor.leash import death_signal
+from tests import scheduling
+from tests.edge.server import Prepared, prepare
+from tests.federation.harness import DELIVERY_LEASE_S, QUOTA_BYTES, Network, mesh
 from tests.servers import Domain, wait_for
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.Scheduling:
+    """Hand tests out as tests/scheduling.py says."""
+    config.option.loadscopereorder = False
+    return scheduling.Scheduling(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes long comes first, and what shares domains together."""
+    scheduling.arrange(items)
 
 
 @pytest.fixture(autouse=True)
 def _fresh_verifier() -> Iterator[None]:
     """Each test has keys of its own: what the verifier in this process knows of others is forgotten."""
     revocations().forget()
+    recent_keys_forget()
     with fresh_verifier():
         yield
 
@@ -49,10 +69,36 @@ def redis_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """A migrated data folder to copy from."""
+    return prepare(tmp_path_factory.mktemp("prepared") / "var")
+
+
+@pytest.fixture(scope="session")
 def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
-    """A running domain that tests share: leave it running, use rendezvous points of your own."""
-    with Domain(tmp_path_factory.mktemp("domain") / "var") as running:
-        yield running
+    """A running domain, begun from nothing, that tests share: leave it running, use rendezvous points of your own."""
+    with scheduling.shared_by("domain") as shared:
+        yield shared.enter_context(Domain(tmp_path_factory.mktemp("domain") / "var"))
+
+
+@pytest.fixture(scope="session")
+def three_domains(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[Network]:
+    """Three running domains that tests share by the fixture `network`."""
+    settings = {"records": 0, "delivery_lease_s": DELIVERY_LEASE_S, "history_quota_bytes": QUOTA_BYTES}
+    folder = tmp_path_factory.mktemp("three")
+    with scheduling.shared_by("three_domains") as shared:
+        yield shared.enter_context(Network(folder, "abc", seed=prepared.migrated, allow_private_issuers=1, **settings))
+
+
+@pytest.fixture
+def network(three_domains: Network, request: pytest.FixtureRequest) -> Iterator[Network]:
+    """Domains a, b and c, all running, peered as the test's module says with SHAPE (by default each with each).
+
+    Whatever a test does, the next one finds them whole again. List its file in tests/scheduling.py.
+    """
+    three_domains.begin(getattr(request.module, "SHAPE", mesh(three_domains.names)))
+    yield three_domains
+    three_domains.end()
 
 
 @pytest.fixture(scope="session")
@@ -65,29 +111,52 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
             cursor.execute("DROP TRIGGER audit_entry_delete")
 
 
+def _tables_emptied(case: TransactionTestCase) -> None:
+    """Empty the tables after a test that commits. Django would then make all content types and permissions anew, which
+    takes longer than most of these tests do."""
+    for alias in case._databases_names(include_mirrors=False):  # type: ignore[attr-defined]
+        base = connections[alias]
+        kept = {"django_migrations", "django_content_type", "auth_permission"}
+        tables = [
+            name
+            for name in base.introspection.django_table_names(only_existing=True, include_views=False)
+            if name not in kept
+        ]
+        base.ops.execute_sql_flush(base.ops.sql_flush(no_style(), tables, allow_cascade=False))
+
+
+TransactionTestCase._fixture_teardown = _tables_emptied  # type: ignore[method-assign]
+
+
 class DomainFactory:
     """Makes domains of a test's own: `new_domain(gateways=2)`; `start=False` leaves the start to the test."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, seed: Path) -> None:
         self.made: list[Domain] = []
-        self._folder = folder
+        self._folder, self._seed = folder, seed
 
     def __call__(self, *, start: bool = True, **settings: Any) -> Domain:
-        domain = Domain(self._folder / f"var{len(self.made)}", **settings)
+        domain = Domain(self._folder / f"var{len(self.made)}", seed=self._seed, **settings)
         self.made.append(domain)
         return domain.start() if start else domain
 
 
 @pytest.fixture
-def new_domain(tmp_path: Path) -> Iterator[DomainFactory]:
+def new_domain(tmp_path: Path, prepared: Prepared) -> Iterator[DomainFactory]:
     """A DomainFactory; what it made is stopped after the test."""
-    factory = DomainFactory(tmp_path)
+    factory = DomainFactory(tmp_path, prepared.migrated)
     yield factory
     for domain in factory.made:
         try:
             domain.stop()
         finally:
             domain.kill_everything()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End what a group of files shares with its last test."""
+    scheduling.tested(item, nextitem)
 
 
 @pytest.hookimpl(wrapper=True)

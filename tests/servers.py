@@ -14,12 +14,15 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -27,6 +30,7 @@ from typing import Any, Self, TypeVar
 import httpx
 import psutil
 
+from eventing.core.access import tokens
 from portal.supervisor.leash import death_signal
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +42,7 @@ _PORT_TRIES = 5
 T = TypeVar("T")
 
 
-def wait_for(condition: Callable[[], T], within_s: float = 20.0, *, every_s: float = 0.02, about: str = "") -> T:
+def wait_for(condition: Callable[[], T], within_s: float = 30.0, *, every_s: float = 0.02, about: str = "") -> T:
     """What `condition` returns as soon as it is true. Fails the test after `within_s`."""
     deadline = time.monotonic() + within_s
     while not (value := condition()):
@@ -49,7 +53,7 @@ def wait_for(condition: Callable[[], T], within_s: float = 20.0, *, every_s: flo
 
 
 async def eventually(
-    condition: Callable[[], Awaitable[T]], within_s: float = 20.0, *, every_s: float = 0.02, about: str = ""
+    condition: Callable[[], Awaitable[T]], within_s: float = 30.0, *, every_s: float = 0.02, about: str = ""
 ) -> T:
     """As `wait_for`, for conditions that are awaited."""
     deadline = time.monotonic() + within_s
@@ -83,18 +87,38 @@ def manage(*arguments: str, env: Mapping[str, str], timeout_s: float = 60.0) -> 
     )
 
 
-class Domain:
-    """One domain. `settings` are HERALD_* by their field names: Domain(folder, gateways=2, tick_ms=0)."""
+def program(folder: Path, name: str, script: str) -> Path:
+    """An executable shell script of this name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
 
-    def __init__(self, data_dir: Path, *, extra_env: Mapping[str, str] | None = None, **settings: Any) -> None:
+
+class Domain:
+    """One domain. `settings` are HERALD_* by their field names: Domain(folder, gateways=2, tick_ms=0).
+
+    `seed` is a migrated database without keys (Prepared.migrated): the first start then has nothing to migrate, which
+    saves a second of it.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        seed: Path | None = None,
+        extra_env: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
         self.data_dir = data_dir
+        self._seed = seed
         self.name = str(settings.get("domain", "localhost"))
         self._settings = {f"HERALD_{name.upper()}": str(value) for name, value in settings.items()}
         self._extra_env = dict(extra_env or {})
         self.port = int(settings.get("port", 0)) or free_port()
         self._port_is_given = "port" in settings
         self._process: subprocess.Popen[bytes] | None = None
-        self._tokens: dict[tuple[Any, ...], str] = {}
         self.output_path = data_dir.parent / f"{data_dir.name}.out"
 
     # -- where it is ------------------------------------------------------------------------------------------------
@@ -157,8 +181,9 @@ class Domain:
         raise AssertionError("unreachable")
 
     def spawn(self) -> subprocess.Popen[bytes]:
-        """Start `manage.py run` and do not wait."""
+        """Start `manage.py run` and do not wait. It dies with the thread that called this."""
         self.data_dir.parent.mkdir(parents=True, exist_ok=True)
+        self._plant()
         with self.output_path.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, ROOT / "manage.py", "run"],
@@ -171,6 +196,19 @@ class Domain:
                 preexec_fn=death_signal(signal.SIGTERM),  # and a test run that is killed leaves nothing behind
             )
         return self._process
+
+    def wait_up(self) -> None:
+        """Wait until it is ready after `spawn`; where another process took its port, it is started anew on another."""
+        if not self._wait_ready():
+            self.kill_everything()
+            assert "is taken by" in self.output, self.logs()
+            self.port = free_port()
+            self.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether `manage.py run` was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
 
     def is_ready(self) -> bool:
         try:
@@ -229,22 +267,22 @@ class Domain:
         """`manage.py ARGUMENTS` in this domain's environment."""
         return manage(*arguments, env=self.env)
 
-    def token(self, *, admin: bool = False, subject: str = "tester", lease_s: int = 3600) -> str:
-        """A token of this domain; one per kind is made and reused."""
-        kind = (admin, subject, lease_s)
-        if kind not in self._tokens:
-            arguments = [
-                "token_create",
-                "--subject",
-                subject,
-                "--lease-s",
-                str(lease_s),
-                *(["--admin"] if admin else []),
-            ]
-            made = self.manage(*arguments)
-            assert made.returncode == 0, made.stderr
-            self._tokens[kind] = made.stdout.strip()
-        return self._tokens[kind]
+    @property
+    def signing_key(self) -> dict[str, Any]:
+        """The private key that the domain signs with now, as its operator could read it."""
+        with closing(sqlite3.connect(self.data_dir / "herald.sqlite3")) as database:
+            row = database.execute(
+                "SELECT private_jwk, kid FROM eventing_domainkey WHERE not_before <= datetime('now') "
+                "AND (not_after IS NULL OR not_after > datetime('now')) ORDER BY not_before DESC"
+            ).fetchone()
+        assert row is not None, "the domain has no key yet"
+        return {**json.loads(row[0]), "kid": row[1]}
+
+    def token(self, *, admin: bool = False, subject: str = "tester", lease_s: int = 3600, **claims: Any) -> str:
+        """A token of this domain, signed here: `manage.py token_create` takes a second."""
+        now = int(time.time())
+        stated = {"iss": self.name, "aud": self.name, "sub": subject, "iat": now, "exp": now + lease_s, **claims}
+        return tokens.sign({**stated, **({"admin": True} if admin else {})}, self.signing_key)
 
     def http(self, **token: Any) -> httpx.Client:
         """A client with a token (arguments as of `token`); the caller closes it."""
@@ -270,6 +308,12 @@ class Domain:
             self.stop()
         finally:
             self.kill_everything()
+
+    def _plant(self) -> None:
+        if self._seed is not None and not self.data_dir.exists():
+            self.data_dir.mkdir(mode=0o700)
+            shutil.copyfile(self._seed, self.data_dir / "herald.sqlite3")
+            (self.data_dir / "herald.sqlite3").chmod(0o600)
 
     def _wait_ready(self) -> bool:
         deadline = time.monotonic() + READY_WITHIN_S

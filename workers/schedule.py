@@ -1,4 +1,4 @@
-"""When which task runs, as data. A task that waited as long as its period is dropped: the next one does its work."""
+"""When which task runs, and in which process, as data. A task that waited as long as its period is dropped: the next one does its work."""
 
 from __future__ import annotations
 
@@ -8,10 +8,31 @@ TASK_S_SOFT = 50  # a task is asked to end then; what it has committed stays, th
 TASK_S_HARD = 60  # its process is killed then
 VISIBILITY_TIMEOUT_S = 300  # a task that was not acknowledged by then is handed out again; above TASK_S_HARD
 
+FORWARD = "workers.tasks.forward"
+FORWARD_QUEUE = "forward"
+"""The queue of the forwarder, a process of its own (docs/decisions/0024). All else is the worker's."""
+
+FORWARDERS_TASKS = (
+    FORWARD,
+    "workers.tasks.sweep_peers",
+    "workers.tasks.sweep_subscriptions",
+    "workers.tasks.measure_domain",
+)
+
+ON_DEMAND = frozenset({FORWARD})
+"""Tasks that whoever has work for them sends (eventing/federation/runs/waking.py)."""
+
 PERIODS_S: dict[str, float] = {
     "workers.tasks.reap_leases": 2,
     "workers.tasks.warn_leases": 5,
     "workers.tasks.relay_outbox": 5,
+    "workers.tasks.greet_peers": 5,
+    "workers.tasks.sweep_replicas": 2,
+    "workers.tasks.sweep_peers": 1,
+    "workers.tasks.sweep_subscriptions": 1,
+    "workers.tasks.measure_domain": 5,
+    "workers.tasks.start_reports": 3,
+    "workers.tasks.plan_reports": 60,
     "workers.tasks.trim_histories": 30,
     "workers.tasks.sweep": 300,
 }

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from functools import wraps
 
 from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
 from redis.exceptions import RedisError
 
-from eventing.log.control import workers_present
+from eventing.federation.peering import peers_greet
+from eventing.federation.replicas.replica_sweeping import replicas_sweep
+from eventing.federation.runs.outbound import forward as federation_forward
+from eventing.federation.runs.sweeping import peers_sweep
+from eventing.federation.runs.waking import wake
+from eventing.federation.subscriptions.shared_subscriptions import subscriptions_sweep
 from eventing.records.retention import segments_purge
+from eventing.services.access.revocations import revocations_purge
 from eventing.services.audit import audit_purge
-from eventing.services.histories import histories_trim, logs_sweep
+from eventing.services.federation.peers import peers_expire
+from eventing.services.federation.sealing import seal_heads_purge
 from eventing.services.idempotency import idempotency_purge
-from eventing.services.leases import leases_reap, leases_warn
+from eventing.services.operating.reports import reports_purge
 from eventing.services.outbox import outbox_relay
-from eventing.services.revocations import revocations_purge
+from eventing.services.rps.histories import histories_trim, logs_sweep
+from eventing.services.rps.leases import leases_reap, leases_warn
+from eventing.services.rps.replica_admissions import admissions_purge, documents_purge
+from eventing.services.rps.replica_ends import ends_purge
+from workers.measuring import domain_told
+from workers.reporting import reports_plan, reports_start
 from workers.schedule import TASK_S_HARD, TASK_S_SOFT
+
+AGAIN_S = 4.0
+"""For one kind of old rows in a sweep; of all kinds together well within TASK_S_SOFT."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +49,7 @@ def periodic(function: Callable[[], None]) -> Callable[[], None]:
 def reap_leases() -> None:
     """Remove RPs and subscriptions whose lease has ended."""
     _run(leases_reap, "reaped")
+    _run(peers_expire, "lost touch with")
 
 
 @periodic
@@ -47,6 +65,58 @@ def relay_outbox() -> None:
 
 
 @periodic
+def greet_peers() -> None:
+    """Tell peers how this domain stands to them, and of its keys."""
+    _run(peers_greet, "greeted")
+
+
+@periodic
+def sweep_replicas() -> None:
+    """Offer links between replicas, tell peers what changed, renew this domain's replicas, tell what ended."""
+    _run(replicas_sweep, "links, renewals and ends of replicas:")
+
+
+@shared_task(soft_time_limit=TASK_S_SOFT, time_limit=TASK_S_HARD)
+def forward(peer: str) -> None:
+    """Send a peer the events that it lacks. What it cannot do in one turn goes on in another task."""
+    try:
+        if federation_forward(peer):
+            wake(peer)
+    except RedisError as error:
+        logger.warning("forward to %s: Redis does not answer: %s", peer, error)
+
+
+@periodic
+def sweep_peers() -> None:
+    """Have forwarded what a lost wake-up, a crash or a failure left."""
+    _run(peers_sweep, "woke forwarding to peers:")
+
+
+@periodic
+def sweep_subscriptions() -> None:
+    """Deliver shared subscriptions on, or take them over."""
+    _run(subscriptions_sweep, "")
+
+
+@periodic
+def measure_domain() -> None:
+    """Put into the metrics what SQL knows of the domain; in the forwarder, which is one process."""
+    domain_told()
+
+
+@periodic
+def start_reports() -> None:
+    """Start the process that makes the next report, unless one is being made."""
+    _run(reports_start, "started reports:")
+
+
+@periodic
+def plan_reports() -> None:
+    """Queue the reports of hours and days that are over, and of those that more was written of."""
+    _run(reports_plan, "queued reports:")
+
+
+@periodic
 def trim_histories() -> None:
     """Trim histories by age."""
     _run(histories_trim, "trimmed")
@@ -54,23 +124,56 @@ def trim_histories() -> None:
 
 @periodic
 def sweep() -> None:
-    """Remove logs without an RP, idempotency records that are a day old, and revocations that cover nothing any more."""
-    _run(idempotency_purge, "forgot idempotency keys")
-    _run(revocations_purge, "forgot revocations")
-    _run(audit_purge, "removed old audit entries")
-    _run(segments_purge, "removed old segments of access records")
-    _run(logs_sweep, "swept logs")
+    """Remove what is old (SWEPT). One that fails keeps none of the others from their work, and the task has failed."""
+    failed: list[Exception] = []
+    for service, done in SWEPT:
+        try:
+            _run(service, done)
+        except Exception as error:
+            logger.exception("%s failed", service.__name__)
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+def _again(purge: Callable[[], int]) -> Callable[[], int]:
+    """The same, until there is nothing left, or AGAIN_S have passed: more may be made between two sweeps than one batch."""
+
+    @wraps(purge)
+    def purged() -> int:
+        until, count = time.monotonic() + AGAIN_S, 0
+        while more := purge():
+            count += more
+            if time.monotonic() >= until:
+                break
+        return count
+
+    return purged
 
 
 def _run(service: Callable[[], int], done: str) -> None:
     """Call `service`; an outage of Redis or a time limit is a line in the log: the next run goes on where this one was."""
     try:
-        workers_present()
         count = service()
     except RedisError as error:
         logger.warning("%s: Redis does not answer: %s", service.__name__, error)
     except SoftTimeLimitExceeded:
         logger.warning("%s: not finished within %d s; goes on next time", service.__name__, TASK_S_SOFT)
     else:
-        if count:
+        if count and done:
             logger.info("%s %d", done, count)
+
+
+SWEPT: tuple[tuple[Callable[[], int], str], ...] = (
+    (_again(idempotency_purge), "forgot idempotency keys"),
+    (_again(revocations_purge), "forgot revocations"),
+    (_again(audit_purge), "removed old audit entries"),
+    (_again(segments_purge), "removed old segments of access records"),
+    (_again(reports_purge), "removed old reports"),
+    (_again(seal_heads_purge), "forgot seal heads"),
+    (logs_sweep, "swept logs"),
+    (_again(ends_purge), "forgot ended replicas"),
+    (admissions_purge, "forgot admissions"),
+    (documents_purge, "forgot domain documents"),
+)
+"""What a sweep does, and the words for it."""

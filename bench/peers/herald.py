@@ -22,10 +22,10 @@ from bench.load import Client
 from bench.peers.base import HTTP_ANSWERS, Answers, Route, Server
 from bench.processes import CannotStart
 
-_ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 _EVENT_ROOM_BYTES = 1024  # of history, reserved for each event
 _CREATORS = 8  # connections that create RPs
-_LEASE_S = 36_000
+LEASE_S = 36_000
 
 
 class Herald(Server):
@@ -44,9 +44,11 @@ class Herald(Server):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._rps: list[str] = []
+        self.rps: list[str] = []
         self._token = ""
         self._runs = itertools.count(1)
+        self.source = "/bench"
+        self.describe: dict[str, Any] = {}  # further members of every RP that is created
 
     @classmethod
     def missing(cls) -> str | None:
@@ -58,7 +60,7 @@ class Herald(Server):
             "HERALD_DATA_DIR": str(self.folder / "herald"),
             "HERALD_PORT": str(self.port),
             "HERALD_LOG_LEVEL": "warning",
-            "PYTHONPATH": str(_ROOT),
+            "PYTHONPATH": str(ROOT),
         }
 
     def start(self) -> None:
@@ -73,13 +75,13 @@ class Herald(Server):
         self.processes.start("redis", redis_server.command(redis_server.find_server(), config), env=environment)
         self.processes.await_condition(config.redis_socket.exists, "redis")
         self._manage("migrate", "--verbosity", "0")
-        self._token = self._manage("token_create", "--admin", "--lease-s", str(_LEASE_S)).strip()
+        self._token = self._manage("token_create", "--admin", "--lease-s", str(LEASE_S)).strip()
         self.processes.start("gateway", [sys.executable, "-m", "portal.gateway"], env=environment)
         self.processes.await_port(self.port)
 
     def _manage(self, *arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, str(_ROOT / "manage.py"), *arguments],
+            [sys.executable, str(ROOT / "manage.py"), *arguments],
             env=self._environment(),
             capture_output=True,
             text=True,
@@ -90,7 +92,8 @@ class Herald(Server):
 
     def prepare(self, streams: int, history_events: int = 1000) -> None:
         description = {
-            "lease_s": _LEASE_S,
+            **self.describe,
+            "lease_s": LEASE_S,
             "history": {"max_events": history_events, "max_bytes": history_events * _EVENT_ROOM_BYTES},
         }
         body = json.dumps(description).encode()
@@ -103,7 +106,7 @@ class Herald(Server):
 
         shares = [len(range(worker, streams, _CREATORS)) for worker in range(_CREATORS)]
         with ThreadPoolExecutor(_CREATORS) as pool:
-            self._rps = list(itertools.chain.from_iterable(pool.map(create, filter(None, shares))))
+            self.rps += list(itertools.chain.from_iterable(pool.map(create, filter(None, shares))))
 
     def _ask(self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None) -> Any:
         headers = {**dict(self._authorization()), "Content-Type": "application/json"}
@@ -120,7 +123,7 @@ class Herald(Server):
     def reader(self, streams: Sequence[int], *, from_start: bool = False) -> Client:
         place = "earliest" if from_start else "now"
         return self._client(
-            {"op": "subscribe", "id": number, "rp": self._rps[stream], "from": place}
+            {"op": "subscribe", "id": number, "rp": self.rps[stream], "from": place}
             for number, stream in enumerate(streams, 1)
         )
 
@@ -135,23 +138,23 @@ class Herald(Server):
     def request(self, route: Route, stream: int, events: int = 1) -> bytes:
         run = next(self._runs)  # ids differ between runs, or they would be recognised as repeated
         bodies = [
-            b'{"specversion":"1.0","id":"%d-%d-id#%010d","source":"/bench","type":"bench.sample","data":"%s"}'
-            % (run, place, 0, wire.data(stream))
+            b'{"specversion":"1.0","id":"%d-%d-id#%010d","source":"%s","type":"bench.sample","data":"%s"}'
+            % (run, place, 0, self.source.encode(), wire.data(stream))
             for place in range(events)
         ]
         if route is Route.HTTP:
             kind = "application/cloudevents+json" if events == 1 else "application/cloudevents-batch+json"
             body = bodies[0] if events == 1 else b"[%s]" % b",".join(bodies)
-            path = f"/api/v1/rps/{self._rps[stream]}/events"
+            path = f"/api/v1/rps/{self.rps[stream]}/events"
             return wire.post(self.port, path, body, [*self._authorization(), ("Content-Type", kind)])
         what = b'"event":%s' % bodies[0] if events == 1 else b'"events":[%s]' % b",".join(bodies)
-        return wire.frame(b'{"op":"publish","id":1,"rp":"%s",%s}' % (self._rps[stream].encode(), what))
+        return wire.frame(b'{"op":"publish","id":1,"rp":"%s",%s}' % (self.rps[stream].encode(), what))
 
     def resident_bytes(self) -> int:
         return self.processes.resident_bytes("gateway")
 
     def stored(self, stream: int) -> int | None:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        answer = self._ask(connection, "GET", f"/api/v1/rps/{self._rps[stream]}/events?after=last&limit=1")
+        answer = self._ask(connection, "GET", f"/api/v1/rps/{self.rps[stream]}/events?after=last&limit=1")
         connection.close()
         return int(answer["offset"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.measure import Scenario
-from bench.scenarios import batches, catchup, fanout, idle, many_rps, publish
+from bench.scenarios import batches, catchup, console, fanout, federation, idle, many_rps, publish
 
 SCENARIOS: dict[str, Scenario] = {
     "fanout": fanout.run,
@@ -12,4 +12,11 @@ SCENARIOS: dict[str, Scenario] = {
     "idle": idle.run,
     "many-rps": many_rps.run,
     "catchup": catchup.run,
+    "federation": federation.run,
+    "console": console.run,
 }
+LONG = frozenset({"federation", "console"})
+"""What is run only when asked for: it takes some minutes, and starts domains of its own."""
+
+APART = frozenset({"console"})
+"""What is kept in files of its own when it is run alone with the default options."""

@@ -16,6 +16,7 @@ from herald.errors import ClientClosed, Closed, ConnectionLost, HeraldError, Inp
 from herald.events import Confirmation, Gap, Item, Received, event
 from herald.leases import Lease
 from herald.rendezvous_points import RendezvousPoint
+from herald.rollover import Move
 from herald.state import CursorStore, FileCursorStore, StateError
 from herald.subscription import Attached, Subscription
 
@@ -34,6 +35,7 @@ __all__ = [
     "InputError",
     "Item",
     "Lease",
+    "Move",
     "Problem",
     "Pulled",
     "Received",

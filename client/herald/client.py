@@ -1,19 +1,24 @@
 """The client: one object per domain and token, which keeps what connections it needs.
 
 Publishes have a connection of their own, so that a slow reader never delays a confirmation; subscriptions share others.
+Where there are several replicas each connection moves between them by itself (rollover.py); what one replica refuses and
+another may serve is taken to a connection of its own (whereabouts.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
+from herald.alarms import Alarms
 from herald.connection import Connection, Reader
 from herald.dial import Address, Credentials, TokenSource
 from herald.durable import DurableSubscriptions
@@ -21,15 +26,23 @@ from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
 from herald.events import Confirmation, Gap, JsonEvent, as_event, encode
 from herald.flow import IN_FLIGHT_MAX, InFlight
 from herald.leases import keep
+from herald.operating import Operating
+from herald.peers import Peers
 from herald.rendezvous_points import RendezvousPoints
+from herald.replicas import Replicas
+from herald.reports import Reports
 from herald.rest import Rest, json_object, rp_path
-from herald.session import Interest
+from herald.rollover import Move, Rollover, learnable
+from herald.session import Interest, Session, Target
 from herald.state import CursorStore, FileCursorStore
 from herald.subscription import Attached, Subscription
+from herald.whereabouts import Whereabouts
 
 URL_DEFAULT = "http://127.0.0.1:8000"
 FIRST_PATIENCE_S = 10.0
+LEARNED_MAX = 1000  # RPs whose replicas are asked for
 CONFIRM_S_MAX = 300.0  # half of the time for which a domain recognises a repeated event, by default
+log = logging.getLogger("herald")
 _STRUCTURED = "application/cloudevents+json"
 _BATCH = "application/cloudevents-batch+json"
 
@@ -38,8 +51,12 @@ class Client:
     """A client of one domain; use it as `async with Client(url, token=token) as client`.
 
     Arguments:
-        url: the domain's address.
-        token: a token, or a function that gives one (called again when it has expired); None for no token.
+        url: the domain's address; or several, the preferred one first: domains that have replicas of what is read and
+            published. The client goes on at another when one goes away, and back to the first when that is there again.
+            It learns of others from the domains themselves. What is managed (`rps`, `subscriptions`, ...) is the first's.
+        token: a token, or a function that gives one (called again when it has expired); None for no token. It is shown
+            at the URLs given, not at those learned. For each URL its own: a mapping, or a function that takes the URL.
+        on_move: called when it goes on at another replica.
         source: the `source` of events that state none; None for this host.
         first_patience_s: how long to try before giving up when there is no connection yet; 0 for one attempt.
         patience_s: how long to try after a connection was lost; None for ever.
@@ -48,27 +65,38 @@ class Client:
     Attributes:
         rps: manages rendezvous points.
         subscriptions: manages durable subscriptions.
+        replicas: manages replicas of other domains' rendezvous points.
 
     Raises ValueError for a URL that is no address.
     """
 
     def __init__(
         self,
-        url: str = URL_DEFAULT,
+        url: str | Sequence[str] = URL_DEFAULT,
         *,
         token: TokenSource = None,
+        on_move: Callable[[Move], None] | None = None,
         source: str | None = None,
         first_patience_s: float = FIRST_PATIENCE_S,
         patience_s: float | None = None,
         in_flight_max: int = IN_FLIGHT_MAX,
     ) -> None:
-        self._address = Address.parse(url)
-        self._credentials = Credentials(token)
+        urls = [url] if isinstance(url, str) else list(url)
+        if not urls:
+            raise ValueError("there is no URL; give the address of a domain")
+        addresses = [Address.parse(one) for one in dict.fromkeys(urls)]
+        self._whereabouts = Whereabouts([address.url for address in addresses])
+        self._credentials = Credentials(token, frozenset(self._whereabouts.urls))
+        self._on_move = on_move
+        self._told: tuple[str, str] | None = None  # the last move that was told
+        self._learning: dict[str, asyncio.Task[None]] = {}
         self._source = source
         self._first_patience_s = first_patience_s
         self._patience_s = patience_s
-        self._rest = Rest(self._address, self._credentials)
-        self._publisher: Connection | None = None
+        self._rest = Rest(addresses, self._credentials)
+        self._random = random.Random()  # noqa: S311 - jitter, not a secret
+        self._ids = itertools.count(1)  # of operations, in all connections
+        self._publishers: list[Connection] = []
         self._readers: list[Connection] = []
         self._keys = itertools.count(1)
         self._in_flight = InFlight(in_flight_max)
@@ -76,6 +104,11 @@ class Client:
         self._closed = False
         self.rps = RendezvousPoints(self._rest)
         self.subscriptions = DurableSubscriptions(self._rest)
+        self.replicas = Replicas(self._rest)
+        self.peers = Peers(self._rest)
+        self.operating = Operating(self._rest)
+        self.alarms = Alarms(self._rest)
+        self.reports = Reports(self._rest)
 
     async def __aenter__(self) -> Self:
         return self
@@ -88,7 +121,9 @@ class Client:
     async def aclose(self) -> None:
         """Close all connections. Subscriptions end without error; unconfirmed publishes fail with ClientClosed."""
         self._closed = True
-        connections = [*self._readers, *([self._publisher] if self._publisher else [])]
+        for task in self._learning.values():
+            task.cancel()
+        connections = [*self._readers, *self._publishers]
         await asyncio.gather(*(connection.close() for connection in connections))
         await self._rest.aclose()
 
@@ -146,7 +181,8 @@ class Client:
         chars = len(members)
         await self._in_flight.enter(chars)
         try:
-            answer = self._publishing().submit("publish", members)
+            target = ("rp", rp)
+            answer = self._publishing(target).submit("publish", members, target)
         except BaseException:
             self._in_flight.leave(chars)
             raise
@@ -169,6 +205,7 @@ class Client:
             content=encode(whole if batch else whole[0]),
             headers={"Content-Type": _BATCH if batch else _STRUCTURED},
             again=True,
+            anywhere=True,
         )
         return _confirmations(json_object(response), whole)
 
@@ -302,6 +339,25 @@ class Client:
         """All entries of the audit, oldest first, each a line of JSON; `query` as of GET /api/v1/audit/export."""
         return self._rest.lines("/api/v1/audit/export", query)
 
+    # ---- proofs, and what other domains did wrong ----
+
+    async def proof(self, rp: str, *, cursor: str | None = None, offset: int | None = None) -> dict[str, Any]:
+        """The proof of one event, by its cursor or its offset; `herald.proofs.check` says what it proves."""
+        query = {"cursor": cursor, "offset": offset}
+        return await self._rest.members("GET", rp_path(rp, "/proof"), params=query, again=True, anywhere=True)
+
+    async def misbehaviour(self, **query: Any) -> dict[str, Any]:
+        """A page of what other domains did wrong: `items` and `next`. `query` as of GET /api/v1/misbehaviour."""
+        return await self._rest.members("GET", "/api/v1/misbehaviour", params=query, again=True)
+
+    async def quarantines(self) -> list[dict[str, Any]]:
+        """The domains whose events are refused."""
+        return list((await self._rest.members("GET", "/api/v1/quarantines", again=True))["items"])
+
+    async def lift_quarantine(self, origin: str) -> None:
+        """Take the events of a quarantined domain again. Needs an administrator's token."""
+        await self._rest.request("DELETE", f"/api/v1/quarantines/{quote(origin, safe='')}", again=False)
+
     # ---- connections ----
 
     def _event(self, value: Any, **attributes: Any) -> JsonEvent:
@@ -311,36 +367,54 @@ class Client:
             stated.setdefault("source", self._source)
         return as_event(value, **stated)
 
-    def _connection(self) -> Connection:
+    def _connection(self, target: Target) -> Connection:
         if self._closed:
             raise ClientClosed("The client was closed.")
+        where = self._whereabouts
+        refused, now = where.refused(target), asyncio.get_running_loop().time()
+        served = target in where.accepted
         return Connection(
-            self._address,
+            Rollover(where.candidates(target), self._random, refused, now),
             self._credentials,
-            first_patience_s=self._first_patience_s,
+            Session(self._random, accepted=where.accepted, ids=self._ids),
+            _Owner(self),
+            first_patience_s=self._patience_s if refused and served else self._first_patience_s,
             patience_s=self._patience_s,
-            collided=self._collided,
+            instead=None if served else next(iter(refused.values()), None),
         )
 
-    def _publishing(self) -> Connection:
-        if self._publisher is None or self._publisher.ended is not None:
-            self._publisher = self._connection()
-        return self._publisher
+    def _publishing(self, target: Target) -> Connection:
+        self._publishers = [connection for connection in self._publishers if connection.ended is None]
+        for connection in self._publishers:
+            if self._fits(connection, target):
+                return connection
+        self._publishers.append(self._connection(target))
+        return self._publishers[-1]
 
     def _reading(self, subscription: Subscription) -> Connection:
+        return self._reading_at(subscription.target)
+
+    def _reading_at(self, target: Target) -> Connection:
         self._readers = [connection for connection in self._readers if connection.ended is None]
         for connection in self._readers:
-            if connection.takes(subscription.target):
+            if connection.takes(target) and self._fits(connection, target):
                 return connection
-        self._readers.append(self._connection())
+        self._readers.append(self._connection(target))
         return self._readers[-1]
 
-    def _collided(self, interest: Interest, reader: Reader) -> None:
-        """One connection cannot read an RP twice: the later subscription gets its own."""
-        connection = self._connection()
-        self._readers.append(connection)
-        reader.move(connection)
-        connection.adopt(interest, reader)
+    def _fits(self, connection: Connection, target: Target) -> bool:
+        """Whether what `connection` knows of the replicas holds for the target too."""
+        return connection.rollover.barred == self._whereabouts.refused(target).keys()
+
+    def _learn(self, rp: str, connection: Connection) -> None:
+        """The RP has replicas: ask once who they are, so that they are known when they are needed."""
+        if rp in self._learning or len(self._learning) >= LEARNED_MAX or self._closed:
+            return
+
+        async def ask() -> None:
+            connection.learn(await self._rest.replica_urls(connection.rollover.current, rp))
+
+        self._learning[rp] = asyncio.get_running_loop().create_task(ask())
 
     def _confirmed(
         self, answer: asyncio.Future[Mapping[str, Any]], events: list[JsonEvent], chars: int
@@ -364,6 +438,51 @@ class Client:
         self._unconfirmed.add(confirmed)
         confirmed.add_done_callback(self._unconfirmed.discard)
         return confirmed
+
+
+class _Owner:
+    """What the client's connections ask of it; see connection.Owner."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def collided(self, interest: Interest, reader: Reader) -> None:
+        """One connection cannot read an RP twice: the later subscription gets its own."""
+        client = self._client
+        connection = client._connection(interest.target)
+        client._readers.append(connection)
+        reader.move(connection)
+        connection.adopt(interest, reader)
+
+    def elsewhere(self, connection: Connection, target: Target, problem: Problem) -> Connection | HeraldError:
+        """What one replica refuses another may serve."""
+        client = self._client
+        end = client._whereabouts.refuses(target, connection.rollover.current, problem)
+        if end is not None or client._closed:
+            return end or problem
+        publishes = connection in client._publishers
+        return client._publishing(target) if publishes else client._reading_at(target)
+
+    def replicated(self, connection: Connection, rp: str) -> None:
+        """The RP has replicas."""
+        self._client._learn(rp, connection)
+
+    def redirected(self, connection: Connection, urls: object) -> None:
+        """A domain named others."""
+        connection.learn(learnable(urls, self._client._whereabouts.urls[0]))
+
+    def moved(self, move: Move) -> None:
+        """Told once, although publishes and subscriptions have connections of their own."""
+        client = self._client
+        log.info("%s", move)
+        if client._told != (move.old, move.new):
+            client._told = (move.old, move.new)
+            if client._on_move is not None:
+                client._on_move(move)
+
+    def ready(self, url: str) -> Awaitable[bool]:
+        """Asked over HTTP."""
+        return self._client._rest.ready(url)
 
 
 def _confirmations(answer: Mapping[str, Any], events: list[JsonEvent]) -> list[Confirmation]:

@@ -1,9 +1,12 @@
-"""One connection to a gateway, kept up: carries out what its session says, over one socket after another.
+"""One connection, kept up: carries out what its session says, over one socket after another, at one replica or another.
 
 Life: idle -> dialling -> open -> (lost) -> waiting -> dialling ...        any -> ended
 It is idle until something is wanted. Losing the socket is not an error: after a delay (backoff.py) the next one is
-dialled and the session takes up where it was. It ends when the gateway says so (a terminal close code or problem), when
-patience runs out, or when the program closes it.
+dialled, at the replica that rollover.py chooses, and the session takes up where it was. It ends when every replica says
+so (a terminal close code or problem), when patience runs out, or when the program closes it.
+
+While another replica than the preferred one is in use, the preferred one is asked whether it is ready. To go back, what
+was sent is answered first, so that no publish is repeated for it.
 
 Reading stops while a subscription's queue is full, so that TCP slows the gateway down, unless someone waits for an
 answer on this connection. A subscription that stays full for `PARK_S` is parked: the others go on.
@@ -13,16 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from herald.backoff import Backoff
 from herald.dial import Address, Credentials, dial
 from herald.errors import (
     FORBIDDEN,
@@ -36,6 +37,7 @@ from herald.errors import (
     is_terminal,
 )
 from herald.events import Item
+from herald.rollover import BACK, Move, Rollover
 from herald.session import (
     Answered,
     Collided,
@@ -44,7 +46,11 @@ from herald.session import (
     Ended,
     Established,
     Interest,
+    NotHere,
+    Operation,
+    OperationNotHere,
     Output,
+    Redirected,
     Refused,
     Send,
     Session,
@@ -53,7 +59,10 @@ from herald.session import (
 
 PARK_S = 5.0  # below the heartbeat, which a connection that is not read cannot answer
 SUBSCRIPTIONS_MAX = 5000  # of one connection, then another is opened; a gateway's default bound is 10,000
+TROUBLED_S = 3.0  # a gateway that has answered nothing but `unavailable` for so long is left, if there is another
+RETURN_S_MAX = 5.0  # how long going back waits for what was sent to be answered
 _PROTOCOL_ERROR = 1002
+_RESTARTING = frozenset({1001, 1012, 4000})
 log = logging.getLogger("herald")
 
 
@@ -80,32 +89,60 @@ class Reader(Protocol):
         """Another connection delivers from now on."""
 
 
+class Owner(Protocol):
+    """Who made the connection: the client."""
+
+    def collided(self, interest: Interest, reader: Reader) -> None:
+        """An interest (with its reader) must go on in another connection."""
+
+    def elsewhere(self, connection: Connection, target: Target, problem: Problem) -> Connection | HeraldError:
+        """The replica that `connection` is at refuses a target: where it goes on, or what it ends with."""
+
+    def replicated(self, connection: Connection, rp: str) -> None:
+        """An RP that is read has replicas."""
+
+    def redirected(self, connection: Connection, urls: object) -> None:
+        """A domain named others, to be used with `connection`."""
+
+    def moved(self, move: Move) -> None:
+        """The connection goes on at another replica."""
+
+    def ready(self, url: str) -> Awaitable[bool]:
+        """Whether a domain says that it is ready."""
+
+
 class Connection:
     """See the module. Made by Client; all methods are for its event loop.
 
     Arguments:
-        first_patience_s: seconds to keep trying before the first connection; 0 for one attempt.
+        rollover: the replicas.
+        first_patience_s: seconds to keep trying before the first connection; 0 for one attempt at each replica.
         patience_s: seconds to keep trying after a connection was lost; None for ever.
-        collided: called with an interest (and its reader) that must go on in another connection.
+        instead: what to end with when patience runs out before the first connection; None for the reason itself.
     """
 
     def __init__(
         self,
-        address: Address,
+        rollover: Rollover,
         credentials: Credentials,
+        session: Session,
+        owner: Owner,
         *,
-        first_patience_s: float,
+        first_patience_s: float | None,
         patience_s: float | None,
-        collided: Callable[[Interest, Reader], None],
+        instead: HeraldError | None = None,
     ) -> None:
-        self.session = Session(random.Random())  # noqa: S311 - jitter, not a secret
+        self.session = session
+        self.rollover = rollover
         self.ended: HeraldError | None = None
-        self._address = address
+        self.session.elsewhere = rollover.many or bool(rollover.refused)
         self._credentials = credentials
-        self._patience_s: float | None = first_patience_s
+        self._owner = owner
+        self._patience_s = first_patience_s
         self._later_patience_s = patience_s
-        self._collided = collided
-        self._backoff = Backoff(self.session.random)
+        self._instead = instead
+        self._open_at = ""  # the URL of the last connection that was open
+        self._answered = asyncio.Event()
         self._readers: dict[int, Reader] = {}
         self._targets: set[Target] = set()
         self._full: set[int] = set()  # keys of readers that hold as much as they may
@@ -116,17 +153,17 @@ class Connection:
         self._drop: str | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._token_renewed = False
+        self._returning = False  # the socket is being closed in order to go back
         self._task: asyncio.Task[None] | None = None
 
     # ---- for the client ----
 
-    def submit(self, op: str, members: str) -> asyncio.Future[Mapping[str, Any]]:
+    def submit(self, op: str, members: str, target: Target) -> asyncio.Future[Mapping[str, Any]]:
         """Ask for an operation (see Session.submit); its answer comes. Cancelling the future gives the operation up."""
         self._check()
-        id = self.session.submit(op, members)
+        id = self.session.submit(op, members, target=target)
         answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(lambda done: self._forget(id) if done.cancelled() else None)
-        self._answers[id] = answer
+        self._expect(id, answer)
         self._eased.set()
         self._proceed()
         return answer
@@ -136,6 +173,21 @@ class Connection:
         self._check()
         self.session.submit(op, members, waited=False)
         self._proceed()
+
+    def take_over(
+        self, operations: Mapping[int, Operation], answers: Mapping[int, asyncio.Future[Mapping[str, Any]]]
+    ) -> None:
+        """Go on with operations that another connection's replica refuses."""
+        self._check()
+        for id, answer in answers.items():
+            self._expect(id, answer)
+        self.session.take_over(operations)
+        self._proceed()
+
+    def learn(self, urls: Sequence[str]) -> None:
+        """There are other replicas too."""
+        self.rollover.learn(urls)
+        self.session.elsewhere = self.rollover.many
 
     def subscribe(self, reader: Reader, start: str | None) -> None:
         """Deliver to `reader` from now on, until `unsubscribe` or its `end`."""
@@ -198,19 +250,21 @@ class Connection:
         trying_since = time.monotonic()
         try:
             while True:
-                try:
-                    socket = await dial(self._address, self._credentials)
-                except ConnectionLost as error:
-                    delay_s = self._backoff.next()
-                    self._be_patient(error, trying_since, delay_s)
-                except Problem as problem:
-                    delay_s = self._after_refusal(problem)
-                    self._be_patient(problem, trying_since, delay_s)
-                else:
-                    delay_s = await self._live(socket)
-                    self._patience_s = self._later_patience_s
-                    trying_since = time.monotonic()
+                url, delay_s = self.rollover.next(time.monotonic())
                 await asyncio.sleep(delay_s)
+                self._turn_to(url)
+                try:
+                    socket = await dial(Address(url), self._credentials)
+                except ConnectionLost as error:
+                    self.rollover.failed(time.monotonic())
+                    self._be_patient(error, trying_since)
+                except Problem as problem:
+                    self._after_refusal(problem)
+                    self._be_patient(problem, trying_since)
+                else:
+                    await self._live(socket)
+                    self._patience_s, self._instead = self._later_patience_s, None
+                    trying_since = time.monotonic()
         except HeraldError as error:
             self._end(error)
         except Exception as error:
@@ -220,33 +274,52 @@ class Connection:
             failure.__cause__ = error
             self._end(failure)
 
-    def _be_patient(self, error: HeraldError, trying_since: float, delay_s: float) -> None:
-        """Raises `error` if waiting `delay_s` more is too long."""
-        if self._patience_s is not None and time.monotonic() - trying_since + delay_s > self._patience_s:
-            raise error
-        log.info("%s Trying again in %.1f s.", error, delay_s)
+    def _turn_to(self, url: str) -> None:
+        if url != self.rollover.current:
+            self._token_renewed = False
+        self.rollover.dialled(url)
 
-    def _after_refusal(self, problem: Problem) -> float:
+    def _be_patient(self, error: HeraldError, trying_since: float) -> None:
+        """Raises `error` if every replica has been tried and waiting for the next attempt is too long."""
+        now = time.monotonic()
+        delay_s = self.rollover.wait_s(now)
+        if delay_s is not None and self._patience_s is not None and now - trying_since + delay_s > self._patience_s:
+            raise self._instead or error
+        log.info("%s Trying again in %.1f s.", error, self.rollover.next(now)[1])
+
+    def _after_refusal(self, problem: Problem) -> None:
+        now = time.monotonic()
         if problem.passing or problem.status >= 500:
-            return self._backoff.next(problem.retry_after_s)
-        if problem.status == 401 and self._credentials.renewable and not self._token_renewed:
+            self.rollover.failed(now, "is not available", problem.retry_after_s)
+        elif problem.status == 401 and self._credentials.renewable and not self._token_renewed:
             self._token_renewed = True
-            return 0.0
-        raise problem
+            self.rollover.again(now)
+        else:
+            self._refused_by_replica(problem, now)
 
-    async def _live(self, socket: ClientConnection) -> float:
-        """Use a socket until it is lost. Returns the delay before the next; raises HeraldError if there is to be none."""
-        opened_at = time.monotonic()
+    def _refused_by_replica(self, error: HeraldError, now: float) -> None:
+        """This replica wants nothing of us; raises what to end with if none does."""
+        self.rollover.refuses(error, now)
+        if (verdict := self.rollover.verdict()) is not None:
+            raise verdict
+
+    async def _live(self, socket: ClientConnection) -> None:
+        """Use a socket until it is lost. Raises HeraldError if there is to be no other."""
+        self.rollover.opened(time.monotonic())
+        self._say_where()
         self._park_full()
         self.session.opened()
         self._carry_out()
         writer = asyncio.create_task(self._write(socket))
+        returner = asyncio.create_task(self._return(socket)) if self.rollover.probe_at is not None else None
         try:
             await self._read(socket)
         except ConnectionClosed:
             pass
         finally:
             writer.cancel()
+            if returner is not None:
+                returner.cancel()
             self.session.lost()
             self._outgoing.clear()
             if self._alarm is not None:
@@ -254,30 +327,69 @@ class Connection:
             if self._full:
                 socket.transport.abort()  # it is not being read: a closing handshake could only time out
             await socket.close(1000 if self._drop is None else _PROTOCOL_ERROR)
-        self._backoff.lived(time.monotonic() - opened_at)
-        if self._drop is not None:
+        if self._returning:
+            self._returning = False
+            self.rollover.returning(time.monotonic())
+        elif self._drop is not None:
             log.warning("%s Connecting again.", self._drop)
             self._drop = None
-            return self._backoff.next()
-        delay_s = self._after_loss(socket.close_code or 1006, socket.close_reason or "")
-        log.info("The connection was lost (code %s). Connecting again in %.1f s.", socket.close_code, delay_s)
-        return delay_s
+            self.rollover.failed(time.monotonic(), "does not work")
+        else:
+            self._after_loss(socket.close_code or 1006, socket.close_reason or "")
+            delay_s = self.rollover.next(time.monotonic())[1]
+            log.info("The connection was lost (code %s). Connecting again in %.1f s.", socket.close_code, delay_s)
 
-    def _after_loss(self, code: int, reason: str) -> float:
+    def _after_loss(self, code: int, reason: str) -> None:
+        now = time.monotonic()
         if code == TOKEN_EXPIRED and self._credentials.renewable and not self._token_renewed:
             self._token_renewed = True
-            return 0.0
+            self.rollover.again(now)
+            return
         one_of_many = code in (FORBIDDEN, RP_GONE) and len(self.session.interests) > 1
         announced = self.session.closing or {}
         if not one_of_many and (is_terminal(code) or announced.get("retry") is False):
-            raise Closed(code, reason or str(announced.get("reason", "")))
-        return self._backoff.next(Problem.from_document(announced).retry_after_s)
+            self._refused_by_replica(Closed(code, reason or str(announced.get("reason", ""))), now)
+            return
+        why = "is restarting" if code in _RESTARTING else "does not answer"
+        self.rollover.failed(now, why, Problem.from_document(announced).retry_after_s)
+
+    def _say_where(self) -> None:
+        here, before = self.rollover.current, self._open_at or self.rollover.known[0]
+        if here != before:
+            back = self.rollover.reason == BACK
+            self._owner.moved(Move(before, here, self.rollover.reason, back))
+        self._open_at = here
+
+    async def _return(self, socket: ClientConnection) -> None:
+        """Go back to the preferred replica once it is ready for good; what was sent here is answered first."""
+        good = False
+        while not good:
+            probe_at = self.rollover.probe_at
+            if probe_at is None:
+                return
+            await asyncio.sleep(max(0.0, probe_at - time.monotonic()))
+            ready = await self._owner.ready(self.rollover.preferred)
+            good = self.rollover.probed(ready, time.monotonic())
+        self.session.hold()
+        try:
+            async with asyncio.timeout(RETURN_S_MAX):
+                while self.session.unanswered:
+                    self._answered.clear()
+                    await self._answered.wait()
+        except TimeoutError:
+            log.info("Going back to %s while publishes are unanswered; they are sent again.", self.rollover.preferred)
+        self._returning = True
+        await socket.close(1000)
 
     async def _read(self, socket: ClientConnection) -> None:
         while self._drop is None:
             text = await socket.recv(decode=True)
-            self.session.received(text, time.monotonic())
+            now = time.monotonic()
+            self.session.received(text, now)
             self._carry_out()
+            troubled_since = self.session.troubled_since
+            if troubled_since is not None and self.rollover.many and now - troubled_since > TROUBLED_S:
+                self._drop = "The gateway is not available."
             if self._full and not self.session.awaits_answer:
                 await self._ease()
 
@@ -340,21 +452,58 @@ class Connection:
                         self._full.add(key)
             case Answered(id, frame):
                 self._token_renewed = False
+                self._answered.set()
                 self._settle(id, frame)
             case Refused(id, problem):
+                self._answered.set()
                 self._settle(id, problem)
             case Established(key, cursor):
                 self._token_renewed = False
                 if (reader := self._readers.get(key)) is not None:
                     reader.established(cursor)
+                if cursor is not None and "~" in cursor and reader is not None and reader.target[0] == "rp":
+                    self._owner.replicated(self, reader.target[1])
             case Ended(key, error):
                 if (reader := self._release(key)) is not None:
                     reader.end(error)
             case Collided(interest):
                 if (reader := self._release(interest.key)) is not None:
-                    self._collided(interest, reader)
+                    self._owner.collided(interest, reader)
+            case NotHere(interest, error):
+                if (reader := self._release(interest.key)) is not None:
+                    self._elsewhere(interest, reader, error)
+            case OperationNotHere(id, target, error):
+                self._answered.set()
+                self._operations_elsewhere(id, target, error)
+            case Redirected(urls):
+                self._owner.redirected(self, urls)
             case Drop(reason):
                 self._drop = reason
+
+    def _elsewhere(self, interest: Interest, reader: Reader, problem: Problem) -> None:
+        where = self._owner.elsewhere(self, interest.target, problem)
+        if isinstance(where, HeraldError):
+            interest.to("ended")
+            reader.end(where)
+        else:
+            reader.move(where)
+            where.adopt(interest, reader)
+
+    def _operations_elsewhere(self, id: int, target: Target, problem: Problem) -> None:
+        """All operations about the target go, so that their order is kept."""
+        if id not in self.session.operations:
+            return
+        where = self._owner.elsewhere(self, target, problem)
+        if isinstance(where, HeraldError):
+            self.session.abandon(id)
+            self._settle(id, where)
+        else:
+            given = self.session.surrender(target)
+            where.take_over(given, {id: self._answers.pop(id) for id in given if id in self._answers})
+
+    def _expect(self, id: int, answer: asyncio.Future[Mapping[str, Any]]) -> None:
+        answer.add_done_callback(lambda done: self._forget(id) if done.cancelled() else None)
+        self._answers[id] = answer
 
     def _keep(self, reader: Reader) -> None:
         self._readers[reader.key] = reader
@@ -367,13 +516,13 @@ class Connection:
             self._targets.discard(reader.target)
         return reader
 
-    def _settle(self, id: int, outcome: Mapping[str, Any] | Problem) -> None:
+    def _settle(self, id: int, outcome: Mapping[str, Any] | HeraldError) -> None:
         answer = self._answers.pop(id, None)
         if answer is None:
-            if isinstance(outcome, Problem):
+            if isinstance(outcome, HeraldError):
                 log.warning("The gateway refused an operation: %s", outcome)
         elif not answer.done():
-            if isinstance(outcome, Problem):
+            if isinstance(outcome, HeraldError):
                 answer.set_exception(outcome)
             else:
                 answer.set_result(outcome)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -20,7 +21,7 @@ HANDSHAKE_S_MAX = 10.0
 CLOSE_S_MAX = 2.0
 HEARTBEAT_S = 20.0  # a ping after each; as long without its pong, and the connection is taken for dead
 
-TokenSource = str | Callable[[], str | Awaitable[str]] | None
+TokenSource = str | Mapping[str, str] | Callable[..., "str | Awaitable[str]"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +48,48 @@ class Address:
 
 @dataclass(slots=True)
 class Credentials:
-    """The token, or where tokens come from (called again once a token has expired)."""
+    """The token, or where tokens come from: a token for each URL, or a function (called again once a token has expired).
+
+    A token shown to a domain can be used by it. So what is given without saying for which URL is shown at `urls` alone,
+    those that the program itself named; a mapping, or a function that takes a URL, decides for every one.
+    """
 
     source: TokenSource
+    urls: frozenset[str] = frozenset()
+    _takes_url: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.source, Mapping):
+            self.source = {Address.parse(url).url: token for url, token in self.source.items()}
+        self._takes_url = callable(self.source) and _takes_an_argument(self.source)
 
     @property
     def renewable(self) -> bool:
         """Whether asking again may give another token."""
         return callable(self.source)
 
-    async def headers(self) -> dict[str, str]:
-        """What to send with a request."""
-        token = self.source
-        if callable(token):
-            given = token()
+    async def headers(self, url: str) -> dict[str, str]:
+        """What to send with a request to the domain at `url`."""
+        token: Any = self.source
+        if isinstance(token, Mapping):
+            token = token.get(url)
+        elif not self._takes_url and url not in self.urls:
+            token = None
+        elif callable(token):
+            given = token(url) if self._takes_url else token()
             token = await given if inspect.isawaitable(given) else given
         return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _takes_an_argument(function: Callable[..., Any]) -> bool:
+    """Whether a function has to be given the URL that a token is for."""
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return True
+    except ValueError:  # a builtin that does not say
+        return False
+    return False
 
 
 async def dial(address: Address, credentials: Credentials) -> ClientConnection:
@@ -70,7 +97,7 @@ async def dial(address: Address, credentials: Credentials) -> ClientConnection:
     try:
         socket = await connect(
             address.websocket,
-            additional_headers=await credentials.headers(),
+            additional_headers=await credentials.headers(address.url),
             subprotocols=[SUBPROTOCOL],
             compression=None,  # small frames, often on a local network: it would cost more than it saves
             max_size=FRAME_BYTES_MAX,

@@ -114,6 +114,7 @@ CLOSE_MEANINGS = {
     FORBIDDEN: "This is not allowed to you any more.",
     RP_GONE: "The rendezvous point is gone.",
     4104: "The domain found a protocol violation.",
+    4105: "An operator of the domain has disconnected this client.",
 }
 _TERMINAL_STANDARD = frozenset({1002, 1003, 1007, 1008, 1009})
 

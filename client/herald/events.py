@@ -7,7 +7,7 @@ import json
 import socket
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -63,6 +63,8 @@ class Gap:
         start, end: first and last missing offset of `epoch`, both inclusive; `end < start` if none of it is missing.
         previous_epoch: the epoch the reader was in, if it ended; how much of it was missed is unknown. Else None.
         cursor: what to hold to continue behind the gap. Opaque.
+        feeds: where the RP has replicas, the first and last sequence lost of each feed, both inclusive: exactly what is
+            missing, whichever replica one reads at. Empty elsewhere.
     """
 
     rp: str
@@ -71,6 +73,7 @@ class Gap:
     end: int
     previous_epoch: str | None
     cursor: str
+    feeds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
 
     @property
     def missing(self) -> int:

@@ -24,6 +24,10 @@ class Lease:
     granted_s: float
     expires_at: str
 
+    def __str__(self) -> str:
+        """For people: `86400 s, until 2026-11-22T23:05:04.343586Z`."""
+        return f"{self.granted_s:.15g} s, until {self.expires_at}"
+
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Lease:
         """The lease in an RP's or a subscription's document."""

@@ -6,7 +6,8 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -16,20 +17,28 @@ from herald.backoff import Backoff
 from herald.dial import Address, Credentials, refused
 from herald.errors import ConnectionLost, Problem
 from herald.events import encode
+from herald.rollover import learnable
+from herald.session import HERE_ONLY
 
 ATTEMPTS_MAX = 4
 TIMEOUT_S = 15.0
 _ID = re.compile(r"[a-z2-7]{26}(\.admin)?|domain\.admin")
+PROBE_S_MAX = 5.0
 PATIENCE_S_MAX = 10.0  # a longer Retry-After is the caller's to wait out: it is told in the Problem
 
 
 class Rest:
-    """Sends requests. `again=True` says that repeating a request changes nothing more: it is tried `ATTEMPTS_MAX` times."""
+    """Sends requests. `again=True` says that repeating a request changes nothing more: it is tried `ATTEMPTS_MAX` times.
 
-    def __init__(self, address: Address, credentials: Credentials) -> None:
+    Requests go to the first of `addresses`: what is managed is that domain's. `anywhere=True` is for what every replica
+    of a rendezvous point does equally: when the first one is away or does not serve it, the others are asked in turn.
+    """
+
+    def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
+        self._urls = [address.url for address in addresses]
         self._credentials = credentials
         self._random = random.Random()  # noqa: S311 - jitter, not a secret
-        self._http = httpx.AsyncClient(base_url=address.url, timeout=TIMEOUT_S, follow_redirects=False)
+        self._http = httpx.AsyncClient(base_url=self._urls[0], timeout=TIMEOUT_S, follow_redirects=False)
 
     async def aclose(self) -> None:
         """Close the kept connections."""
@@ -45,6 +54,7 @@ class Rest:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         again: bool,
+        anywhere: bool = False,
         timeout_s: float = TIMEOUT_S,
     ) -> httpx.Response:
         """One request, with JSON `members` or `content` of the caller's. Raises Problem, ConnectionLost, ValueError."""
@@ -53,19 +63,45 @@ class Rest:
             content = encode(members)
             sent.setdefault("Content-Type", "application/json")
         backoff = Backoff(self._random)
+        urls = list(self._urls) if anywhere else self._urls[:1]
+        untried = list(urls)
         while True:
             try:
-                return await self._attempt(method, path, content, params, sent, timeout_s)
+                return await self._attempt(untried.pop(0), method, path, content, params, sent, timeout_s)
             except (Problem, ConnectionLost) as error:
+                if anywhere and isinstance(error, Problem) and error.code == "moved":
+                    learned = [url for url in learnable(error.extra.get("to"), self._urls[0]) if url not in urls]
+                    urls += learned
+                    untried += learned
+                if untried and _elsewhere(error, again):
+                    continue
                 # A request refused for the moment had no effect; one without an answer may have had.
                 may_repeat = error.passing if isinstance(error, Problem) else again
                 asked_s = (error.retry_after_s or 0.0) if isinstance(error, Problem) else 0.0
                 if not may_repeat or backoff.failures >= ATTEMPTS_MAX - 1 or asked_s > PATIENCE_S_MAX:
                     raise
                 await asyncio.sleep(backoff.next(asked_s))
+                untried = list(urls)
+
+    async def ready(self, url: str) -> bool:
+        """Whether the domain at `url` says that it is up; no token is shown to it."""
+        try:
+            return (await self._http.get(f"{url}/readyz", timeout=PROBE_S_MAX)).is_success
+        except httpx.HTTPError:
+            return False
+
+    async def replica_urls(self, url: str, rp: str) -> list[str]:
+        """The URLs of the domains that serve an RP, as the one at `url` says; none if it does not say."""
+        try:
+            response = await self._attempt(url, "GET", rp_path(rp), None, None, {}, TIMEOUT_S)
+            found = [replica.get("url") for replica in json_object(response).get("replicas", ())]
+        except (Problem, ConnectionLost, AttributeError, TypeError):
+            return []
+        return learnable(found, self._urls[0])
 
     async def _attempt(
         self,
+        url: str,
         method: str,
         path: str,
         content: str | bytes | None,
@@ -74,17 +110,15 @@ class Rest:
         timeout_s: float,
     ) -> httpx.Response:
         shown = {name: value for name, value in (params or {}).items() if value is not None}
-        all_headers = {**await self._credentials.headers(), **headers}
+        all_headers = {**await self._credentials.headers(url), **headers}
         try:
             response = await self._http.request(
-                method, path, content=content, params=shown or None, headers=all_headers, timeout=timeout_s
+                method, url + path, content=content, params=shown or None, headers=all_headers, timeout=timeout_s
             )
         except httpx.TimeoutException as error:
-            raise ConnectionLost(f"{self._http.base_url} did not answer within {timeout_s:g} s.") from error
+            raise ConnectionLost(f"{url} did not answer within {timeout_s:g} s.") from error
         except httpx.TransportError as error:
-            raise ConnectionLost(
-                f"Cannot connect to {self._http.base_url}: {error or type(error).__name__}."
-            ) from error
+            raise ConnectionLost(f"Cannot connect to {url}: {error or type(error).__name__}.") from error
         if response.is_success:
             return response
         raise refused(response.status_code, response.content, response.headers.get("Retry-After"))
@@ -97,15 +131,31 @@ class Rest:
         Args:
             timeout_s: how long the domain may be silent.
         """
+        async with self._streamed(path, params, timeout_s) as response:
+            async for line in response.aiter_lines():
+                yield line
+
+    async def chunks(
+        self, path: str, params: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
+    ) -> AsyncIterator[bytes]:
+        """As `lines`, for bytes as they come."""
+        async with self._streamed(path, params, timeout_s) as response:
+            async for chunk in response.aiter_bytes():
+                yield chunk
+
+    @asynccontextmanager
+    async def _streamed(
+        self, path: str, params: Mapping[str, Any] | None, timeout_s: float
+    ) -> AsyncIterator[httpx.Response]:
+        """An answer that is read as it comes; what breaks while it is read is told as ConnectionLost."""
         shown = {name: value for name, value in (params or {}).items() if value is not None}
-        headers = await self._credentials.headers()
+        headers = await self._credentials.headers(self._urls[0])
         try:
             async with self._http.stream("GET", path, params=shown, headers=headers, timeout=timeout_s) as response:
                 if not response.is_success:
                     content = await response.aread()
                     raise refused(response.status_code, content, response.headers.get("Retry-After"))
-                async for line in response.aiter_lines():
-                    yield line
+                yield response
         except httpx.TransportError as error:
             raise ConnectionLost(
                 f"The connection to {self._http.base_url} was lost: {error or type(error).__name__}."
@@ -114,6 +164,13 @@ class Rest:
     async def members(self, method: str, path: str, members: Any = None, **options: Any) -> dict[str, Any]:
         """As `request`, for an answer that is a JSON object."""
         return json_object(await self.request(method, path, members, **options))
+
+
+def _elsewhere(error: Problem | ConnectionLost, again: bool) -> bool:
+    """Whether another replica may do what this one did not."""
+    if isinstance(error, ConnectionLost):
+        return again
+    return error.code in HERE_ONLY or (error.status >= 500 and (again or error.passing))
 
 
 def json_object(response: httpx.Response) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 What happened goes in through the methods, what to do comes out of `take()`, in order; connection.py carries it out.
 
+The connection may come up at another replica: cursors with a version vector are good there, so the laws hold as well.
+
 Life of an operation (publish, ack, ...):  submitted -> sent -> answered | refused      sent -> (lost) -> sent again
 Life of an interest (a subscription):      INTEREST_STATES below.
 
@@ -10,7 +12,8 @@ Laws:
     its event's id, so the domain stores it once.
  2. An interest resumes after the last event it delivered; no offset is delivered twice.
  3. What was missed is said: every hole in the offsets and every change of epoch is a Gap before the next event.
- 4. Late, repeated and unknown answers and frames are harmless; a frame that is not understood drops the connection.
+ 4. An event that a publisher's retry at another replica has doubled is delivered once (repeats.py).
+ 5. Late, repeated and unknown answers and frames are harmless; a frame that is not understood drops the connection.
 """
 
 from __future__ import annotations
@@ -25,8 +28,12 @@ from typing import Any
 from herald.backoff import Backoff
 from herald.errors import HeraldError, Problem
 from herald.events import Gap, Item, Received, encode
+from herald.repeats import Repeats
 
 Target = tuple[str, str]  # ("rp", reference) or ("subscription", id)
+# Refusals that another replica may see differently: not there, not there any more, not allowed there.
+HERE_ONLY = frozenset({"moved", "not-found", "gone", "forbidden", "unauthenticated", "token-revoked"})
+ACCEPTED_MAX = 10_000  # targets remembered as accepted somewhere
 INTEREST_STATES: Mapping[str, frozenset[str]] = {
     "idle": frozenset({"asking", "parked", "ended"}),  # not known to the gateway; asked for when there is a connection
     "asking": frozenset({"live", "idle", "parked", "ended"}),  # subscribe is sent, not answered
@@ -92,22 +99,63 @@ class Collided:
 
 
 @dataclass(frozen=True, slots=True)
+class NotHere:
+    """This replica refuses the interest: it goes on in the session of another (`adopt`), or ends with `error`."""
+
+    interest: Interest
+    error: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class OperationNotHere:
+    """This replica refuses operation `id`: what is asked of its target goes elsewhere (`surrender`), or it ends (`abandon`)."""
+
+    id: int
+    target: Target
+    error: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Redirected:
+    """These domains serve an RP as well, or instead."""
+
+    urls: object
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """The gateway broke the protocol: close the socket and connect again."""
 
     reason: str
 
 
-Output = Send | Answered | Refused | Established | Deliver | Ended | Collided | Drop
+Output = (
+    Send
+    | Answered
+    | Refused
+    | Established
+    | Deliver
+    | Ended
+    | Collided
+    | NotHere
+    | OperationNotHere
+    | Redirected
+    | Drop
+)
 
 
 @dataclass(slots=True)
 class Operation:
-    """A request that wants an answer. `waited`: its caller waits, so that reading must go on until it is answered."""
+    """A request that wants an answer. `waited`: its caller waits, so that reading must go on until it is answered.
+
+    `target` is what it is about, if another replica could be asked as well; `sent`: it may be answered any moment.
+    """
 
     text: str
     waited: bool
     backoff: Backoff
+    target: Target | None = None
+    sent: bool = False
     due_at: float | None = None
 
 
@@ -124,6 +172,8 @@ class Interest:
     asked_id: int = 0  # of the last subscribe
     epoch: str | None = None
     offset: int = 0
+    cursor: str | None = None  # of that place; where the RP has replicas it is good at all of them
+    repeats: Repeats | None = None  # made when a cursor has a vector
     gap_due: bool = False  # the gateway said `recovered: false`, and its gap frame has not come yet
     place_is_theirs: bool = False  # what that gap says replaces our place, even backwards
     due_at: float | None = None
@@ -136,9 +186,24 @@ class Interest:
     @property
     def resume_from(self) -> str | None:
         """The `from` of the next subscribe."""
-        if self.start is None:
-            return None
-        return self.start if self.epoch is None else f"{self.epoch}:{self.offset}"
+        if self.start is None:  # the domain keeps the place, but another replica may not know it
+            return self.cursor if self.cursor is not None and "~" in self.cursor else None
+        return self.start if self.epoch is None else self.cursor
+
+    def passes(self, epoch: str, offset: int, cursor: str, event: Mapping[str, Any]) -> bool:
+        """An event comes at an RP with replicas; whether it was delivered before, out of another domain's feed."""
+        if self.repeats is None:
+            self.repeats = Repeats()
+        self.epoch, self.offset, self.cursor = epoch, offset, cursor
+        return self.repeats.repeated(cursor, event)
+
+    def stand(self, epoch: str, offset: int, cursor: str) -> None:
+        """Everything up to this place has been dealt with."""
+        self.epoch, self.offset, self.cursor = epoch, offset, cursor
+        if self.repeats is None and "~" in cursor:
+            self.repeats = Repeats()
+        if self.repeats is not None:
+            self.repeats.stand(cursor)
 
 
 class Malformed(ValueError):
@@ -153,10 +218,14 @@ class Session:
     operations: dict[int, Operation] = field(default_factory=dict)
     interests: dict[int, Interest] = field(default_factory=dict)
     closing: Mapping[str, Any] | None = None  # the gateway's announcement that it is about to close
+    ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))  # of operations
+    accepted: set[Target] = field(default_factory=set)  # what some replica has served; sessions of a client share it
+    elsewhere: bool = False  # there are other replicas: refusals in HERE_ONLY are not the last word
+    troubled_since: float | None = None  # the gateway has answered `unavailable` since then, and nothing else
     _open: bool = False
+    _held: bool = False
     _asks: dict[int, Interest] = field(default_factory=dict)
     _by_rp: dict[str, Interest] = field(default_factory=dict)
-    _ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _delayed: list[Operation | Interest] = field(default_factory=list)
     _out: list[Output] = field(default_factory=list)
 
@@ -171,23 +240,47 @@ class Session:
         return bool(self._asks) or any(operation.waited for operation in self.operations.values())
 
     @property
+    def unanswered(self) -> bool:
+        """Whether an operation was sent and may be answered any moment."""
+        return any(operation.sent for operation in self.operations.values())
+
+    @property
     def due_at(self) -> float | None:
         """When `wake` is next needed."""
         return min((thing.due_at for thing in self._delayed if thing.due_at is not None), default=None)
 
     # ---- what the program wants ----
 
-    def submit(self, op: str, members: str, *, waited: bool = True) -> int:
+    def submit(self, op: str, members: str, *, waited: bool = True, target: Target | None = None) -> int:
         """Ask for an operation; its id, with which `Answered` or `Refused` will come.
 
         `members` is the JSON text of an object with at least one member: the rest of the frame.
         """
-        id = next(self._ids)
-        operation = Operation(f'{{"op":"{op}","id":{id},{members[1:]}', waited, Backoff(self.random))
+        id = next(self.ids)
+        operation = Operation(f'{{"op":"{op}","id":{id},{members[1:]}', waited, Backoff(self.random), target)
         self.operations[id] = operation
-        if self._open:
-            self._out.append(Send(operation.text))
+        self._send(operation)
         return id
+
+    def hold(self) -> None:
+        """Send no more operations on this socket: it is about to be closed, once those that were sent are answered."""
+        self._held = True
+
+    def surrender(self, target: Target) -> dict[int, Operation]:
+        """Give up all operations about `target`, in order: another session takes them over."""
+        given = {id: operation for id, operation in self.operations.items() if operation.target == target}
+        for id, operation in given.items():
+            del self.operations[id]
+            operation.due_at = None
+            operation.sent = False
+        self._delayed = [thing for thing in self._delayed if thing.due_at is not None]
+        return given
+
+    def take_over(self, operations: Mapping[int, Operation]) -> None:
+        """Take over operations that another session gave up; the ids of both are of one series."""
+        for id, operation in operations.items():
+            self.operations[id] = operation
+            self._send(operation)
 
     def abandon(self, id: int) -> None:
         """Nobody wants the answer any more; whether the operation took effect stays unknown."""
@@ -235,16 +328,19 @@ class Session:
     def opened(self) -> None:
         """A socket is open: everything wanted is asked for, everything unanswered sent again."""
         self._open = True
-        self.closing = None
+        self._held = False
+        self.closing = self.troubled_since = None
         for interest in self.interests.values():
             if interest.state == "idle":
                 self._ask(interest)
         for operation in self.operations.values():
-            self._out.append(Send(operation.text))
+            self._send(operation)
 
     def lost(self) -> None:
         """The socket is gone; what it had not answered will be sent on the next one."""
         self._open = False
+        for operation in self.operations.values():
+            operation.sent = False
         self._asks.clear()
         self._by_rp.clear()
         for thing in self._delayed:
@@ -265,7 +361,7 @@ class Session:
             if isinstance(thing, Interest):
                 self._ask(thing)
             else:
-                self._out.append(Send(thing.text))
+                self._send(thing)
 
     def received(self, text: str, now: float) -> None:
         """A frame came at `now` (seconds of any steady clock)."""
@@ -280,6 +376,10 @@ class Session:
                 self._error(frame, now)
             elif op == "gap":
                 self._gap(frame, len(text))
+            elif op == "covered":
+                self._covered(frame)
+            elif op == "redirect":
+                self._out.append(Redirected(frame["to"]))
             elif op == "closing":
                 self.closing = frame
             # Unknown operations are for newer clients.
@@ -301,9 +401,18 @@ class Session:
         following = interest.offset + 1 if ours else 1
         if interest.gap_due or epoch != interest.epoch or offset > following:
             self._skip(interest, epoch, following, offset - 1)
-        interest.epoch, interest.offset = epoch, offset
         cursor = frame.get("cursor") or f"{epoch}:{offset}"
+        if "~" not in cursor:
+            interest.epoch, interest.offset, interest.cursor = epoch, offset, cursor
+        elif interest.passes(epoch, offset, cursor, event):
+            return
         self._out.append(Deliver(interest.key, Received(event, frame["rp"], epoch, offset, cursor), chars))
+
+    def _covered(self, frame: Mapping[str, Any]) -> None:
+        """Offsets that are not given because our cursor, from another replica, says that we have the events."""
+        interest = self._by_rp.get(frame["rp"])
+        if interest is not None and frame["epoch"] == interest.epoch and _number(frame, "to") > interest.offset:
+            interest.stand(frame["epoch"], frame["to"], _text(frame, "cursor"))
 
     def _gap(self, frame: Mapping[str, Any], chars: int) -> None:
         interest = self._by_rp.get(frame["rp"])
@@ -311,25 +420,37 @@ class Session:
             return
         start, end = _number(frame, "from"), _number(frame, "to")
         epoch = _text(frame, "epoch") if "epoch" in frame else (interest.epoch or "")
-        if interest.start is None and epoch == interest.epoch and not interest.place_is_theirs:
+        ours = epoch == interest.epoch and not interest.place_is_theirs
+        if interest.start is None and ours and "feeds" not in frame:
             # The gateway goes on after what was acknowledged, we after what was delivered: that part is not missing.
             start = max(start, interest.offset + 1)
             if start > end:
                 interest.gap_due = False
                 return
-        self._skip(interest, epoch, start, end, chars)
+        self._skip(interest, epoch, start, end, chars, frame.get("cursor"), _feeds(frame))
 
-    def _skip(self, interest: Interest, epoch: str, start: int, end: int, chars: int = 0) -> None:
+    def _skip(
+        self,
+        interest: Interest,
+        epoch: str,
+        start: int,
+        end: int,
+        chars: int = 0,
+        cursor: str | None = None,
+        feeds: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
         """Deliver a gap and stand behind it."""
         previous = interest.epoch if interest.epoch not in (None, epoch) else None
         interest.gap_due = interest.place_is_theirs = False
-        interest.epoch, interest.offset = epoch, end
-        gap = Gap(interest.rp or "", epoch, start, end, previous, f"{epoch}:{end}")
+        interest.stand(epoch, end, cursor or f"{epoch}:{end}")
+        gap = Gap(interest.rp or "", epoch, start, end, previous, interest.cursor or "", feeds or {})
         self._out.append(Deliver(interest.key, gap, chars))
 
     def _ok(self, frame: Mapping[str, Any]) -> None:
         id = frame["id"]
-        if self.operations.pop(id, None) is not None:
+        self.troubled_since = None
+        if (operation := self.operations.pop(id, None)) is not None:
+            self._accept(operation.target)
             self._out.append(Answered(id, frame))
         elif (interest := self._asks.pop(id, None)) is not None:
             self._subscribed(interest, frame)
@@ -344,22 +465,32 @@ class Session:
         interest.rp = rp
         interest.backoff.reset()
         self._by_rp[rp] = interest
+        self._accept(interest.target)
         first = interest.epoch is None
         interest.gap_due = frame.get("recovered") is False
         # A place that the gateway keeps (a durable subscription's) may lie behind ours: then ours counts.
         interest.place_is_theirs = interest.gap_due and (first or interest.start is not None)
-        if first:
-            interest.epoch, interest.offset = epoch, offset
-        place = None if interest.gap_due else f"{interest.epoch}:{interest.offset}"
-        self._out.append(Established(interest.key, place))
+        # Another epoch and nothing lost: another replica, which translated our cursor into a place of its own log.
+        ahead = epoch != interest.epoch or (interest.start is not None and offset >= interest.offset)
+        if first or (ahead and not interest.gap_due):
+            interest.stand(epoch, offset, frame.get("cursor") or f"{epoch}:{offset}")
+        self._out.append(Established(interest.key, None if interest.gap_due else interest.cursor))
+
+    def _accept(self, target: Target | None) -> None:
+        if target is not None and len(self.accepted) < ACCEPTED_MAX:
+            self.accepted.add(target)
 
     def _error(self, frame: Mapping[str, Any], now: float) -> None:
         problem = Problem.from_document(frame)
         id: Any = frame.get("id")
         if (operation := self.operations.get(id)) is not None:
+            operation.sent = False
             if problem.passing:
+                self._trouble(problem, now)
                 operation.due_at = now + operation.backoff.next(problem.retry_after_s)
                 self._delayed.append(operation)
+            elif operation.target is not None and self._only_here(problem):
+                self._out.append(OperationNotHere(id, operation.target, problem))
             else:
                 del self.operations[id]
                 self._out.append(Refused(id, problem))
@@ -367,6 +498,13 @@ class Session:
             self._not_subscribed(interest, problem, now)
         elif (ended := self._live_interest(id, frame.get("rp"))) is not None:
             self._not_subscribed(ended, problem, now)
+
+    def _only_here(self, problem: Problem) -> bool:
+        return problem.code == "moved" or (self.elsewhere and problem.code in HERE_ONLY)
+
+    def _trouble(self, problem: Problem, now: float) -> None:
+        if problem.code == "unavailable" and self.troubled_since is None:
+            self.troubled_since = now
 
     def _live_interest(self, id: Any, rp: Any) -> Interest | None:
         """The interest whose reading the gateway ends, by the id of its subscribe or by its RP."""
@@ -379,11 +517,16 @@ class Session:
         if interest.rp is not None and self._by_rp.get(interest.rp) is interest:
             del self._by_rp[interest.rp]
         if problem.passing:
+            self._trouble(problem, now)
             interest.to("idle")
             interest.due_at = now + interest.backoff.next(problem.retry_after_s)
             self._delayed.append(interest)
         elif problem.code == "conflict" and interest.state == "asking" and len(self.interests) > 1:
             self._collide(interest)
+        elif self._only_here(problem):
+            self.interests.pop(interest.key, None)
+            interest.to("idle")
+            self._out.append(NotHere(interest, problem))
         else:
             self.interests.pop(interest.key, None)
             interest.to("ended")
@@ -391,10 +534,15 @@ class Session:
 
     # ---- interests ----
 
+    def _send(self, operation: Operation) -> None:
+        if self._open and not self._held:
+            operation.sent = True
+            self._out.append(Send(operation.text))
+
     def _ask(self, interest: Interest) -> None:
         interest.to("asking")
         interest.due_at = None
-        id = next(self._ids)
+        id = next(self.ids)
         self._asks[id] = interest
         interest.asked_id = id
         members = dict([interest.target])
@@ -414,7 +562,7 @@ class Session:
             kind, reference = interest.target
             if kind == "rp" and interest.rp is not None:
                 reference = interest.rp
-            self._out.append(Send(encode({"op": "unsubscribe", "id": next(self._ids), kind: reference})))
+            self._out.append(Send(encode({"op": "unsubscribe", "id": next(self.ids), kind: reference})))
 
     def _collide(self, interest: Interest) -> None:
         del self.interests[interest.key]
@@ -427,6 +575,18 @@ def _text(frame: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise Malformed(name)
     return value
+
+
+def _feeds(frame: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """What a gap names by feed; none for what is not of that form: it is told to the reader, nothing depends on it."""
+    said = frame.get("feeds")
+    if not isinstance(said, Mapping):
+        return {}
+    return {
+        feed: (lost[0], lost[1])
+        for feed, lost in said.items()
+        if isinstance(lost, list) and len(lost) == 2 and all(type(place) is int for place in lost)
+    }
 
 
 def _number(frame: Mapping[str, Any], name: str) -> int:

@@ -226,7 +226,7 @@ class Attached(Subscription):
         if self._connection is None:
             raise ClientClosed("The subscription is not attached yet; acknowledge what was received from it.")
         cursor = item if isinstance(item, str) else item.cursor
-        await self._connection.submit("ack", encode({"subscription": self.rp, "cursor": cursor}))
+        await self._connection.submit("ack", encode({"subscription": self.rp, "cursor": cursor}), self.target)
 
     def established(self, cursor: str | None) -> None:
         """See connection.Reader."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -26,6 +26,7 @@ from herald.durable import DurableSubscription, Pulled
 from herald.events import Confirmation, Gap, Item
 from herald.leases import Lease
 from herald.rendezvous_points import RendezvousPoint
+from herald.rollover import Move
 from herald.state import CursorStore
 from herald.subscription import Attached
 from herald.subscription import Subscription as AsyncSubscription
@@ -69,13 +70,14 @@ class Loop:
 
 
 class Client:
-    """See herald.Client; use it as `with Client(url, token=token) as client`."""
+    """See herald.Client; use it as `with Client(url, token=token) as client`. `on_move` is called on the client's thread."""
 
     def __init__(
         self,
-        url: str = URL_DEFAULT,
+        url: str | Sequence[str] = URL_DEFAULT,
         *,
-        token: str | Callable[[], str] | None = None,
+        token: str | Mapping[str, str] | Callable[..., str] | None = None,
+        on_move: Callable[[Move], None] | None = None,
         source: str | None = None,
         first_patience_s: float = FIRST_PATIENCE_S,
         patience_s: float | None = None,
@@ -83,14 +85,14 @@ class Client:
         self._loop = Loop()
         self._closed = False
         try:
-            self._client = self._loop.run(
-                _made(url, token=token, source=source, first_patience_s=first_patience_s, patience_s=patience_s)
-            )
+            patience = {"first_patience_s": first_patience_s, "patience_s": patience_s}
+            self._client = self._loop.run(_made(url, token=token, on_move=on_move, source=source, **patience))
         except BaseException:
             self._loop.stop()
             raise
         self.rps = RendezvousPoints(self._loop.run, self._client)
         self.subscriptions = DurableSubscriptions(self._loop.run, self._client)
+        self.peers = Peers(self._loop.run, self._client)
 
     def __enter__(self) -> Self:
         return self
@@ -261,7 +263,51 @@ class DurableSubscriptions:
         self._run(self._subscriptions.ack(subscription_id, cursor))
 
 
-async def _made(url: str, **options: Any) -> herald.client.Client:
+class Peers:
+    """See herald.peers."""
+
+    def __init__(self, run: Run, client: herald.client.Client) -> None:
+        self._run = run
+        self._peers = client.peers
+
+    def look(self, url: str | None = None, *, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What a domain states of itself."""
+        return self._run(self._peers.look(url, document=document))
+
+    def add(self, url: str | None = None, *, fingerprint: str, **stated: Any) -> dict[str, Any]:
+        """Add a domain."""
+        return self._run(self._peers.add(url, fingerprint=fingerprint, **stated))
+
+    def all(self) -> list[dict[str, Any]]:
+        """All peers."""
+        return self._run(self._peers.all())
+
+    def get(self, name: str) -> dict[str, Any]:
+        """Describe one."""
+        return self._run(self._peers.get(name))
+
+    def approve(self, name: str, *, fingerprint: str, **trust: Any) -> dict[str, Any]:
+        """Approve a domain that asks."""
+        return self._run(self._peers.approve(name, fingerprint=fingerprint, **trust))
+
+    def change(self, name: str, **trust: Any) -> dict[str, Any]:
+        """Change what a peer may do."""
+        return self._run(self._peers.change(name, **trust))
+
+    def suspend(self, name: str, *, note: str | None = None) -> dict[str, Any]:
+        """Suspend a peer."""
+        return self._run(self._peers.suspend(name, note=note))
+
+    def resume(self, name: str, *, note: str | None = None) -> dict[str, Any]:
+        """Resume a peer."""
+        return self._run(self._peers.resume(name, note=note))
+
+    def remove(self, name: str) -> None:
+        """Remove a peer."""
+        self._run(self._peers.remove(name))
+
+
+async def _made(url: str | Sequence[str], **options: Any) -> herald.client.Client:
     return herald.client.Client(url, **options)
 
 

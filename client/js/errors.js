@@ -76,6 +76,7 @@ const CLOSE_MEANINGS = {
   4102: "This is not allowed to you any more.",
   4103: "The rendezvous point is gone.",
   4104: "The domain found a protocol violation.",
+  4105: "An operator of the domain has disconnected this client.",
 };
 const TERMINAL_STANDARD = new Set([1002, 1003, 1007, 1008, 1009]);
 

@@ -46,6 +46,8 @@ export class Gap {
   readonly previousEpoch: string | null;
   /** What to hold to continue behind the gap. */
   readonly cursor: string;
+  /** Where the rendezvous point has replicas, the first and last sequence lost of each feed. Empty elsewhere. */
+  readonly feeds: Record<string, [number, number]>;
   /** How many events of `epoch` are known to be missing. */
   readonly missing: number;
 }
@@ -63,8 +65,18 @@ export interface StateDetail {
   retryInMs?: number;
   /** live: whether nothing was lost since the place asked for. */
   recovered?: boolean;
-  /** live: where reading begins. */
-  cursor?: string;
+  /** live: where reading begins; null where a gap that follows says it. */
+  cursor?: string | null;
+}
+
+export interface Move {
+  /** WebSocket URLs. */
+  from: string;
+  to: string;
+  reason: string;
+  /** It is the preferred one that is gone back to. */
+  back: boolean;
+  text: string;
 }
 
 export interface ReaderOptions {
@@ -95,15 +107,21 @@ export class Subscription implements AsyncIterable<Received | Gap> {
 }
 
 export interface ClientSettings {
-  /** The domain's address, https://herald.example; or its WebSocket URL. Default: the page's own origin. */
-  url?: string;
-  /** A token; when it expires the client ends. */
-  token?: string;
+  /**
+   * The domain's address, https://herald.example; or its WebSocket URL. Default: the page's own origin. Or several, the
+   * preferred one first: domains that have replicas of what is read and published.
+   */
+  url?: string | string[];
+  /** A token; when it expires the client ends. Or one for each URL. Shown to the domains given, not to those learned. */
+  token?: string | Record<string, string>;
   /**
    * Called before each connection; its token is used for that one. Any rejection is tried again later with backoff,
-   * except a HeraldError, which ends the client.
+   * except a HeraldError, which ends the client, or with several URLs says that this one refuses. A function with a
+   * parameter is given the URL, also of replicas that were learned; one without is asked for the given URLs alone.
    */
-  getToken?: () => Promise<string>;
+  getToken?: (url: string) => Promise<string | undefined>;
+  /** The client goes on at another replica; `text` says it in words. */
+  onMove?: (move: Move) => void;
   /** `source` of events that state none. Default: random, one for each client. */
   source?: string;
   /** The state of the connection as a whole. */

@@ -11,19 +11,22 @@
 
 import { CLOSE_TOKEN_EXPIRED, HeraldError } from "./errors.js";
 import { randomId, toEvent } from "./events.js";
-import { Session } from "./session.js";
+import { URLS_MAX, host } from "./rollover.js";
+import { Session, targetOf } from "./session.js";
+import { Whereabouts } from "./whereabouts.js";
 
 export { ClientClosed, Closed, HeraldError, Problem } from "./errors.js";
 
 const SUBPROTOCOL = "herald.v1";
 const EVENT_TYPE = "io.herald.message";
 const PROBE_MS = 5_000;
+const LEARNED_MAX = 1_000; // RPs whose replicas are asked for
 /** Events an iterating program may lag behind before the flow is stopped; it goes on, from the log, at half of it. */
 const LAG_MAX = 1_000;
 
 /** Events that a reader asked for and cannot have: trimmed from the history, or of a numbering that has ended. */
 export class Gap {
-  constructor({ rp, epoch, from, to, previousEpoch, cursor }) {
+  constructor({ rp, epoch, from, to, previousEpoch, cursor, feeds = {} }) {
     this.rp = rp;
     /** The epoch that reading goes on in. */
     this.epoch = epoch;
@@ -34,6 +37,11 @@ export class Gap {
     this.previousEpoch = previousEpoch;
     /** What to hold to continue behind the gap. */
     this.cursor = cursor;
+    /**
+     * Where the rendezvous point has replicas, the first and last sequence lost of each feed: exactly what is missing,
+     * whichever replica one reads at. Empty elsewhere.
+     */
+    this.feeds = feeds;
   }
 
   /** How many events of `epoch` are known to be missing. */
@@ -42,9 +50,20 @@ export class Gap {
   }
 }
 
-/** One connection to a domain, opened when first needed, with any number of subscriptions and publishes on it. */
+/**
+ * One connection to a domain, or to one of several that have replicas of what is read, opened when first needed, with any
+ * number of subscriptions and publishes on it. What one replica refuses and another may serve gets a client of its own.
+ */
 export class Client {
-  #url;
+  #names = new Map(); // endpoint -> the URL that the program gave
+  #url = null; // the endpoint in use
+  #settings;
+  #root = this; // the client that the program made: it knows what is served where
+  #where;
+  #elsewhere = new Map(); // replicas, and who of them refuse -> the client for what is only at the others
+  #told = ""; // the last move that the program was told, although it is one of several clients
+  #learning = new Set(); // RPs whose replicas were asked for
+  #onMove;
   #getToken;
   #Socket;
   #onState;
@@ -62,15 +81,28 @@ export class Client {
 
   /**
    * @param {object} settings see herald.d.ts
+   * @param {{root: Client, urls: string[], refused: Map<string, Error>}} [elsewhere] for a client of a client
    */
-  constructor({ url, token, getToken, source, onState, WebSocket: Socket, random = Math.random, ...tuning } = {}) {
-    this.#url = endpoint(url ?? globalThis.location?.origin);
+  constructor(settings = {}, elsewhere = undefined) {
+    const { url, token, getToken, source, onState, onMove, WebSocket: Socket, random = Math.random, ...tuning } = settings;
+    const given = Array.isArray(url) ? url : [url ?? globalThis.location?.origin];
+    if (!given.length) endpoint(undefined);
+    for (const one of given) this.#names.set(endpoint(one), one);
+    this.#settings = settings;
+    this.#onMove = onMove ?? (() => {});
     this.#Socket = Socket ?? globalThis.WebSocket;
     if (!this.#Socket) throw new TypeError("There is no WebSocket here; pass one as the setting WebSocket.");
-    this.#getToken = getToken ?? (async () => token);
+    this.#getToken = elsewhere?.root.#getToken ?? this.#tokens(token, getToken);
     this.#onState = onState ?? (() => {});
     this.#defaults = { source: source ?? `/herald-js/${randomId().slice(0, 16)}`, type: EVENT_TYPE };
-    this.#session = new Session({ random, refreshable: getToken !== undefined, ...tuning });
+    const learnable = (named) => addresses(named, given[0]);
+    const { root = this, urls = [...this.#names.keys()], refused } = elsewhere ?? {};
+    this.#root = root;
+    this.#where = elsewhere ? null : new Whereabouts(urls, learnable);
+    const refuses = (target, url, error) => root.#where.refuses(target, url, error);
+    const refreshable = getToken !== undefined;
+    const now = performance.now();
+    this.#session = new Session({ random, refreshable, urls, refused, now, learnable, refuses, ...tuning });
     globalThis.addEventListener?.("online", this.#online);
   }
 
@@ -108,26 +140,104 @@ export class Client {
   close() {
     globalThis.removeEventListener?.("online", this.#online);
     this.#handle({ kind: "close" });
+    for (const client of this.#elsewhere.values()) client.close();
+  }
+
+  /** What gives the token for an endpoint: one that is not said to be for a URL is shown to the domains given alone. */
+  #tokens(token, getToken) {
+    const name = (url) => this.#names.get(url) ?? url.replace(/^ws/, "http").replace(/\/ws$/, "");
+    if (getToken) return async (url) => (getToken.length || this.#names.has(url) ? getToken(name(url)) : undefined);
+    if (typeof token !== "object" || token === null) return async (url) => (this.#names.has(url) ? token : undefined);
+    const known = new Map(Object.entries(token).map(([url, value]) => [endpoint(url), value]));
+    return async (url) => known.get(url);
+  }
+
+  /** The client for a target: this one, or what some replicas refuse goes to one for the others. */
+  #at(target) {
+    const { refused, urls } = { refused: this.#where.refused(target), urls: this.#where.candidates(target) };
+    if (!refused.size) return this;
+    const key = `${urls.join(" ")} without ${[...refused.keys()].sort().join(" ")}`;
+    if (!this.#elsewhere.has(key) || this.#elsewhere.get(key).#session.ended) {
+      const client = new Client({ ...this.#settings, onState: undefined }, { root: this, urls, refused });
+      this.#elsewhere.set(key, client);
+    }
+    return this.#elsewhere.get(key);
+  }
+
+  #goElsewhere({ key, target, wanted, frame }) {
+    const client = this.#root.#at(target);
+    if (frame) {
+      const settler = this.#settle(key);
+      if (settler) client.#take(settler, frame);
+      return;
+    }
+    const subscription = this.#subscriptions.get(key);
+    this.#subscriptions.delete(key);
+    if (subscription) client.#read(subscription, (there) => ({ kind: "adopt", key: there, wanted }));
+  }
+
+  #read(subscription, input) {
+    const key = ++this.#keys;
+    this.#subscriptions.set(key, subscription);
+    subscription._move((kind) => this.#handle({ kind, key }));
+    this.#handle(input(key));
+  }
+
+  #take(settler, frame) {
+    const key = ++this.#keys;
+    this.#settlers.set(key, settler);
+    settler.moved(() => this.#abandon(key));
+    this.#handle({ kind: "request", key, frame });
+  }
+
+  #abandon(key) {
+    this.#settlers.delete(key);
+    this.#handle({ kind: "abandon", key });
+  }
+
+  /** Ask the domain once who else serves an RP, so that it is known when it is needed. */
+  async #learn(rp, endpoint) {
+    if (this.#learning.has(rp) || this.#learning.size >= LEARNED_MAX) return;
+    this.#learning.add(rp);
+    try {
+      const token = await this.#getToken(endpoint);
+      const headers = token ? { Authorization: `Bearer ${token}` } : {};
+      const url = new URL(`api/v1/rps/${encodeURIComponent(rp)}`, endpoint.replace(/^ws/, "http"));
+      const response = await fetch(url, { headers, signal: AbortSignal.timeout(PROBE_MS) });
+      if (!response.ok) return;
+      const { replicas = [] } = await response.json();
+      this.#handle({ kind: "learned", urls: replicas.map((replica) => replica?.url) });
+    } catch {
+      // It does not let other sites ask, or is away; redirects tell as well.
+    }
+  }
+
+  async #probe(endpoint) {
+    const url = new URL("readyz", endpoint.replace(/^ws/, "http"));
+    let good = false;
+    try {
+      good = (await fetch(url, { signal: AbortSignal.timeout(PROBE_MS) })).ok;
+    } catch {
+      // Browsers do not say what another site answered unless it allows that; that it answers can be seen.
+      const silent = { mode: "no-cors", signal: AbortSignal.timeout(PROBE_MS) };
+      good = await fetch(url, silent).then(({ type }) => type === "opaque", () => false);
+    }
+    this.#handle({ kind: "probed", good });
   }
 
   #add(target, options) {
-    const key = ++this.#keys;
-    const subscription = new Subscription(options, {
-      tell: (kind) => this.#handle({ kind, key }),
-      ack: (cursor) => this.#request({ op: "ack", subscription: target.subscription, cursor }),
-    });
-    this.#subscriptions.set(key, subscription);
-    this.#handle({ kind: "subscribe", key, ...target });
+    const ack = (cursor) => this.#request({ op: "ack", subscription: target.subscription, cursor });
+    const subscription = new Subscription(options, ack);
+    this.#at(targetOf(target)).#read(subscription, (key) => ({ kind: "subscribe", key, ...target }));
     return subscription;
   }
 
   #request(frame, signal) {
-    const key = ++this.#keys;
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
+      let abandon;
       const abort = () => {
-        this.#settlers.delete(key);
-        this.#handle({ kind: "abandon", key });
+        abandon();
         reject(signal.reason);
       };
       const done = (settle) => (value) => {
@@ -135,8 +245,8 @@ export class Client {
         settle(value);
       };
       signal?.addEventListener("abort", abort, { once: true });
-      this.#settlers.set(key, { resolve: done(resolve), reject: done(reject) });
-      this.#handle({ kind: "request", key, frame });
+      const moved = (there) => (abandon = there);
+      this.#at(targetOf(frame)).#take({ resolve: done(resolve), reject: done(reject), moved }, frame);
     });
   }
 
@@ -159,8 +269,19 @@ export class Client {
     else if (kind === "failed") this.#settle(key)?.reject(output.error);
     else if (kind === "state") this.#tellState(key, output.state, output.detail);
     else if (kind === "timer") this.#setTimer(output.name, output.ms);
-    else if (kind === "connect") this.#connect();
+    else if (kind === "connect") this.#connect(output.url);
+    else if (kind === "elsewhere") this.#goElsewhere(output);
+    else if (kind === "learn") this.#learn(output.rp, output.url);
+    else if (kind === "probe") this.#probe(output.url);
+    else if (kind === "moved") this.#tellMove(output.move);
     else if (kind === "disconnect") this.#disconnect(output.code);
+  }
+
+  #tellMove({ from, to, reason, back }) {
+    if (this.#root.#told === `${from} ${to}`) return;
+    this.#root.#told = `${from} ${to}`;
+    const text = `${host(back ? to : from)} ${reason}; going ${back ? "back to" : "on at"} ${host(to)}`;
+    shielded(() => this.#onMove({ from, to, reason, back, text }));
   }
 
   #settle(key) {
@@ -184,11 +305,12 @@ export class Client {
     if (ms !== null) this.#timers.set(name, setTimeout(() => this.#handle({ kind: "timer", name }), ms));
   }
 
-  async #connect() {
+  async #connect(endpoint) {
     const attempt = ++this.#attempt;
+    this.#url = endpoint;
     let token;
     try {
-      token = await this.#getToken();
+      token = await this.#getToken(endpoint);
     } catch (error) {
       if (attempt !== this.#attempt) return;
       const terminal = error instanceof HeraldError;
@@ -196,7 +318,7 @@ export class Client {
       return;
     }
     if (attempt !== this.#attempt) return;
-    const url = new URL(this.#url);
+    const url = new URL(endpoint);
     if (token) url.searchParams.set("access_token", token);
     const socket = new this.#Socket(url.href, [SUBPROTOCOL]);
     this.#socket = socket;
@@ -253,33 +375,34 @@ class Subscription {
   /** Where to continue, also in another client: the cursor of the last event delivered; null before it was ever live. */
   cursor = null;
   #options;
-  #link;
+  #acknowledge;
+  #tell = () => {};
   #queue = [];
   #wake = null;
   #error = null;
   #lagging = false;
 
-  constructor(options, link) {
+  constructor(options, acknowledge) {
     this.#options = options;
-    this.#link = link;
+    this.#acknowledge = acknowledge;
   }
 
   /** Durable subscriptions: everything up to `cursor` is processed and may be forgotten. Default: all delivered. */
   async ack(cursor = this.cursor) {
-    if (cursor !== null) await this.#link.ack(cursor);
+    if (cursor !== null) await this.#acknowledge(cursor);
   }
 
   /** Stop the flow and keep the place; nothing is buffered meanwhile, and `resume` continues from the log. */
   pause() {
-    this.#link.tell("pause");
+    this.#tell("pause");
   }
 
   resume() {
-    this.#link.tell("resume");
+    this.#tell("resume");
   }
 
   close() {
-    this.#link.tell("unsubscribe");
+    this.#tell("unsubscribe");
   }
 
   async *[Symbol.asyncIterator]() {
@@ -299,6 +422,10 @@ class Subscription {
     } finally {
       this.close();
     }
+  }
+
+  _move(tell) {
+    this.#tell = tell;
   }
 
   _event(delivery) {
@@ -329,6 +456,17 @@ class Subscription {
     this.#lagging = true;
     this.pause();
   }
+}
+
+/** Of the URLs that a domain named, the endpoints to be used: https, unless the first one given is http. */
+function addresses(named, like) {
+  if (!Array.isArray(named)) return [];
+  const insecure = /^(http|ws):/.test(like);
+  return named.slice(0, URLS_MAX).flatMap((url) => {
+    if (typeof url !== "string" || !URL.canParse(url)) return [];
+    const { protocol, search, hash } = new URL(url);
+    return !search && !hash && (protocol === "https:" || (insecure && protocol === "http:")) ? [endpoint(url)] : [];
+  });
 }
 
 /** The WebSocket URL for a domain's address; ws: and wss: are taken as they are. */

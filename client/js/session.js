@@ -13,15 +13,20 @@
  *  2. What was lost is said: every hole in the offsets, and every change of epoch, is a gap before the next event.
  *  3. A request is sent again, unchanged and in order, after each reconnection until it is answered.
  *  4. Late, repeated and unknown timers and frames are harmless.
+ *
+ * Where there are several replicas rollover.js says which one is next. What one refuses and another may serve leaves the
+ * session as `elsewhere`, for a session of its own (whereabouts.js), which takes it up where it stands (`adopt`).
  */
 
 import { CLOSE_TOKEN_EXPIRED, ClientClosed, Closed, Problem, isTerminal } from "./errors.js";
+import { Repeats } from "./repeats.js";
+import { ROLLOVER_DEFAULTS, Rollover, backoffMs } from "./rollover.js";
+
+export { backoffMs } from "./rollover.js";
 
 /** Bounds and times, in milliseconds unless named otherwise. All can be given to the constructor. */
 export const DEFAULTS = Object.freeze({
-  backoffMinMs: 500, // the first delay is between 0 and this, then it doubles: full jitter
-  backoffMaxMs: 30_000,
-  stableMs: 5_000, // a connection that lived this long starts the backoff anew
+  ...ROLLOVER_DEFAULTS,
   connectMs: 15_000, // token and handshake must be done by then
   silenceMs: 25_000, // after this much silence we ask whether the domain is there (its own heartbeat is as long)
   pongMs: 10_000, // and give it this long to say anything
@@ -29,14 +34,21 @@ export const DEFAULTS = Object.freeze({
 });
 
 const RETRY_AFTER_S_MAX = 300; // a domain that asks for more is asked again by then; guess
+const RETURN_MS = 5_000; // how long going back waits for what was sent to be answered
+const TROUBLED_MS = 3_000; // a domain that answers nothing but `unavailable` for so long is left, if there is another
+const RESTARTING = new Set([1001, 1012, 4000]);
+/** Refusals that another replica may see differently. */
+const HERE_ONLY = new Set(["moved", "not-found", "gone", "forbidden", "unauthenticated", "token-revoked"]);
 
-/**
- * Full jitter: a delay between 0 and the doubled and capped bound.
- * @param {number} attempt attempts that failed before this one
- * @param {number} random in [0, 1)
- */
-export function backoffMs(attempt, random, { backoffMinMs, backoffMaxMs } = DEFAULTS) {
-  return Math.round(random * Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(attempt, 30)));
+/** What a subscription or a request is about. */
+export function targetOf({ rp, subscription = null }) {
+  return subscription === null ? `rp ${rp}` : `subscription ${subscription}`;
+}
+
+/** What a gap names by feed, [first, last] of each; nothing of another form: it is told to the reader, no more. */
+function feedsOf(said) {
+  const isPlace = (lost) => Array.isArray(lost) && lost.length === 2 && lost.every(Number.isInteger);
+  return Object.fromEntries(Object.entries(said ?? {}).filter(([, lost]) => isPlace(lost)));
 }
 
 export class Session {
@@ -56,6 +68,11 @@ export class Session {
   #closing = null; // the server's `closing` frame
   #refreshed = false; // a token was refreshed because of 4100, and nothing was accepted since
   #ended = null;
+  #rollover;
+  #learnable;
+  #refuses;
+  #held = false; // going back to the preferred replica: no request is sent any more
+  #troubledAt = null; // the domain has answered `unavailable` since then, and nothing else
   #now = 0;
   #out = [];
 
@@ -63,9 +80,19 @@ export class Session {
    * @param {object} settings
    * @param {() => number} settings.random a number in [0, 1)
    * @param {boolean} settings.refreshable whether a fresh token can be had, so that an expired one is no end
+   * @param {string[]} settings.urls the replicas, the preferred one first
+   * @param {Map<string, Error>} settings.refused what some of them answered already, so that the others are asked first
+   * @param {number} settings.now the time from which these answers count
+   * @param {(named: unknown) => string[]} settings.learnable which of the URLs that a domain named are to be used
+   * @param {(target: string, url: string, error: Error) => Error | null} settings.refuses a replica refuses a target:
+   *   what to end with, or null: another may serve it
    */
-  constructor({ random, refreshable, ...tuning }) {
+  constructor({ random, refreshable, urls = ["ws://domain/ws"], refused = new Map(), now = 0, learnable = () => [],
+    refuses = (_target, _url, error) => error, ...tuning }) {
     this.#random = random;
+    this.#rollover = new Rollover(urls, random, tuning, refused, now);
+    this.#learnable = learnable;
+    this.#refuses = refuses;
     this.#refreshable = refreshable;
     this.#options = { ...DEFAULTS, ...tuning };
   }
@@ -80,18 +107,35 @@ export class Session {
 
   // ---- what the program wants ----
 
+  /** Why it has ended; null if it has not. */
+  get ended() {
+    return this.#ended;
+  }
+
   /** {key, rp, from} or {key, subscription}: `from` is now, earliest, last or a cursor; a durable one keeps its own. */
   _subscribe({ key, rp = null, subscription = null, from = null }) {
-    const wanted = {
-      key, rp, subscription, from,
-      epoch: null, offset: 0, // the place of the last event delivered; epoch null: none known yet
-      canonical: null, state: "", wireId: null, attempt: 0, dueAt: 0, paused: false,
-    };
+    this._adopt({
+      key,
+      wanted: {
+        rp, subscription, from, target: targetOf({ rp, subscription }),
+        cursor: null, repeats: null,
+        epoch: null, offset: 0, // the place of the last event delivered; epoch null: none known yet
+        gapDue: false, // the domain said `recovered: false`, and its gap has not come yet
+        placeIsTheirs: false, // what that gap says replaces our place, even backwards
+        canonical: null, state: "", paused: false,
+      },
+    });
+  }
+
+  /** {key, wanted}: take over a subscription, where it stands, from a session whose replica refuses it. */
+  _adopt({ key, wanted: before }) {
+    const wanted = { ...before, key, canonical: null, wireId: null, attempt: 0, dueAt: 0 };
     if (this.#ended) {
       this.#emitState(wanted, "ended", { error: this.#ended });
       return;
     }
     this.#subscriptions.set(key, wanted);
+    if (wanted.paused) return;
     this.#emitState(wanted, this.#phase === "waiting" ? "reconnecting" : "connecting");
     if (this.#phase === "open") this.#sendSubscribe(wanted);
     else if (this.#phase === "idle") this.#connect();
@@ -132,7 +176,7 @@ export class Session {
       this.#push({ kind: "failed", key, error: new Problem({ type: "urn:herald:problem:client-queue-full", detail }) });
       return;
     }
-    const request = { key, frame, wireId: null, attempt: 0, dueAt: 0 };
+    const request = { key, frame, target: targetOf(frame), wireId: null, attempt: 0, dueAt: 0 };
     this.#requests.set(key, request);
     if (this.#phase === "open") this.#sendRequest(request);
     else if (this.#phase === "idle") this.#connect();
@@ -166,6 +210,11 @@ export class Session {
     this.#openedAt = this.#heardAt = this.#now;
     this.#pingAt = null;
     this.#closing = null;
+    this.#held = false;
+    this.#troubledAt = null;
+    const move = this.#rollover.opened(this.#now);
+    if (move) this.#push({ kind: "moved", move });
+    this.#armProbe();
     this.#timer("connect", null);
     this.#timer("silence", this.#options.silenceMs);
     this.#push({ kind: "state", key: null, state: "live", detail: {} });
@@ -183,7 +232,7 @@ export class Session {
   /** {error, terminal}: no token could be had. */
   _refused({ error, terminal }) {
     if (this.#phase !== "connecting") return;
-    if (terminal) this.#end(error, false);
+    if (terminal) this.#refusedByReplica(1006, error);
     else this.#lost(1006, error.message);
   }
 
@@ -192,6 +241,25 @@ export class Session {
     else if (name === "connect" && this.#phase === "connecting") this.#drop("The domain did not answer in time.");
     else if (name === "silence" && this.#phase === "open") this.#checkSilence();
     else if (name === "retry" && this.#phase === "open") this.#sendDue();
+    else if (name === "probe" && this.#phase === "open") this.#push({ kind: "probe", url: this.#rollover.preferred });
+    else if (name === "return" && this.#held) this.#goBack();
+  }
+
+  /** {good}: whether the preferred replica said that it is ready. */
+  _probed({ good }) {
+    if (this.#phase !== "open" || this.#rollover.probeAt === null || this.#held) return;
+    if (this.#rollover.probed(good, this.#now)) {
+      this.#held = true;
+      this.#timer("return", RETURN_MS);
+      this.#returnWhenAnswered();
+    } else {
+      this.#armProbe();
+    }
+  }
+
+  /** {urls}: replicas that a domain named. */
+  _learned({ urls }) {
+    this.#rollover.learn(this.#learnable(urls));
   }
 
   _frame({ text }) {
@@ -210,39 +278,69 @@ export class Session {
     else if (frame.op === "ok") this.#onOk(frame);
     else if (frame.op === "gap") this.#onGap(frame);
     else if (frame.op === "error") this.#onError(frame);
+    else if (frame.op === "covered") this.#onCovered(frame);
+    else if (frame.op === "redirect") this._learned({ urls: frame.to });
     else if (frame.op === "closing") this.#closing = frame;
     // Unknown operations are for newer clients.
   }
 
   // ---- frames ----
 
-  #onEvent({ rp, epoch, offset, event }) {
+  #onEvent({ rp, epoch, offset, cursor, event }) {
     const subscription = this.#byRp.get(rp);
     if (!subscription) return;
-    if (epoch !== subscription.epoch) {
-      this.#pushGap(subscription, epoch, 1, offset - 1);
-    } else if (offset <= subscription.offset) {
-      return;
-    } else if (offset > subscription.offset + 1) {
-      this.#pushGap(subscription, epoch, subscription.offset + 1, offset - 1);
+    const ours = epoch === subscription.epoch && !subscription.placeIsTheirs;
+    if (ours && offset <= subscription.offset) return;
+    const following = ours ? subscription.offset + 1 : 1;
+    if (subscription.gapDue || epoch !== subscription.epoch || offset > following) {
+      this.#pushGap(subscription, epoch, following, offset - 1);
     }
     subscription.epoch = epoch;
     subscription.offset = offset;
-    const delivery = { rp, epoch, offset, cursor: `${epoch}:${offset}`, event };
+    subscription.cursor = cursor ?? `${epoch}:${offset}`;
+    if (subscription.cursor.includes("~")) {
+      subscription.repeats ??= new Repeats();
+      if (subscription.repeats.repeated(subscription.cursor, event)) return;
+    }
+    const delivery = { rp, epoch, offset, cursor: subscription.cursor, event };
     this.#push({ kind: "event", key: subscription.key, delivery });
   }
 
-  #onGap({ rp, epoch, from, to }) {
+  #onGap({ rp, epoch: said, from, to, cursor, feeds }) {
     const subscription = this.#byRp.get(rp);
-    if (subscription) this.#pushGap(subscription, epoch ?? subscription.epoch, from, to);
+    if (!subscription) return;
+    const epoch = said ?? subscription.epoch;
+    const ours = epoch === subscription.epoch && !subscription.placeIsTheirs;
+    if (subscription.subscription === null || !ours || feeds !== undefined) {
+      this.#pushGap(subscription, epoch, from, to, cursor, feedsOf(feeds));
+      return;
+    }
+    // The domain goes on after what was acknowledged, we after what was delivered: that part is not missing.
+    const start = Math.max(from, subscription.offset + 1);
+    if (start <= to) this.#pushGap(subscription, epoch, start, to, cursor);
+    else subscription.gapDue = false;
+  }
+
+  /** Offsets that are not given because our cursor, from another replica, says that we have the events. */
+  #onCovered({ rp, epoch, to, cursor }) {
+    const subscription = this.#byRp.get(rp);
+    if (subscription && subscription.epoch === epoch && to > subscription.offset) this.#stand(subscription, epoch, to, cursor);
+  }
+
+  #stand(subscription, epoch, offset, cursor = `${epoch}:${offset}`) {
+    subscription.epoch = epoch;
+    subscription.offset = offset;
+    subscription.cursor = cursor;
+    if (cursor.includes("~")) subscription.repeats ??= new Repeats();
+    subscription.repeats?.stand(cursor);
   }
 
   /** The reader's place is after the gap, even if that is before where it stood: a log may have lost its end. */
-  #pushGap(subscription, epoch, from, to) {
+  #pushGap(subscription, epoch, from, to, cursor, feeds = {}) {
     const previousEpoch = subscription.epoch === epoch ? null : subscription.epoch;
-    subscription.epoch = epoch;
-    subscription.offset = to;
-    const gap = { rp: subscription.canonical, epoch, from, to, previousEpoch, cursor: `${epoch}:${to}` };
+    subscription.gapDue = subscription.placeIsTheirs = false;
+    this.#stand(subscription, epoch, to, cursor);
+    const gap = { rp: subscription.canonical, epoch, from, to, previousEpoch, cursor: subscription.cursor, feeds };
     this.#push({ kind: "gap", key: subscription.key, gap });
   }
 
@@ -251,8 +349,10 @@ export class Session {
     if (!entry) return;
     this.#wire.delete(frame.id);
     this.#refreshed = false;
+    this.#troubledAt = null;
     if (entry.request) {
       this.#requests.delete(entry.request.key);
+      this.#returnWhenAnswered();
       const { op: _op, id: _id, ...answer } = frame;
       this.#push({ kind: "settled", key: entry.request.key, answer });
     } else if (entry.subscription) {
@@ -260,17 +360,21 @@ export class Session {
     }
   }
 
-  #onSubscribed(subscription, { rp, epoch, offset, recovered }) {
+  #onSubscribed(subscription, { rp, epoch, offset, recovered, cursor: place }) {
     subscription.canonical = rp;
     subscription.attempt = 0;
     this.#byRp.set(rp, subscription);
-    if (subscription.epoch === null) {
-      // The first time the answer is our place; later our own is as good, and a gap frame says where it is not.
-      subscription.epoch = epoch;
-      subscription.offset = offset;
-    }
-    const cursor = `${subscription.epoch}:${subscription.offset}`;
-    this.#emitState(subscription, "live", { recovered: recovered !== false, cursor });
+    const first = subscription.epoch === null;
+    subscription.gapDue = recovered === false;
+    // A place that the domain keeps (a durable subscription's) may lie behind ours: then ours counts.
+    subscription.placeIsTheirs = subscription.gapDue && (first || subscription.subscription === null);
+    // The first time the answer is our place; later our own is as good, and a gap frame says where it is not. Another
+    // epoch and nothing lost: another replica, which translated our cursor into a place of its own log.
+    const ahead = epoch !== subscription.epoch || (subscription.subscription === null && offset >= subscription.offset);
+    if (first || (ahead && !subscription.gapDue)) this.#stand(subscription, epoch, offset, place);
+    const cursor = subscription.gapDue ? null : subscription.cursor; // that gap tells the place
+    if (cursor?.includes("~")) this.#push({ kind: "learn", rp, url: this.#rollover.current });
+    this.#emitState(subscription, "live", { recovered: !subscription.gapDue, cursor });
   }
 
   #onError(frame) {
@@ -282,14 +386,18 @@ export class Session {
         this.#retryLater(entry.request, error);
         return;
       }
-      this.#requests.delete(entry.request.key);
-      this.#push({ kind: "failed", key: entry.request.key, error });
+      const end = this.#elsewhere(entry.request, error);
+      if (end) {
+        this.#requests.delete(entry.request.key);
+        this.#push({ kind: "failed", key: entry.request.key, error: end });
+      }
+      this.#returnWhenAnswered();
     } else if (entry?.subscription) {
       if (error.passing) {
         const retryInMs = this.#retryLater(entry.subscription, error);
         this.#emitState(entry.subscription, "reconnecting", { reason: error.message, retryInMs });
       } else {
-        this.#endSubscription(entry.subscription, error);
+        this.#refusedHere(entry.subscription, error);
       }
     } else {
       this.#onReadingEnded(frame, error);
@@ -304,8 +412,55 @@ export class Session {
       this.#byRp.delete(live.canonical);
       this.#emitState(live, "reconnecting", { reason: error.message, retryInMs: this.#retryLater(live, error) });
     } else {
-      this.#endSubscription(live, error);
+      this.#refusedHere(live, error);
     }
+  }
+
+  #refusedHere(subscription, error) {
+    const end = this.#elsewhere(subscription, error);
+    if (end) this.#endSubscription(subscription, end);
+  }
+
+  // ---- other replicas ----
+
+  /**
+   * This replica refuses `item` for good: what it ends with. Null: another may not, and the item has left the session, a
+   * request with all others about the same, so that their order is kept.
+   */
+  #elsewhere(item, error) {
+    const many = this.#rollover.many;
+    if (!(error.code === "moved" || (many && HERE_ONLY.has(error.code)))) return error;
+    const { target } = item;
+    const end = this.#refuses(target, this.#rollover.current, error);
+    if (end) return end;
+    if (!("frame" in item)) {
+      this.#subscriptions.delete(item.key);
+      if (this.#byRp.get(item.canonical) === item) this.#byRp.delete(item.canonical);
+      this.#push({ kind: "elsewhere", key: item.key, target, wanted: item });
+      return null;
+    }
+    for (const request of [...this.#requests.values()].filter((one) => one.target === target)) {
+      this.#requests.delete(request.key);
+      this.#wire.delete(request.wireId);
+      this.#push({ kind: "elsewhere", key: request.key, target, frame: request.frame });
+    }
+    return null;
+  }
+
+  #armProbe() {
+    const at = this.#rollover.probeAt;
+    this.#timer("probe", at === null ? null : Math.max(0, at - this.#now));
+  }
+
+  #returnWhenAnswered() {
+    if (this.#held && ![...this.#requests.values()].some(({ wireId }) => wireId !== null)) this.#goBack();
+  }
+
+  #goBack() {
+    this.#held = false;
+    this.#push({ kind: "disconnect", code: 1000 });
+    this.#rollover.returning(this.#now);
+    this.#wait({ code: 1000, reason: "The preferred domain answers again.", retryInMs: 0 });
   }
 
   // ---- sending ----
@@ -320,11 +475,18 @@ export class Session {
     subscription.dueAt = 0;
     this.#wire.set(id, { subscription });
     const target = subscription.subscription === null ? { rp: subscription.rp } : { subscription: subscription.subscription };
-    const from = subscription.epoch === null ? subscription.from : `${subscription.epoch}:${subscription.offset}`;
+    const from = this.#resumeFrom(subscription);
     this.#send({ op: "subscribe", id, ...target, ...(from === null ? {} : { from }) });
   }
 
+  /** Of a durable one the domain keeps the place, but another replica may not know it. */
+  #resumeFrom({ subscription, cursor, from }) {
+    if (subscription === null) return cursor ?? from;
+    return cursor?.includes("~") ? cursor : null;
+  }
+
   #sendRequest(request) {
+    if (this.#held) return; // it is sent when the next connection is open
     const id = ++this.#id;
     request.wireId = id;
     request.dueAt = 0;
@@ -350,13 +512,21 @@ export class Session {
   // ---- trying again ----
 
   /** Send `item` again after a delay of its own; answers the delay. */
-  #retryLater(item, { retryAfterS }) {
+  #retryLater(item, { retryAfterS, code }) {
+    if (code === "unavailable") this.#mindTrouble();
     const asked = Math.min(retryAfterS ?? 0, RETRY_AFTER_S_MAX) * 1000;
     const delay = asked + backoffMs(item.attempt++, this.#random(), this.#options);
     item.wireId = null;
     item.dueAt = this.#now + Math.max(delay, 1);
     this.#armRetry();
     return delay;
+  }
+
+  #mindTrouble() {
+    this.#troubledAt ??= this.#now;
+    if (!this.#rollover.many || this.#now - this.#troubledAt < TROUBLED_MS) return;
+    this.#push({ kind: "disconnect", code: 4001 });
+    this.#lost(1006, "The domain is not available.");
   }
 
   #waiting() {
@@ -384,7 +554,10 @@ export class Session {
     this.#timer("reconnect", null);
     this.#timer("connect", this.#options.connectMs);
     this.#push({ kind: "state", key: null, state: this.#attempt ? "reconnecting" : "connecting", detail: {} });
-    this.#push({ kind: "connect" });
+    const { url } = this.#rollover.next(this.#now);
+    if (url !== this.#rollover.current) this.#refreshed = false;
+    this.#rollover.dialled(url);
+    this.#push({ kind: "connect", url });
   }
 
   #ask() {
@@ -416,21 +589,33 @@ export class Session {
 
   #lost(code, reason) {
     if (this.#phase !== "open" && this.#phase !== "connecting") return;
-    if (this.#phase === "open" && this.#now - this.#openedAt >= this.#options.stableMs) this.#attempt = 0;
     const closing = this.#phase === "open" ? this.#closing : null;
     const why = reason || closing?.reason || "";
     const refresh = code === CLOSE_TOKEN_EXPIRED && this.#refreshable && !this.#refreshed;
     if (refresh) this.#refreshed = true;
     else if (closing && typeof closing.retry === "boolean" ? !closing.retry : isTerminal(code)) {
-      this.#end(new Closed(code, why), false);
+      this.#refusedByReplica(code, new Closed(code, why));
       return;
     }
+    if (refresh) this.#rollover.again(this.#now);
+    else this.#rollover.failed(this.#now, RESTARTING.has(code) ? "is restarting" : "does not answer");
+    if (!refresh) this.#attempt++;
+    this.#wait({ code, reason: why, retryInMs: refresh ? 0 : this.#rollover.next(this.#now).delayMs });
+  }
+
+  /** This replica wants nothing of us: the others are asked, and if none does, that is the end. */
+  #refusedByReplica(code, error) {
+    this.#rollover.refuses(error, this.#now);
+    const verdict = this.#rollover.verdict();
+    if (verdict) this.#end(verdict, false);
+    else this.#wait({ code, reason: error.message, retryInMs: this.#rollover.next(this.#now).delayMs });
+  }
+
+  #wait(detail) {
     this.#forgetWire();
-    const retryInMs = refresh ? 0 : backoffMs(this.#attempt++, this.#random(), this.#options);
     this.#phase = "waiting";
-    for (const name of ["connect", "silence", "retry"]) this.#timer(name, null);
-    this.#timer("reconnect", retryInMs);
-    const detail = { code, reason: why, retryInMs };
+    for (const name of ["connect", "silence", "retry", "probe", "return"]) this.#timer(name, null);
+    this.#timer("reconnect", detail.retryInMs);
     this.#push({ kind: "state", key: null, state: "reconnecting", detail });
     for (const subscription of this.#subscriptions.values()) {
       if (!subscription.paused) this.#emitState(subscription, "reconnecting", detail);
@@ -450,7 +635,7 @@ export class Session {
   #end(error, asked) {
     this.#phase = "ended";
     this.#ended = error;
-    for (const name of ["connect", "reconnect", "silence", "retry"]) this.#timer(name, null);
+    for (const name of ["connect", "reconnect", "silence", "retry", "probe", "return"]) this.#timer(name, null);
     for (const key of this.#requests.keys()) this.#push({ kind: "failed", key, error });
     for (const subscription of [...this.#subscriptions.values()]) this.#endSubscription(subscription, asked ? null : error);
     this.#requests.clear();

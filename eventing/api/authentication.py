@@ -10,8 +10,8 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import BasePermission
 
 from eventing.conf import config
+from eventing.core.access.principals import ANONYMOUS, Principal
 from eventing.core.errors import Unauthenticated
-from eventing.core.principals import ANONYMOUS, Principal
 from eventing.identity.console_users import user_principal
 from eventing.identity.verifier import verifier
 

@@ -16,10 +16,10 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from eventing.api.authentication import principal_of
+from eventing.core.access.principals import Principal
 from eventing.core.errors import Gone, InvalidRequest, NotFound, Unauthenticated
-from eventing.core.principals import Principal
 from eventing.selectors.pages import LIMIT_DEFAULT, LIMIT_MAX, Page
-from eventing.services.access import TOKEN_NEEDED
+from eventing.services.access.permission import TOKEN_NEEDED
 
 _ETAG = re.compile(r'"([1-9][0-9]{0,15})"')
 _LIMIT = re.compile(r"[0-9]{1,9}", re.ASCII)

@@ -8,10 +8,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from eventing.core.descriptor import REPLICAS_MAX
-from eventing.core.policy import OPERATIONS, PREDICATES_MAX, RULES_MAX
-from eventing.core.policy_issuers import ADDRESS_CHARS_MAX
-from eventing.core.policy_predicates import CLAIM_CHARS_MAX, TEXT_CHARS_MAX, VALUES_MAX
+from eventing.core.access.policy import OPERATIONS, PREDICATES_MAX, RULES_MAX
+from eventing.core.access.policy_issuers import ADDRESS_CHARS_MAX
+from eventing.core.access.policy_predicates import CLAIM_CHARS_MAX, TEXT_CHARS_MAX, VALUES_MAX
+from eventing.core.operating import watches
+from eventing.core.operating.audience import AT_LEAST_MAX, AUDIENCES_MAX, FLAG, LABEL_CHARS_MAX, LINE_PATTERN, REFUSE
+from eventing.core.rps.descriptor import REPLICAS_MAX
 from eventing.core.strict_json import INTEGER_MAX
 
 UNKNOWN_CHARS_MAX = 64
@@ -126,6 +128,28 @@ POLICY_SCHEMA: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
+AUDIENCE_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "description": "Who must be reading in this domain while events are published here. null: nobody.",
+    "maxItems": AUDIENCES_MAX,
+    "items": {
+        "type": "object",
+        "properties": {
+            "label": {"type": "string", "minLength": 1, "maxLength": LABEL_CHARS_MAX, "pattern": LINE_PATTERN},
+            "at_least": {"type": "integer", "minimum": 1, "maximum": AT_LEAST_MAX, "description": "Readings."},
+            "issuer": POLICY_SCHEMA["items"]["properties"]["issuer"],
+            "claims": POLICY_SCHEMA["items"]["properties"]["claims"],
+            "publishing": {
+                "type": "string",
+                "enum": [REFUSE, FLAG],
+                "default": REFUSE,
+                "description": "While it is broken: refuse publishes, or take them and raise an alarm.",
+            },
+        },
+        "required": ["label", "at_least"],
+        "additionalProperties": False,
+    },
+}
 ACK_PATTERN = rf"^(accepted|stored|replicated:([1-9]|1[0-{REPLICAS_MAX - 10}]))$"
 
 
@@ -140,6 +164,33 @@ class PolicyField(serializers.Field[Any, Any, Any, Any]):
     def to_representation(self, value: Any) -> Any:
         """The document as it is."""
         return value
+
+
+class Document(serializers.Field[Any, Any, Any, Any]):
+    """JSON that a service reads, and says what is wrong with."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The document as it is."""
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        """The document as it is."""
+        return value
+
+
+@extend_schema_field(AUDIENCE_SCHEMA)
+class AudienceField(Document):
+    """Audiences; core/operating/audience.py reads them."""
+
+
+@extend_schema_field({**watches.schema(), "description": "What is watched here. null: nothing."})
+class WatchField(Document):
+    """Watch rules of an RP; core/operating/watches.py reads them."""
+
+
+@extend_schema_field(watches.schema(domain=True))
+class DomainWatchField(Document):
+    """Watch rules of the domain."""
 
 
 @extend_schema_field(

@@ -20,6 +20,7 @@ from eventing.core.errors import (
     HeraldError,
     InvalidRequest,
     MethodNotAllowed,
+    Moved,
     NotFound,
     RateLimited,
     TooLarge,
@@ -46,7 +47,12 @@ def problem(error: HeraldError) -> HttpResponse:
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
     """DRF's hook: the answer for what a view raised; None for a bug of ours, which becomes a logged 500."""
     error = error_of(exception)
-    return None if error is None else problem(error)
+    if error is None:
+        return None
+    response = problem(error)
+    if isinstance(error, Moved):  # without the query, which may hold a token
+        response["Location"] = f"{error.extra['to'][0]}{context['request'].path}"
+    return response
 
 
 def error_of(exception: Exception) -> HeraldError | None:

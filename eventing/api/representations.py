@@ -5,35 +5,41 @@ from __future__ import annotations
 from typing import Any
 
 from eventing.conf import config
-from eventing.core.cursors import Cursor
-from eventing.core.descriptor import Descriptor
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, admin_id
-from eventing.core.positions import LogState
+from eventing.core.rps.descriptor import Descriptor
+from eventing.federation.replicas.replica_views import replicas_shown
 from eventing.models import RendezvousPoint, Subscription
-from eventing.services.administrative_events import history_data, lease_data, timestamp
-from eventing.services.tokens import IssuedToken
+from eventing.selectors.federation.shared_subscriptions import shared_shown
+from eventing.services.access.tokens import IssuedToken
+from eventing.services.administrative_events import history_data, lease_data, paused_data, timestamp
 
 BASE = "/api/v1"
 
 
 def rendezvous_point(row: RendezvousPoint, log: LogState | None, *, whole: bool = True) -> dict[str, Any]:
-    """An RP; `whole` adds the genesis that its id certifies. `epoch` is null while it has no log (see `epoch` in docs)."""
+    """An RP; `whole` adds the genesis that its id certifies, and who participates. `epoch` is null while it has no log (see `epoch` in docs)."""
     return {
         "id": row.id,
         "name": row.name,
         "title": row.title,
-        "domain": config().domain,
-        "creator": row.creator,
+        "domain": row.home or config().domain,
+        "creator": row.genesis["creator"] if row.home else row.creator,
         "version": row.version,
         **_log(log),
         "history": history_data(row),
         "lease": lease_data(row),
         "policy": row.policy,
         "ack": row.ack,
+        "paused": paused_data(row),
+        "audience": row.audience,
+        "watch": row.watch,
         "created_at": timestamp(row.created_at),
         "changed_at": timestamp(row.changed_at),
         "links": {**_links(row.id), "admin": rp_path(admin_id(row.id))},
-        **({"genesis": row.genesis} if whole else {}),
+        "home": row.home or config().domain,
+        **({"genesis": row.genesis, "replicas": replicas_shown(row)} if whole else {}),
     }
 
 
@@ -56,10 +62,15 @@ def administrative_rp(descriptor: Descriptor, log: LogState | None) -> dict[str,
         "lease": None,
         "policy": [],
         "ack": str(descriptor.ack),
+        "paused": None,
+        "audience": [],
+        "watch": [],
         "created_at": None,
         "changed_at": None,
         "links": {**_links(descriptor.id), "admin": None},
+        "home": config().domain,
         "genesis": None,
+        "replicas": [],
     }
 
 
@@ -75,6 +86,7 @@ def subscription(row: Subscription, cursor: Cursor | None) -> dict[str, Any]:
         "deliver": row.deliver,
         "lease": lease_data(row),
         "cursor": row.start if cursor is None else str(cursor),
+        "shared": shared_shown(row),
         "created_at": timestamp(row.created_at),
         "links": {"events": f"{path}/events", "ack": f"{path}/ack", "renew": f"{path}/renew", "rp": rp_path(row.at)},
     }

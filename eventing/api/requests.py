@@ -9,11 +9,22 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from eventing.api.documents import CURSOR_PATTERN
-from eventing.api.fields import ACK_PATTERN, Integer, Members, Operations, PolicyField, Text, Truth
-from eventing.core.cursors import CURSOR_CHARS_MAX
-from eventing.core.history import AGE_S_MAX
+from eventing.api.fields import (
+    ACK_PATTERN,
+    AudienceField,
+    Integer,
+    Members,
+    Operations,
+    PolicyField,
+    Text,
+    Truth,
+    WatchField,
+)
+from eventing.core.access.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX, SCOPES_MAX, SUBJECT_CHARS_MAX
+from eventing.core.events.cursors import CURSOR_CHARS_MAX
+from eventing.core.events.history import AGE_S_MAX
 from eventing.core.names import NAME_CHARS_MAX
-from eventing.core.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX, SCOPES_MAX, SUBJECT_CHARS_MAX
+from eventing.core.rps.shared_subscriptions import REPLICAS_MAX
 from eventing.models.rendezvous_point import ACK_CHARS_MAX, TITLE_CHARS_MAX
 
 NAME_HELP = "Hierarchical name under this domain, /authority/a/b/; without leading slash it is put under the domain."
@@ -51,6 +62,8 @@ class RendezvousPointChange(Members):
         validators=[RegexValidator(ACK_PATTERN, "Use accepted, stored or replicated:n.")],
         help_text="How durable an event is when its publisher is answered: accepted, stored (the default), replicated:n.",
     )
+    audience = AudienceField(required=False, allow_null=True)
+    watch = WatchField(required=False, allow_null=True)
 
 
 class RendezvousPointCreation(RendezvousPointChange):
@@ -87,6 +100,12 @@ class SubscriptionCreation(SubscriptionChange):
     """A new durable subscription; every member has a default."""
 
     lease_s = Integer(required=False, allow_null=True, help_text=LEASE_HELP)
+    replicas = Integer(
+        required=False,
+        min_value=1,
+        max_value=REPLICAS_MAX,
+        help_text="How many domains hold it, this one among them: one delivers, the others take over when it falls silent.",
+    )
 
     def get_fields(self) -> dict[str, Any]:
         """With `from`, which Python cannot name."""

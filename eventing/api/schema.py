@@ -20,7 +20,7 @@ _PROBLEM = {
     "description": "A refusal: problem document.",
     "content": {"application/problem+json": {"schema": ref("Problem")}},
 }
-_METHODS = ("get", "post", "patch", "delete")
+_METHODS = ("get", "post", "put", "patch", "delete")
 _TAGS = {
     "rps": "Rendezvous points",
     "subscriptions": "Durable subscriptions",

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from django.urls import path, re_path, register_converter
 
-from eventing.api.audit import Audit, AuditExport
-from eventing.api.delegation import Biscuits
-from eventing.api.keys import KeyRetirements, KeyRotations, Keys
-from eventing.api.limits import LimitsView
-from eventing.api.policy import PolicyExplanation
+from eventing.api.access.audit import Audit, AuditExport
+from eventing.api.access.delegation import Biscuits
+from eventing.api.access.keys import KeyRetirements, KeyRotations, Keys
+from eventing.api.access.limits import LimitsView
+from eventing.api.access.policy import PolicyExplanation
+from eventing.api.access.revocations import Revocation, Revocations
+from eventing.api.access.tokens import Tokens
+from eventing.api.federation.deliveries import PeerDelivery, PeerLinks, Spread
+from eventing.api.federation.evidence import Evidence, EvidenceList
+from eventing.api.federation.misbehaviour import Misbehaviour, Quarantine, Quarantines
+from eventing.api.federation.peer_operating import PeerRenewal, PeerReplays, PeerRetries
+from eventing.api.federation.peers import Peer, PeerApprovals, PeerLooks, PeerResumptions, Peers, PeerSuspensions
+from eventing.api.federation.proofs import EventProof
+from eventing.api.operating.alarms import AlarmAcknowledgements, Alarms, DomainWatches
+from eventing.api.operating.listings import Leases, Names, Subscriptions
+from eventing.api.operating.reports import Report, Reports, ReportTables
+from eventing.api.operating.sessions import Session, SessionDisconnections, Sessions
 from eventing.api.problems import unknown_path
-from eventing.api.rendezvous_points import (
+from eventing.api.rps.operating import RendezvousPointPause, RendezvousPointResumption, RendezvousPointTrim
+from eventing.api.rps.rendezvous_points import (
     RendezvousPoint,
     RendezvousPointRenewal,
     RendezvousPoints,
     RendezvousPointSubscriptions,
 )
-from eventing.api.revocations import Revocation, Revocations
+from eventing.api.rps.replicas import RendezvousPointReplicas, Replica, Replicas
+from eventing.api.rps.subscriptions import Subscription, SubscriptionRenewal
 from eventing.api.schema import Schema
-from eventing.api.subscriptions import Subscription, SubscriptionRenewal
-from eventing.api.tokens import Tokens
 
 
 class Reference:
@@ -48,17 +60,52 @@ register_converter(ReferenceBeforeAction, "reference_before_action")
 urlpatterns = [
     path("schema", Schema.as_view(), name="schema"),
     path("limits", LimitsView.as_view(), name="limits"),
+    path("alarms", Alarms.as_view(), name="alarms"),
+    path("alarms/<str:alarm_id>/acknowledge", AlarmAcknowledgements.as_view(), name="alarm-acknowledgements"),
+    path("watches", DomainWatches.as_view(), name="watches"),
     path("audit", Audit.as_view(), name="audit"),
     path("audit/export", AuditExport.as_view(), name="audit-export"),
+    path("evidence", EvidenceList.as_view(), name="evidence-list"),
+    path("evidence/<str:digest>", Evidence.as_view(), name="evidence"),
+    path("leases", Leases.as_view(), name="leases"),
+    path("names", Names.as_view(), name="names"),
+    path("sessions", Sessions.as_view(), name="sessions"),
+    path("sessions/disconnect", SessionDisconnections.as_view(), name="session-disconnections"),
+    path("sessions/<str:session_id>", Session.as_view(), name="session"),
+    path("misbehaviour", Misbehaviour.as_view(), name="misbehaviour"),
+    path("quarantines", Quarantines.as_view(), name="quarantines"),
+    path("quarantines/<str:origin>", Quarantine.as_view(), name="quarantine"),
     path("tokens", Tokens.as_view(), name="tokens"),
     path("tokens/biscuit", Biscuits.as_view(), name="tokens-biscuit"),
     path("keys", Keys.as_view(), name="keys"),
     path("keys/rotate", KeyRotations.as_view(), name="key-rotations"),
     path("keys/<str:kid>/retire", KeyRetirements.as_view(), name="key-retirements"),
+    path("peers", Peers.as_view(), name="peers"),
+    path("peers/look", PeerLooks.as_view(), name="peer-looks"),
+    path("peers/<str:name>", Peer.as_view(), name="peer"),
+    path("peers/<str:name>/delivery", PeerDelivery.as_view(), name="peer-delivery"),
+    path("peers/<str:name>/approve", PeerApprovals.as_view(), name="peer-approvals"),
+    path("peers/<str:name>/links", PeerLinks.as_view(), name="peer-links"),
+    path("peers/<str:name>/renew", PeerRenewal.as_view(), name="peer-renewal"),
+    path("peers/<str:name>/replay", PeerReplays.as_view(), name="peer-replays"),
+    path("peers/<str:name>/retry", PeerRetries.as_view(), name="peer-retries"),
+    path("peers/<str:name>/suspend", PeerSuspensions.as_view(), name="peer-suspensions"),
+    path("peers/<str:name>/resume", PeerResumptions.as_view(), name="peer-resumptions"),
+    path("reports", Reports.as_view(), name="reports"),
+    path("reports/<str:run_id>", Report.as_view(), name="report"),
+    path("reports/<str:run_id>/table/<str:table>", ReportTables.as_view(), name="report-table"),
+    path("replicas", Replicas.as_view(), name="replicas"),
+    path("replicas/<str:reference>", Replica.as_view(), name="replica"),
     path("revocations", Revocations.as_view(), name="revocations"),
     path("revocations/<str:revocation_id>", Revocation.as_view(), name="revocation"),
     path("rps", RendezvousPoints.as_view(), name="rps"),
+    path("rps/<reference_before_action:reference>/pause", RendezvousPointPause.as_view(), name="rp-pause"),
+    path("rps/<reference_before_action:reference>/resume", RendezvousPointResumption.as_view(), name="rp-resumption"),
+    path("rps/<reference_before_action:reference>/trim", RendezvousPointTrim.as_view(), name="rp-trim"),
+    path("rps/<reference_before_action:reference>/proof", EventProof.as_view(), name="rp-proof"),
     path("rps/<reference_before_action:reference>/renew", RendezvousPointRenewal.as_view(), name="rp-renewal"),
+    path("rps/<reference_before_action:reference>/replicas", RendezvousPointReplicas.as_view(), name="rp-replicas"),
+    path("rps/<reference_before_action:reference>/spread", Spread.as_view(), name="rp-spread"),
     path(
         "rps/<reference_before_action:reference>/subscriptions",
         RendezvousPointSubscriptions.as_view(),
@@ -68,6 +115,7 @@ urlpatterns = [
         "rps/<reference_before_action:reference>/policy/explain", PolicyExplanation.as_view(), name="policy-explanation"
     ),
     path("rps/<reference:reference>", RendezvousPoint.as_view(), name="rp"),
+    path("subscriptions", Subscriptions.as_view(), name="subscriptions"),
     path("subscriptions/<str:subscription_id>", Subscription.as_view(), name="subscription"),
     path("subscriptions/<str:subscription_id>/renew", SubscriptionRenewal.as_view(), name="subscription-renewal"),
     re_path(r"", unknown_path),  # reversing any name reads all patterns, and cannot read every regular expression

@@ -8,7 +8,9 @@ from django.views.decorators.csrf import csrf_exempt
 from eventing.api.problems import problem
 from eventing.conf import config
 from eventing.core.errors import MethodNotAllowed
-from eventing.selectors.keys import public_keys
+from eventing.core.federation.domain_documents import published, read
+from eventing.selectors.access.keys import public_keys
+from eventing.services.federation.domain_documents import own_document
 
 VERSIONS = ["herald.v1"]
 FRESH_S = 60  # how long a reader may keep the answer; a new key is published longer than that before it signs
@@ -16,8 +18,8 @@ FRESH_S = 60  # how long a reader may keep the answer; a new key is published lo
 
 @csrf_exempt
 def herald(request: HttpRequest) -> HttpResponse:
-    """The domain: name, protocol versions, where its interfaces are, its keys."""
-    base = config().base_url
+    """The domain: name, protocol versions, where its interfaces are, its keys, and the document that other domains pin."""
+    base, document = config().base_url, own_document()
     return _answer(
         request,
         {
@@ -30,6 +32,8 @@ def herald(request: HttpRequest) -> HttpResponse:
                 "jwks": f"{base}/.well-known/jwks.json",
             },
             "keys": public_keys(),
+            "document": published(document),
+            "fingerprint": read(document).fingerprint,
         },
     )
 

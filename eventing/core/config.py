@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from eventing.core.algorithms import parse_algorithms
-from eventing.core.client_address import parse_networks
+from eventing.core.access.algorithms import parse_algorithms
+from eventing.core.access.client_address import parse_networks
+from eventing.core.access.roles import parse_role_mapping
 from eventing.core.errors import ConfigError
 from eventing.core.names import DOMAIN_PATTERN
-from eventing.core.roles import parse_role_mapping
 
 SOCKET_PATH_BYTES_MAX = 100
 """The kernel takes 107 bytes (sun_path, unix(7)), macOS 103."""
@@ -59,7 +59,36 @@ class Config:
         high=64,
     )
     workers: int = _setting(1, "processes", "Celery worker processes.", low=1, high=64)
+    forwarders: int = _setting(
+        8,
+        "threads",
+        "Peers that are forwarded to at the same time. One that hangs holds a thread for some seconds, then waits its turn.",
+        low=1,
+        high=256,
+    )
     log_level: str = _setting("info", "level", "debug, info, warning or error.")
+    log_format: str = _setting(
+        "text", "format", "Of log lines: text, or json, one object per line (docs/observability.md)."
+    )
+    metrics_token: str = _setting(
+        "",
+        "text",
+        "Lets a program read /metrics. Empty: a viewer's token does, and on a domain of this machine alone none is needed.",
+        secret=True,
+    )
+    otlp_url: str = _setting(
+        "",
+        "URL",
+        "Where spans are sent, by OTLP over HTTP: http://HOST:4318. Empty: OTEL_EXPORTER_OTLP_ENDPOINT, else none are made.",
+        secret=True,
+    )
+    trace_percent: int = _setting(
+        100,
+        "percent",
+        "How many traces are kept where spans are sent; the same ones in all domains. Fewer cost less.",
+        low=0,
+        high=100,
+    )
     secret_key: str = _setting(
         "", "text", "Signs console sessions. Empty: made at first start and kept in the data folder.", secret=True
     )
@@ -182,6 +211,46 @@ class Config:
         400, "days", "Access records are removed when they are older.", low=1, high=36_500
     )
 
+    reports: str = _setting(
+        "auto",
+        "auto or off",
+        "Make reports of the access records every hour and day, where Java and PySpark are there. off: none, not even asked ones.",
+    )
+    reports_dir: str = _setting(
+        "", "folder or URL", "Where reports are written. Empty: `reports` in the data folder. Spark must reach it too."
+    )
+    report_max_s: int = _setting(
+        3600,
+        "seconds",
+        "A report that takes longer is stopped, and has failed. Raising it lets one hold the others up for longer.",
+        low=5,
+        high=7 * 86_400,
+    )
+    report_memory_mb: int = _setting(
+        1024,
+        "MiB",
+        "Java memory of a report; its processes may take as much again, and 1 GiB. Longer periods of busy domains want more.",
+        low=512,
+        high=1024**2,
+    )
+    report_nice: int = _setting(
+        10,
+        "niceness",
+        "How far a report gives way to the gateways and all else on its machine (nice(1)). 0: it competes with them.",
+        low=0,
+        high=19,
+    )
+    reports_retention_days: int = _setting(
+        400,
+        "days",
+        "Reports of days, and those that were asked for, are removed when they are older.",
+        low=1,
+        high=36_500,
+    )
+    reports_hourly_days: int = _setting(
+        31, "days", "Reports of hours are removed when they are older; there are 48 a day.", low=1, high=36_500
+    )
+
     # Rates and quotas (docs/limits.md). Rates of the domain are shared out equally among its gateway processes.
     rate_window_s: int = _setting(
         2,
@@ -278,6 +347,19 @@ class Config:
         "0 or 1",
         "Fetch keys of foreign issuers from private addresses too, and over http on this machine. For tests and intranets.",
     )
+    allow_private_peers: bool = _setting(
+        False,
+        "0 or 1",
+        "Call peers at private addresses too. For intranets; domains on one machine need it not.",
+    )
+    delivery_lease_s: int = _setting(
+        10,
+        "seconds",
+        "Of a durable subscription that several domains hold, how long one that fell silent is waited for before another "
+        "delivers. Shorter takes over sooner, and by mistake where domains are slow.",
+        low=3,
+        high=300,
+    )
     anonymous_sessions: bool = _setting(
         True,
         "0 or 1",
@@ -305,6 +387,16 @@ class Config:
             )
         if self.log_level not in ("debug", "info", "warning", "error"):
             raise ConfigError(f"HERALD_LOG_LEVEL is {self.log_level!r}; use debug, info, warning or error.")
+        if self.reports not in ("auto", "off"):
+            raise ConfigError(f"HERALD_REPORTS is {self.reports!r}; use auto or off.")
+        if self.log_format not in ("text", "json"):
+            raise ConfigError(f"HERALD_LOG_FORMAT is {self.log_format!r}; use text or json.")
+        if self.otlp_url and not self.otlp_url.startswith(("http://", "https://")):
+            raise ConfigError("HERALD_OTLP_URL is no http or https address; use one such as http://127.0.0.1:4318.")
+        if self.metrics_token and len(self.metrics_token) < 32:
+            raise ConfigError(
+                "HERALD_METRICS_TOKEN is shorter than 32 characters; use a long random one, or leave it empty."
+            )
         if self.secret_key and len(self.secret_key) < 32:
             raise ConfigError(
                 "HERALD_SECRET_KEY is shorter than 32 characters; use a long random one, or leave it empty."
@@ -334,6 +426,13 @@ class Config:
         return Path(self.records_dir).resolve() if self.records_dir else self.data_path / "records"
 
     @property
+    def reports_place(self) -> str:
+        """The folder of the reports: an absolute path, or an address that Spark understands."""
+        if "://" in self.reports_dir:
+            return self.reports_dir.rstrip("/")
+        return str(Path(self.reports_dir).resolve() if self.reports_dir else self.data_path / "reports")
+
+    @property
     def base_url(self) -> str:
         """How clients reach this domain; no trailing slash."""
         if self.public_url:
@@ -357,7 +456,12 @@ class Config:
 
 def unknown_settings(env: Mapping[str, str]) -> list[str]:
     """Names in `env` that look like ours but are not: likely misspelled. HERALD_TOKEN and HERALD_URL are the client's."""
-    known = {f"HERALD_{f.name.upper()}" for f in fields(Config)} | {"HERALD_TOKEN", "HERALD_URL", "HERALD_HOME"}
+    known = {f"HERALD_{f.name.upper()}" for f in fields(Config)} | {
+        "HERALD_TOKEN",
+        "HERALD_URL",
+        "HERALD_HOME",
+        "HERALD_PROCESS",
+    }
     return sorted(name for name in env if name.startswith("HERALD_") and name not in known)
 
 

@@ -72,8 +72,38 @@ class Conflict(HeraldError):
     code, status, title = "conflict", 409, "This conflicts with what exists"
 
 
+class Paused(HeraldError):
+    """`reason` is what the operator said, for publishers to read; empty for nothing."""
+
+    code, status, title = "paused", 409, "Publishing is paused here"
+
+
+def paused_here(reason: str) -> Paused:
+    """The refusal of a publish at an RP that is paused for this `reason` (may be empty)."""
+    why = f" ({reason})" if reason else ""
+    return Paused(
+        f"An operator of this domain has paused publishing here{why}. Try again once it is resumed; readers stay.",
+        reason=reason,
+    )
+
+
+class AudienceMissing(HeraldError):
+    """`missing` lists each audience that lacks readers: `label`, `at_least`, `present`."""
+
+    code, status, title = "audience-missing", 409, "Those who must be reading are not"
+
+
 class Gone(HeraldError):
     code, status, title = "gone", 410, "This has ended"
+
+
+class Moved(HeraldError):
+    """`rp` is the RP's id, `to` the base URLs of other domains that serve it."""
+
+    code, status, title = "moved", 307, "Other domains serve this"
+
+
+ENDED = frozenset({Moved.status, NotFound.status, Gone.status})  # an RP whose use is answered so is not served here
 
 
 class PreconditionFailed(HeraldError):
@@ -94,6 +124,10 @@ class IdempotencyMismatch(HeraldError):
 
 class QuotaExceeded(HeraldError):
     code, status, title = "quota-exceeded", 409, "The domain's quota does not allow this"
+
+
+class PeerUnreachable(HeraldError):
+    code, status, title = "peer-unreachable", 424, "The other domain did not answer as one"
 
 
 class RateLimited(HeraldError):

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from eventing.core.access.rates import Bucket, Rate, Table
 from eventing.core.config import Config
 from eventing.core.errors import RateLimited, Unavailable
-from eventing.core.rates import Bucket, Rate, Table
 
 ACCOUNTS_MAX = 200_000  # ~0.5 KiB each; twice the connections that one process takes
 FLOWS_MAX = 100_000
@@ -161,27 +161,41 @@ class Limits:
         """Count `events` with `size` bytes to be published at the RP, all of them or none. Raises RateLimited."""
         now = self._clock()
         flow = self._flows.get(rp, now)
+        if not self._take(account, flow, events, size, now):
+            raise self._not_published(account, flow, events, size, now)
+
+    def request_to_publish(self, account: Account, rp: str, events: int, size: int) -> bool:
+        """`request` and `publish` at once: both are counted, or neither is and the answer is False."""
+        now = self._clock()
+        if not account.requests.take(1, now):
+            return False
+        if self._domain_requests.take(1, now):
+            if self._take(account, self._flows.get(rp, now), events, size, now):
+                return True
+            self._domain_requests.refund(1)
+        account.requests.refund(1)
+        return False
+
+    def _take(self, account: Account, flow: Flow, events: int, size: int, now: float) -> bool:
+        """Take from all buckets that a publish counts in, or from none."""
         domain = self._domain
         if not account.events.take(events, now):
-            taken = 0
-        elif not account.bytes.take(size, now):
-            taken = 1
-        elif not flow.events.take(events, now):
-            taken = 2
-        elif not flow.bytes.take(size, now):
-            taken = 3
-        elif not domain.events.take(events, now):
-            taken = 4
-        elif not domain.bytes.take(size, now):
-            taken = 5
-        else:
-            return
-        raise self._not_published(account, flow, events, size, taken, now)
+            return False
+        if account.bytes.take(size, now):
+            if flow.events.take(events, now):
+                if flow.bytes.take(size, now):
+                    if domain.events.take(events, now):
+                        if domain.bytes.take(size, now):
+                            return True
+                        domain.events.refund(events)
+                    flow.bytes.refund(size)
+                flow.events.refund(events)
+            account.bytes.refund(size)
+        account.events.refund(events)
+        return False
 
-    def _not_published(
-        self, account: Account, flow: Flow, events: int, size: int, taken: int, now: float
-    ) -> RateLimited:
-        """Give back what the first `taken` buckets gave, and say what is to be waited for: the longest of all."""
+    def _not_published(self, account: Account, flow: Flow, events: int, size: int, now: float) -> RateLimited:
+        """What is to be waited for: the longest of all."""
         domain = self._domain
         asked = (
             ("publish-events", account.events, events, "You publish more events than allowed here."),
@@ -191,8 +205,6 @@ class Limits:
             ("domain-publish-events", domain.events, events, "This domain gets more events than it takes."),
             ("domain-publish-bytes", domain.bytes, size, "This domain gets more bytes than it takes."),
         )
-        for _, bucket, amount, _ in asked[:taken]:
-            bucket.refund(amount)
         name, bucket, amount, detail = max(asked, key=lambda one: one[1].wait_s(one[2], now))
         return _limited(name, f"{detail} Nothing of this was stored.", bucket.wait_s(amount, now))
 

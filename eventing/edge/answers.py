@@ -10,7 +10,7 @@ from typing import Any
 
 from eventing.edge import http
 from eventing.edge.gateway import Gateway
-from eventing.edge.limits import ACCOUNT, rate_headers
+from eventing.edge.guarding.limits import ACCOUNT, rate_headers
 from eventing.edge.request_ids import HEADER, TELLS_ITSELF
 
 

@@ -31,13 +31,17 @@ _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
 _this_thread = local()
 
 
-def in_database(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Make a selector or service awaitable. The result raises Unavailable when the database does not answer."""
+def in_database(function: Callable[P, R], *, threads: ThreadPoolExecutor | None = None) -> Callable[P, Awaitable[R]]:
+    """Make a selector or service awaitable. The result raises Unavailable when the database does not answer.
+
+    Args:
+        threads: where it runs; None for those that all share.
+    """
 
     async def call(*args: P.args, **kwargs: P.kwargs) -> R:
         work = partial(copy_context().run, partial(function, *args, **kwargs))
         try:
-            return await asyncio.get_running_loop().run_in_executor(_threads, _with_connection, work)
+            return await asyncio.get_running_loop().run_in_executor(threads or _threads, _with_connection, work)
         except (OperationalError, InterfaceError) as error:
             log.error("The database does not answer: %s", error)
             raise Unavailable("The database does not answer. Try again in a moment.", retry_after_s=2) from None

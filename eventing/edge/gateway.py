@@ -14,20 +14,32 @@ from weakref import WeakKeyDictionary
 
 from eventing.conf import config as settings_in_use
 from eventing.core.config import Config
-from eventing.core.descriptor import Descriptor
-from eventing.core.errors import Forbidden, HeraldError
+from eventing.core.errors import ENDED, Forbidden, HeraldError, paused_here
 from eventing.core.ids import is_admin
 from eventing.core.limits import Limits
-from eventing.edge.access import Descriptors, Tokens
-from eventing.edge.auditing import Auditing
-from eventing.edge.hub import Hub
+from eventing.core.rps.descriptor import Descriptor
+from eventing.edge.companions import COMPANIONS, Companion
+from eventing.edge.delivery.audience import Audiences
+from eventing.edge.delivery.hub import Hub
+from eventing.edge.delivery.revoking import Revoking, end_unless_allowed
+from eventing.edge.delivery.shared_subscriptions import SharedReadings
+from eventing.edge.forwarding import Forwarding
+from eventing.edge.guarding.access import Descriptors, Tokens
+from eventing.edge.guarding.auditing import Auditing
 from eventing.edge.recording import AccessRecords
-from eventing.edge.revoking import Revoking, end_unless_allowed
+from eventing.edge.redirects import Redirects
+from eventing.edge.stale_logs import StaleLogs
+from eventing.edge.watching.measuring import Measuring
+from eventing.edge.watching.session_control import SessionControl
+from eventing.edge.watching.tracing import trace_gateway
 from eventing.log.appender import Appender
 from eventing.log.bell import Bell
 from eventing.log.connection import Durability, async_client
 from eventing.log.reader import LogReader
+from eventing.services.random_ids import random_id
+from eventing.telemetry import tracing
 
+ID_CHARS = 8  # 40 random bits: no two of a domain's gateways meet
 RECHECK_S = 1.0  # before a changed policy is asked for again when SQL did not answer
 DURABILITY_S = 10.0  # how long what Redis promises is believed before it is asked again
 log = logging.getLogger(__name__)
@@ -37,12 +49,14 @@ class Gateway:
     """The hot path's state in one process.
 
     Attributes:
+        id: this life of the process among the domain's gateways, 8 characters; never given again.
         clock: the wall clock, Unix seconds.
         stopping: set when the process is asked to end.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.id = random_id()[:ID_CHARS]
         self.clock: Callable[[], float] = time.time
         self.stopping = False
         self.redis = async_client(config.effective_redis_url)
@@ -57,11 +71,14 @@ class Gateway:
             window_s=config.dedup_window_s,
             ids_max=config.dedup_ids_max,
         )
+        self.forwarding = Forwarding()
+        self.appender.on_replicated = self.forwarding.appended
         self.records = AccessRecords(config, self.clock)
+        self.stale_logs = StaleLogs()
         self.hub = Hub(
             config,
             self.reader,
-            lambda on_ring, on_restored: Bell(self.redis, on_ring, on_restored),
+            lambda on_ring, on_restored: Bell(self.redis, on_ring, self.stale_logs.after(on_restored)),
             self._remake_log,
             self._descriptor_changed,
             self.records,
@@ -69,7 +86,15 @@ class Gateway:
         self.revoking = Revoking(self.hub)
         self.hub.revocations_announced = self.revoking.announced
         self.hub.keys_announced = self.tokens.keys_announced
+        self.session_control = SessionControl(self.id, self.hub, self.redis)
+        self.hub.sessions_asked = self.session_control.asked
+        self.hub.replicated = self._replicated
         self.auditing = Auditing()
+        self.redirects = Redirects()
+        self.shared = SharedReadings(self.redis, lambda: self.clock())
+        self.audiences = Audiences(self.id, self.redis, self.hub, lambda: self.clock())
+        self.measuring = Measuring(self)
+        self._companions: list[Companion] = []
         self._durability: Durability | None = None
         self._durability_at = 0.0
         self._rechecks: set[asyncio.Task[None]] = set()
@@ -77,9 +102,14 @@ class Gateway:
     async def start(self) -> None:
         """Connect and begin the periodic work."""
         self.auditing.start()
+        await self.stale_logs.check()
         await self.hub.start()
         self.records.start(self.hub)
         self.revoking.start()
+        self.measuring.start()
+        self._companions = [make(self) for make in COMPANIONS]
+        for companion in self._companions:
+            companion.start()
 
     def drain(self) -> None:
         """Take no more sessions, and tell those there are to connect again."""
@@ -89,13 +119,22 @@ class Gateway:
     async def close(self) -> None:
         """Write what was accepted, and end."""
         self.drain()
+        for companion in self._companions:
+            await companion.close()
+        await self.stale_logs.close()
         await self.revoking.close()
+        await self.session_control.close()
         for task in self._rechecks:
             task.cancel()
+        self.redirects.close()
+        self.shared.close()
         await self.appender.close()
+        await self.forwarding.close()
         await self.auditing.close()
         await self.hub.close()
+        await self.audiences.close()
         await self.records.close()
+        await self.measuring.close()
         await self.redis.aclose()
 
     async def durability(self) -> Durability:
@@ -125,6 +164,8 @@ class Gateway:
 
     def reading_began(self, descriptor: Descriptor) -> None:
         """A reading that `descriptor` allowed has begun; should that have changed meanwhile, look again."""
+        self.redirects.look(descriptor)
+        self.audiences.attach(descriptor)
         if self.descriptors.peek(descriptor.id) is not descriptor:
             self._recheck_soon(descriptor.id)
 
@@ -133,12 +174,19 @@ class Gateway:
         self._rechecks.add(task)
         task.add_done_callback(self._rechecks.discard)
 
+    def _replicated(self, rp: str) -> bool:
+        descriptor = self.descriptors.peek(rp)
+        return descriptor is not None and bool(descriptor.home or descriptor.links)
+
     async def _recheck(self, rp: str) -> None:
         while self.hub.readings(rp):
             try:
                 descriptor = await self.descriptors.get(rp)
+                self.hub.replicas_changed(rp)
+                self.redirects.look(descriptor)
+                self.audiences.attach(descriptor)
             except HeraldError as error:
-                if error.status in (404, 410):
+                if error.status in ENDED:
                     self.hub.ended(rp, error)
                     return
                 await asyncio.sleep(RECHECK_S)  # the change must not be forgotten because SQL is away
@@ -147,14 +195,25 @@ class Gateway:
                     end_unless_allowed(descriptor, follower)
                 return
 
-    def refuse_foreign_admin(self, descriptor: Descriptor) -> None:
-        """Only the domain itself publishes at administrative RPs. Raises Forbidden."""
+    def require_taken(self, descriptor: Descriptor) -> None:
+        """Raises unless events are taken here: Forbidden at administrative RPs (the domain itself publishes there), Paused,
+        AudienceMissing; Unavailable where `audiences.look` should have been awaited first.
+        """
         if is_admin(descriptor.id):
             raise Forbidden("Only the domain itself publishes at an administrative rendezvous point.")
+        if descriptor.paused is not None:
+            raise paused_here(descriptor.paused)
+        if descriptor.audience:
+            self.audiences.require(descriptor)
 
 
 _gateways: WeakKeyDictionary[asyncio.AbstractEventLoop, Gateway] = WeakKeyDictionary()
 _starting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Gateway]] = WeakKeyDictionary()
+
+
+def gateway_of(loop: asyncio.AbstractEventLoop) -> Gateway | None:
+    """The event loop's gateway, if it has one that runs."""
+    return _gateways.get(loop)
 
 
 async def running_gateway() -> Gateway:
@@ -170,6 +229,8 @@ async def running_gateway() -> Gateway:
 
 async def _start(loop: asyncio.AbstractEventLoop) -> Gateway:
     gateway = Gateway(settings_in_use())
+    if tracing.is_on():
+        trace_gateway(gateway)
     await gateway.start()
     _gateways[loop] = gateway
     return gateway
@@ -189,4 +250,4 @@ async def stop_gateway() -> None:
         await gateway.close()
 
 
-__all__ = ["Gateway", "drain_gateway", "running_gateway", "stop_gateway"]
+__all__ = ["Gateway", "drain_gateway", "gateway_of", "running_gateway", "stop_gateway"]

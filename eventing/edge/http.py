@@ -23,6 +23,9 @@ NO_PAGE: Headers = [
 ]
 """On every answer here: events are a publisher's bytes, and no browser shall take them for a page of this domain."""
 
+JSON = b"".join(b"%b: %b\r\n" % header for header in [(b"content-type", b"application/json"), *NO_PAGE])
+"""The head of a JSON answer, for who writes one himself."""
+
 _JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
 _PROBLEM: tuple[bytes, bytes] = (b"content-type", b"application/problem+json")
 _encode = msgspec.json.Encoder().encode
@@ -160,11 +163,22 @@ async def answer_problem(
     send: Send, error: HeraldError, *, close: bool = False, headers: Headers | None = None
 ) -> None:
     """Send the problem document of `error`; `close` where the request was not read to its end."""
-    more: Headers = [_PROBLEM, (b"cache-control", b"no-store"), *(headers or [])]
-    if error.retry_after_s is not None:
-        more.append((b"retry-after", b"%d" % error.retry_after_s))
-    if error.status == 401:
-        more.append((b"www-authenticate", b'Bearer realm="herald"'))
+    more = [*_problem_headers(error), *(headers or [])]
     if close:
         more.append((b"connection", b"close"))
     await answer(send, error.status, _encode(error.document()), more)
+
+
+def _problem_headers(error: HeraldError) -> Headers:
+    headers: Headers = [_PROBLEM, (b"cache-control", b"no-store")]
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", b"%d" % error.retry_after_s))
+    if error.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="herald"'))
+    return headers
+
+
+def problem(error: HeraldError) -> tuple[bytes, bytes]:
+    """The head and the content of the problem document of `error`, for who writes an answer himself."""
+    lines = [b"%b: %b\r\n" % header for header in (*_problem_headers(error), *NO_PAGE)]
+    return b"".join(lines), _encode(error.document())

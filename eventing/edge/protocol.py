@@ -21,7 +21,8 @@ from websockets.frames import Frame
 from eventing.conf import config
 from eventing.core.errors import HeraldError, InvalidRequest, Timeout, TooLarge
 from eventing.edge.client_frames import PING, PONG, TEXT, is_begun, plain_frames
-from eventing.edge.sinks import TransportSink
+from eventing.edge.delivery.sinks import TransportSink
+from eventing.edge.endpoints.short_way import is_publish, take
 
 REST_BYTES_MAX = 64 * 1024  # of a message whose end has not come; larger ones go the long way, which joins them cheaper
 CLOSE_S = 5.0  # for a client's answer to our close
@@ -190,6 +191,13 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
 
+class _Defaults:
+    """The headers that the server adds to every answer, joined; made anew when they change, once a second."""
+
+    headers: list[tuple[bytes, bytes]] | None = None
+    lines = b""
+
+
 class HeraldHttpProtocol(HttpToolsProtocol):
     """Closes a connection whose request head is not complete within `request_timeout_s`, or exceeds HEAD_BYTES_MAX."""
 
@@ -198,6 +206,8 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = self._start_timer()
+        self._parsing = False
+        self._held: tuple[Any, Any] | None = None
 
     def _start_timer(self) -> asyncio.TimerHandle:
         return self.loop.call_later(config().request_timeout_s, self._too_slow)
@@ -229,7 +239,10 @@ class HeraldHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Count what comes before the head is complete."""
+        self._parsing = True
         super().data_received(data)
+        self._parsing = False
+        self._release()
         if self._head_timer is not None and not self.transport.is_closing():
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
@@ -241,6 +254,44 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self._head_timer = self._start_timer()
         super().on_message_begin()
         self.scope["extensions"] = {"herald.transport": self}  # type: ignore[dict-item]
+
+    # The short way of a publish (edge/endpoints/short_way.py)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Keep a publish back until the read that brought it is parsed: mostly it is whole then, and needs no task."""
+        if self._parsing and is_publish(cycle.scope):
+            self._held = (cycle, app)
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _release(self) -> None:
+        if self._held is None:
+            return
+        (cycle, app), self._held = self._held, None
+        ordinary = cycle.more_body or cycle.waiting_for_100_continue or self.flow.write_paused
+        if ordinary or not take(self, cycle):
+            super()._start_asgi_task(cycle, app)
+
+    def answer_shortly(self, cycle: Any, status: int, headers: bytes, content: bytes) -> None:
+        """Send the whole answer to a request that was taken by the short way, if its client is still there.
+
+        Requests that the client has sent behind it (pipelining) wait for this, so `self.cycle` may be a later one.
+        """
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        defaults = cycle.default_headers
+        if defaults is not _Defaults.headers:
+            _Defaults.headers = defaults
+            _Defaults.lines = b"".join([b"%b: %b\r\n" % header for header in defaults])
+        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
+        self.transport.write(
+            b"%b%b%b%bcontent-length: %d\r\n\r\n%b"
+            % (STATUS_LINE[status], _Defaults.lines, headers, closing, len(content), content)
+        )
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
 
     def answer(self, scope: Any, status: int, headers: list[tuple[bytes, bytes]], content: bytes) -> bool:
         """Send a whole answer to the request of `scope` in one piece, as uvicorn's `send` does in two; False, and nothing

@@ -22,17 +22,19 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from eventing.core.access.principals import Principal
 from eventing.core.config import Config
-from eventing.core.principals import Principal
 from eventing.records.buffer import Buffer
 from eventing.records.rows import DELIVER, Who, rp_or_nothing
 from eventing.records.segments import gateway_id
 from eventing.records.writer import Writer
+from eventing.telemetry.flows import FLOWS
+from eventing.telemetry.totals import TOTALS
 
 if TYPE_CHECKING:
-    from eventing.edge.channel import Channel
-    from eventing.edge.hub import Hub
-    from eventing.edge.session import Follower, Session
+    from eventing.edge.delivery.channel import Channel
+    from eventing.edge.delivery.hub import Hub
+    from eventing.edge.delivery.session import Follower, Session
 
 MINUTE_S = 60  # what deliveries are counted by
 FOLLOWERS_AT_ONCE = 500  # counted before other work gets its turn: about half a millisecond
@@ -98,6 +100,10 @@ class Access:
     def answered(self, events: list[bytes]) -> None:
         """The answer holds these events."""
         self.events, self.bytes_out = len(events), sum(map(len, events))
+        TOTALS.deliveries += self.events
+        TOTALS.bytes_out += self.bytes_out
+        if events:
+            FLOWS.pulled(self.rp, self.events, self.bytes_out)
 
 
 def access(scope: dict[str, Any]) -> Access:
@@ -125,12 +131,11 @@ class Together:
 class _Publishes(Together):
     """The same over HTTP, where nothing but the principal holds them together."""
 
-    __slots__ = ("client", "principal")
+    __slots__ = ("principal",)
 
-    def __init__(self, rp: str, principal: Principal, client: str) -> None:
+    def __init__(self, rp: str, principal: Principal) -> None:
         super().__init__(rp)
         self.principal = principal
-        self.client = client
 
 
 class AccessRecords:
@@ -211,35 +216,39 @@ class AccessRecords:
 
     def end(self, of: Access, reason: str = "") -> None:
         """Note the record of a request that ended now; `reason` is the code of the problem that it was answered with."""
-        if of.done or self._buffer is None:
+        if of.done:
             return
-        if of.operation == "publish" and of.principal is not None and not (reason or of.reason):
-            self._gather(of, of.principal)
+        refused = reason or of.reason
+        if refused and refused != DISCONNECTED:
+            TOTALS.refuse(refused)
+        if self._buffer is None:
+            return
+        if of.operation == "publish" and of.principal is not None and not refused:
+            self.published_http(of.principal, of.rp, of.began, of.events, of.bytes_in)
             return
         now = self._clock()
         who = self.who(of.principal, of.client)
-        self.note(
-            now, who, of.operation, of.rp, reason or of.reason, of.events, of.bytes_in, of.bytes_out, now - of.began
-        )
+        self.note(now, who, of.operation, of.rp, refused, of.events, of.bytes_in, of.bytes_out, now - of.began)
 
-    def _gather(self, of: Access, principal: Principal) -> None:
-        """Publishes of one principal at one RP that are answered in one turn of the event loop share a record."""
-        key = (id(principal), of.rp)
+    def published_http(self, principal: Principal, rp: str, began: float, events: int, content_bytes: int) -> None:
+        """A publish over HTTP, begun at `began` (Unix seconds), has succeeded. Those of one principal at one RP that are
+        answered in one turn of the event loop share a record. Only where records are on."""
+        key = (id(principal), rp)
         publishes = self._turn.get(key)
         if publishes is None:
             if not self._turn:
                 asyncio.get_running_loop().call_soon(self._note_turn)
-            publishes = self._turn[key] = _Publishes(of.rp, principal, of.client)
+            publishes = self._turn[key] = _Publishes(rp, principal)
         publishes.count += 1
-        publishes.events += of.events
-        publishes.bytes += of.bytes_in
-        publishes.began += of.began
+        publishes.events += events
+        publishes.bytes += content_bytes
+        publishes.began += began
 
     def _note_turn(self) -> None:
         turn, self._turn = self._turn, {}
         now = self._clock()
         for one in turn.values():
-            who, latency_s = self.who(one.principal, one.client), now - one.began / one.count
+            who, latency_s = self.who(one.principal, "http"), now - one.began / one.count
             self.note(now, who, "publish", one.rp, "", one.events, one.bytes, 0, latency_s, 0, one.count)
 
     async def passed_on(self, pass_on: Application, scope: Scope, receive: Any, send: Any) -> None:
@@ -247,7 +256,7 @@ class AccessRecords:
 
         Django itself says which operation it is (portal/recording.py).
         """
-        if self._buffer is None or not scope["path"].startswith(_API):
+        if not scope["path"].startswith(_API):
             await pass_on(scope, receive, send)
             return
         of = self.begin(scope, "unknown", "http")
@@ -282,6 +291,7 @@ class AccessRecords:
 
     def refused(self, session: Session, operation: str, reference: str, reason: str) -> None:
         """An operation of a session, at the RP that its client named `reference`, has not succeeded."""
+        TOTALS.refuse(reason)
         self.note(self._clock(), session.who, operation, rp_or_nothing(reference), reason)
 
     def succeeded(self, session: Session, operation: str, rp: str, began: float) -> None:

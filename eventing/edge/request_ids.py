@@ -1,6 +1,6 @@
 """An id for every request: the client's `X-Request-Id` if it is a plain one, else a new one; answered in `X-Request-Id`.
 
-It stands in `scope["herald.request_id"]`, in the origin of what the request does (core/origins.py), and so in audit
+It stands in `scope["herald.request_id"]`, in the origin of what the request does (core/access/origins.py), and so in audit
 entries and log lines. An id is for finding, not for trust: clients may choose theirs, and two may choose the same.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from eventing.client_address import scope_address, trusted_proxies
-from eventing.core.origins import Origin, current_origin
+from eventing.core.access.origins import Origin, current_origin
 from eventing.edge import http
 
 ID_CHARS_MAX = 64
@@ -49,11 +49,9 @@ class RequestIds:
         if scope["type"] not in ("http", "websocket"):
             await self._application(scope, receive, send)
             return
-        given = _given(scope)
-        request_id = given.decode() if given is not None else new_request_id()
-        scope["herald.request_id"] = request_id
-        current_origin.set(Origin(self._address(scope), request_id, _via(scope)))
-        header = scope[HEADER] = (b"x-request-id", request_id.encode())
+        of_request = scope["herald.request_id"] = request_id(scope)
+        current_origin.set(Origin(self._address(scope), of_request, _via(scope)))
+        header = scope[HEADER] = (b"x-request-id", of_request.encode())
         if scope["type"] == "http" and scope["path"].startswith(TELLS_ITSELF):
             await self._application(scope, receive, send)
             return
@@ -66,17 +64,17 @@ class RequestIds:
         await self._application(scope, receive, send_with_id)
 
 
+def request_id(scope: http.Scope) -> str:
+    """The client's id, if it is a plain one (anything else is not taken over, as it ends up in log lines), else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            return value.decode() if _ID.fullmatch(value) else new_request_id()
+    return new_request_id()
+
+
 def new_request_id() -> str:
     """An id that no other request has: of this process, counted."""
     return f"{_process}-{next(_numbers):x}"
-
-
-def _given(scope: http.Scope) -> bytes | None:
-    """The client's id, if it is a plain one; anything else is not taken over, as it ends up in log lines."""
-    for name, value in scope["headers"]:
-        if name == b"x-request-id":
-            return value if _ID.fullmatch(value) else None
-    return None
 
 
 def _via(scope: http.Scope) -> str:

@@ -11,20 +11,23 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from eventing.core.errors import HeraldError, MethodNotAllowed, RateLimited, Timeout, TooLarge, Unavailable
+from eventing.core.errors import HeraldError, MethodNotAllowed, Moved, RateLimited, Timeout, TooLarge, Unavailable
 from eventing.edge import http
-from eventing.edge.access import as_told
 from eventing.edge.answers import Answers
-from eventing.edge.auditing import refused, refused_request
-from eventing.edge.close_codes import CLOSE_BAD_REQUEST
+from eventing.edge.delivery.close_codes import CLOSE_BAD_REQUEST
+from eventing.edge.endpoints.health import livez, readyz
+from eventing.edge.endpoints.metrics import metrics
+from eventing.edge.endpoints.publish import publish
+from eventing.edge.endpoints.pull import acknowledge, pull, pull_subscription
+from eventing.edge.endpoints.stream import stream
+from eventing.edge.endpoints.websocket import websocket
+from eventing.edge.federation import federation
 from eventing.edge.gateway import Gateway, running_gateway, stop_gateway
-from eventing.edge.health import livez, readyz
-from eventing.edge.limits import count_passed, is_stranger
-from eventing.edge.publish import publish
-from eventing.edge.pull import acknowledge, pull, pull_subscription
+from eventing.edge.guarding.access import as_told
+from eventing.edge.guarding.auditing import refused, refused_request
+from eventing.edge.guarding.limits import count_passed, is_stranger
 from eventing.edge.recording import DISCONNECTED, RECORDED, access
-from eventing.edge.stream import stream
-from eventing.edge.websocket import websocket
+from eventing.edge.redirects import location, of_subscription
 
 PASSED_BODY_BYTES_MAX = 1024 * 1024
 _RP = re.compile(r"/api/v1/rps/(?P<ref>.+)/(?P<action>events|stream)")
@@ -32,6 +35,7 @@ _SUBSCRIPTION = re.compile(r"/api/v1/subscriptions/(?P<ref>[^/]+)/(?P<action>eve
 _RP_ACTIONS = {("POST", "events"): publish, ("GET", "events"): pull, ("GET", "stream"): stream}
 _SUBSCRIPTION_ACTIONS = {("GET", "events"): pull_subscription, ("POST", "ack"): acknowledge}
 _HEALTH = {"/livez": livez, "/readyz": readyz}
+METRICS = "/metrics"
 
 Application = Callable[[http.Scope, http.Receive, Any], Awaitable[None]]
 log = logging.getLogger(__name__)
@@ -54,8 +58,12 @@ class EdgeRouter:
             await _serve(_RP_ACTIONS, match, scope, receive, send)
         elif path.startswith("/api/v1/subscriptions/") and (match := _SUBSCRIPTION.fullmatch(path)):
             await _serve(_SUBSCRIPTION_ACTIONS, match, scope, receive, send)
+        elif path.startswith("/federation/v1/"):
+            await federation(await running_gateway(), scope, receive, send)
         elif path in _HEALTH:
             await _HEALTH[path](await running_gateway(), send)
+        elif path == METRICS:
+            await metrics(await running_gateway(), scope, send)
         else:
             await (await running_gateway()).records.passed_on(self._pass_on, scope, receive, send)
 
@@ -105,9 +113,12 @@ async def _serve(
         await action(gateway, scope, receive, send, match["ref"])
     except HeraldError as raised:
         error = as_told(raised, anonymous=is_stranger(scope))
+        error = of_subscription(error) if actions is _SUBSCRIPTION_ACTIONS else error
         reason = error.code
         refused_request(scope, error, match["action"], match["ref"])
         headers = [(b"allow", ", ".join(error.extra["allow"]).encode())] if "allow" in error.extra else None
+        if isinstance(error, Moved):
+            headers = [(b"location", location(error, scope, match["action"]).encode())]
         await http.answer_problem(send, error, close=isinstance(error, TooLarge | Timeout), headers=headers)
     except http.Disconnected:
         reason = DISCONNECTED

@@ -3,7 +3,7 @@
     biscuit:KID:BASE64URL
 
 `KID` says which of the domain's keys the chain of signatures begins with: it chooses the key, the signature decides. The
-library verifies the chain; what the blocks say is read by core.biscuits and core.delegation, and no Datalog is run.
+library verifies the chain; what the blocks say is read by core.access.biscuits and core.access.delegation, and no Datalog is run.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 from biscuit_auth import Biscuit, BiscuitValidationError, PublicKey
 
 from eventing.conf import config
-from eventing.core import biscuits, tokens
-from eventing.core.delegation import PREFIX, attenuation_of, claims_of
+from eventing.core.access import biscuits, tokens
+from eventing.core.access.delegation import PREFIX, attenuation_of, claims_of
+from eventing.core.access.principals import Principal
 from eventing.core.errors import Unauthenticated
-from eventing.core.principals import Principal
 
 _FORM = re.compile(rf"{PREFIX}([A-Za-z0-9_-]{{1,64}}):([A-Za-z0-9_-]{{1,{tokens.TOKEN_CHARS_MAX}}})={{0,2}}", re.ASCII)
 _KEYS_CACHED = 256

@@ -5,12 +5,12 @@ from __future__ import annotations
 from django.contrib.auth.models import AbstractBaseUser, User
 
 from eventing.conf import config
-from eventing.core.principals import Principal
-from eventing.core.roles import ADMINISTRATOR, scopes_of, strongest
+from eventing.core.access.principals import Principal
+from eventing.core.access.roles import ADMINISTRATOR, scopes_of, strongest
 
 
 def role_of(user: AbstractBaseUser) -> str:
-    """The user's role, one of core.roles.ROLES; empty for none. A superuser is an administrator, whatever the groups."""
+    """The user's role, one of core.access.roles.ROLES; empty for none. A superuser is an administrator, whatever the groups."""
     if not isinstance(user, User):
         return ""
     if user.is_superuser:

@@ -18,8 +18,8 @@ from functools import lru_cache
 
 import httpx
 
-from eventing.core.jwks import BYTES_MAX
-from eventing.core.policy_issuers import is_address
+from eventing.core.access.jwks import BYTES_MAX
+from eventing.core.access.policy_issuers import is_address
 
 FETCH_S = 5.0  # for connecting, TLS and the whole answer
 ADDRESSES_TRIED_MAX = 3
@@ -75,6 +75,12 @@ def is_public(address: Address) -> bool:
     return inner.is_global and not (inner.is_multicast or inner.is_reserved or inner.is_unspecified)
 
 
+def is_private(address: Address) -> bool:
+    """Whether an address that is not public may be asked where private networks are allowed."""
+    inner = _unwrapped(address)
+    return not (inner.is_link_local or inner.is_multicast or inner.is_unspecified)
+
+
 def _unwrapped(address: Address) -> Address:
     """The IPv4 address that an IPv6 one stands for (mapped, 6to4, NAT64); else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
@@ -98,11 +104,7 @@ def _checked(addresses: list[Address], scheme: str, private: bool) -> list[Addre
     for address in addresses:
         if scheme != "https" and not address.is_loopback:
             raise FetchFailed("http is spoken to this machine only.")
-        usable = is_public(address)
-        if private and not usable:
-            inner = _unwrapped(address)
-            usable = not (inner.is_link_local or inner.is_multicast or inner.is_unspecified)
-        if not usable:
+        if not is_public(address) and not (private and is_private(address)):
             raise FetchFailed(
                 "The issuer's name resolves to an address that is not public (HERALD_ALLOW_PRIVATE_ISSUERS)."
             )

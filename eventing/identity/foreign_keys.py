@@ -17,10 +17,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
 
-from eventing.core import jwks
+from eventing.core.access import jwks
+from eventing.core.access.jwks import BadKeys, ForeignKey
+from eventing.core.access.policy_issuers import is_address
 from eventing.core.errors import Unavailable
-from eventing.core.jwks import BadKeys, ForeignKey
-from eventing.core.policy_issuers import is_address
 from eventing.identity.fetching import FETCH_S, Fetched, FetchFailed, fetch
 
 THREADS = 8  # that fetch; slow issuers hold up each other, never those threads that serve requests

@@ -13,8 +13,8 @@ from threading import Lock
 
 from django.db import Error as DatabaseError
 
-from eventing.core.policy_issuers import ANYONE
-from eventing.selectors.policy_issuers import policy_sources
+from eventing.core.access.policy_issuers import ANYONE
+from eventing.selectors.access.policy_issuers import policy_sources
 
 LOOK_S = 2.0  # an unknown issuer makes us look at most this often when nothing was announced
 ANNOUNCED_LOOK_S = 0.1  # and when policies have changed

@@ -2,9 +2,10 @@
 
 Life: loaded whole from SQL when a token is first verified, and read on from there by `look`. Rows become visible in the
 order of their serials (models/revocation.py), so what is new is what comes after the last one seen. Who looks: the
-gateway, when a revocation is announced over Redis and every LOOK_S anyway (edge/revoking.py); the process that wrote
+gateway, when a revocation is announced over Redis and every LOOK_S anyway (edge/delivery/revoking.py); the process that wrote
 one, at once; elsewhere whoever verifies a token, when nobody has looked for a while. While SQL does not answer, what is
-known stays in force. Every RELOAD_S all is read anew: that forgets what has ended.
+known stays in force. Every RELOAD_S all is read anew: that forgets what has ended. Which domains are peers is looked at
+on the same occasions: their tokens end with the peering (identity/peer_issuers.py).
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from threading import Lock
 
 from django.db import Error as DatabaseError
 
+from eventing.core.access.principals import Principal
+from eventing.core.access.revocations import RevocationSet
 from eventing.core.errors import TokenRevoked
-from eventing.core.principals import Principal
-from eventing.core.revocations import RevocationSet
-from eventing.selectors import revocations as selectors
+from eventing.identity.peer_issuers import PeerIssuers
+from eventing.selectors.access import revocations as selectors
 
 LOOK_S = 2.0  # between looks at SQL when nothing was announced
 RELOAD_S = 600.0  # a cover for all that could go wrong with reading on, a restored database for one
@@ -30,6 +32,7 @@ class Revocations:
     """See the module. Safe to use from several threads."""
 
     def __init__(self) -> None:
+        self.peers = PeerIssuers()
         self._set = RevocationSet()
         self._seen = 0  # the last serial
         self._loaded_at = float("-inf")  # monotonic seconds
@@ -47,7 +50,7 @@ class Revocations:
 
     def revoked(self, principal: Principal) -> str | None:
         """Why the principal's token is revoked, in a sentence for its bearer; None if it is not. Constant time, no I/O."""
-        return self._set.covers(principal)
+        return self._set.covers(principal) or self.peers.refuses(principal)
 
     def key_revoked(self, issuer: str, key_id: str) -> str | None:
         """As `revoked`, for a key that need not be known any more."""
@@ -62,7 +65,8 @@ class Revocations:
         """Read from SQL what is new; whether anything is. Raises django.db.Error; what is known stays in force then."""
         with self._looking:
             self._tried_at = now = time.monotonic()
-            changed = self._reload(now) if now - self._loaded_at >= RELOAD_S else self._read_on(now)
+            changed = self.peers.look()
+            changed = (self._reload(now) if now - self._loaded_at >= RELOAD_S else self._read_on(now)) or changed
         if changed:
             for listener in list(self._listeners):
                 listener()
@@ -88,6 +92,7 @@ class Revocations:
         """Forget everything, as when the process began."""
         with self._looking:
             self._set, self._seen = RevocationSet(), 0
+            self.peers.forget()
             self._loaded_at = self._tried_at = float("-inf")
 
     def _reload(self, now: float) -> bool:

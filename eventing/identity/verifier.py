@@ -7,7 +7,8 @@ token's hash until the token ends or `RECHECK_S` has passed, whichever is first,
 policy names any more or a lost announcement heals by itself.
 
 Whoever issued it decides how it is verified, and nothing else: a token of this domain by this domain's keys only, one of
-an issuer that a policy names by that issuer's keys only, any other not at all.
+an issuer that a policy names by that issuer's keys only, one of a peer domain by the keys in that domain's document
+only, any other not at all.
 """
 
 from __future__ import annotations
@@ -22,33 +23,37 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.db import Error as DatabaseError
 
 from eventing.conf import config
-from eventing.core import jwks, tokens
-from eventing.core.algorithms import parse_algorithms
+from eventing.core.access import jwks, tokens
+from eventing.core.access.algorithms import parse_algorithms
+from eventing.core.access.delegation import PREFIX as BISCUIT_PREFIX
+from eventing.core.access.policy_issuers import ANYONE
+from eventing.core.access.principals import ANONYMOUS, Principal
+from eventing.core.access.tokens import IDENTITY_CHARS_MAX
 from eventing.core.config import Config
-from eventing.core.delegation import PREFIX as BISCUIT_PREFIX
 from eventing.core.errors import TokenRevoked, Unauthenticated, Unavailable
-from eventing.core.policy_issuers import ANYONE
-from eventing.core.principals import ANONYMOUS, Principal
-from eventing.core.tokens import IDENTITY_CHARS_MAX
+from eventing.core.names import DOMAIN_PATTERN
 from eventing.identity.biscuits import verify_biscuit
 from eventing.identity.fetching import FETCH_S
 from eventing.identity.foreign_keys import ForeignKeys
 from eventing.identity.issuers import Issuers
+from eventing.identity.peer_issuers import is_domain
+from eventing.identity.peer_keys import PeerKeys
 from eventing.identity.revocations import revocations
-from eventing.selectors import keys as key_selectors
-from eventing.services.access import TOKEN_NEEDED
+from eventing.selectors.access import keys as key_selectors
+from eventing.services.access.permission import TOKEN_NEEDED
 
 TOKENS_MAX = 100_000  # verified tokens kept
 TOKENS_CHARS_MAX = 64 * 1024 * 1024  # of these together; what is kept of a token is some times its length
 RECHECK_S = 300.0  # what was verified is verified again after this long
 KEYS_S = 5.0  # a token with an unknown key makes us look for new keys at most this often
 NO_KEYS_S = 0.2  # of a domain that had none: it is being set up, and its first token comes soon after its first key
-KEYS_RELOAD_S = 60.0  # and without one this often: well before a new key signs (services/keys.py)
+KEYS_RELOAD_S = 60.0  # and without one this often: well before a new key signs (services/access/keys.py)
 WAIT_S = 2 * FETCH_S  # for an issuer's keys, with the queue of who else is asked
 STEPS_MAX = 20  # of one verification: each waits for something else, and there are no more sources of keys
 log = logging.getLogger(__name__)
@@ -104,6 +109,7 @@ class Verifier:
         self.foreign_keys = foreign_keys or ForeignKeys(
             self._algorithms, private=settings.allow_private_issuers, removed=self.foreign_keys_removed
         )
+        self.peer_keys = PeerKeys(self.peer_keys_gone)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -177,7 +183,9 @@ class Verifier:
         reason = self._revocations.key_revoked(read.issuer, read.key_id)
         if reason is not None:  # said without the signature: a revoked key of our own is no longer there to verify it
             raise TokenRevoked(reason)
-        return self._own(token, read) if read.issuer == self._domain else self._foreign(token, read)
+        if read.issuer == self._domain:
+            return self._own(token, read)
+        return self._of_peer(read) if self._revocations.peers.accepts(read.issuer) else self._foreign(token, read)
 
     def _own(self, token: str, read: tokens.Read | None = None) -> Principal | Look:
         """A token of this domain: what was read of a JWT, else a Biscuit."""
@@ -213,11 +221,37 @@ class Verifier:
         if gone:
             self._forget(lambda principal: principal.local and principal.key_id in gone)
 
+    # Of other domains
+
+    def _of_peer(self, read: tokens.Read) -> Principal | Look | Wait:
+        """A token of another domain whose tokens count here."""
+        name = read.issuer
+        if self.peer_keys.due(name):
+            return Look(partial(self.peer_keys.look, name))
+        keys = self.peer_keys.keys(name)
+        try:
+            return tokens.verify_of_domain(read, keys, issuer=name, audience=self._audiences, now=self._clock())
+        except tokens.UnknownKey:
+            if read.key_id in keys:  # known, and its window has not opened or has closed
+                raise
+            if self.peer_keys.due(name, unknown_key=True):
+                return Look(partial(self.peer_keys.look, name))
+            asked = self.peer_keys.refetch(name)
+            if asked is None:
+                raise
+            return Wait(asked)
+
+    def peer_keys_gone(self, issuer: str, kids: frozenset[str]) -> None:
+        """The windows of these keys of another domain have changed: what they signed is verified again."""
+        self._forget(lambda principal: not principal.local and principal.issuer == issuer and principal.key_id in kids)
+
     # Of foreign issuers
 
     def _foreign(self, token: str, read: tokens.Read) -> Principal | Look | Wait:
         """A token of another issuer; all that needs no key is checked before anybody is asked for one."""
         issuer = read.issuer
+        if is_domain(issuer) and DOMAIN_PATTERN.fullmatch(issuer):
+            raise Unauthenticated(self._revocations.peers.refusal(issuer) or TOKEN_NEEDED)
         if self.issuers.due(issuer):
             return Look(self.issuers.look)
         sources = self.issuers.sources(issuer)

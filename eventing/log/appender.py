@@ -12,18 +12,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from time import monotonic
 from typing import Any
 
 import redis.asyncio
 from redis.exceptions import BusyLoadingError, ConnectionError, NoScriptError, ReadOnlyError, RedisError, TimeoutError
 
-from eventing.core.cloudevents import Event
-from eventing.core.descriptor import Ack, Descriptor
 from eventing.core.errors import AckUnavailable, HeraldError, Unavailable
+from eventing.core.events.cloudevents import Event
+from eventing.core.rps.descriptor import Ack, Descriptor
 from eventing.log import scripts
 from eventing.log.bulk_connection import BulkConnection, Command
 from eventing.log.connection import ANSWER_TIMEOUT_S, Durability
 from eventing.log.scripts import Appended
+from eventing.telemetry.flows import FLOWS
+from eventing.telemetry.totals import TOTALS
 
 RETRY_S = 8.0  # below a client's own patience (measured: a killed Redis is back within 1-3 s)
 RETRY_PAUSE_S = (0.02, 0.5)
@@ -38,6 +41,9 @@ Done = Callable[[Outcome], None]
 log = logging.getLogger(__name__)
 
 
+_tuple = tuple.__new__  # what a NamedTuple's own constructor comes to, without its call in between
+
+
 class _Append:
     """One append: its events in runs, and what is known of its outcome."""
 
@@ -47,7 +53,7 @@ class _Append:
         self.descriptor = descriptor
         self.events = events
         self.done = done
-        self.size = sum(len(event.body) for event in events)
+        self.size = len(events[0].body) if len(events) == 1 else sum([len(event.body) for event in events])
 
 
 class Appender:
@@ -74,14 +80,26 @@ class Appender:
         self._remake = remake
         self._window_s = window_s
         self._ids_max = ids_max
+        self.on_replicated: Callable[[Descriptor], None] = lambda _: None
+        """Called when events were appended at an RP that has links to peers."""
+        self.make_lane: Callable[[Appender, Ack], _Lane] | None = None
+        """What a lane is, where spans are made (log/tracing.py)."""
         self._lanes: dict[Ack, _Lane] = {}
+        self._last: _Lane | None = None  # mostly the same again: hashing an Ack costs more than this comparison
 
     def append(self, descriptor: Descriptor, events: Sequence[Event], done: Done) -> None:
         """Append `events` to the log of `descriptor`'s RP; `done` is called with their place or an error."""
-        lane = self._lanes.get(descriptor.ack)
-        if lane is None:
-            lane = self._lanes[descriptor.ack] = _Lane(self, descriptor.ack)
+        lane = self._last
+        if lane is None or lane.ack is not descriptor.ack:
+            lane = self._last = self._lane(descriptor.ack)
         lane.put(_Append(descriptor, events, done))
+
+    def _lane(self, ack: Ack) -> _Lane:
+        lane = self._lanes.get(ack)
+        if lane is None:
+            lane = self._lanes[ack] = (self.make_lane or _Lane)(self, ack)
+        lane.ack = ack  # an equal one is found by identity from now on
+        return lane
 
     async def append_and_wait(self, descriptor: Descriptor, events: Sequence[Event]) -> Appended:
         """As `append`, for callers that wait. Raises the error."""
@@ -110,7 +128,7 @@ class _Lane:
 
     def __init__(self, appender: Appender, ack: Ack) -> None:
         self._appender = appender
-        self._ack = ack
+        self.ack = ack
         self._connection = BulkConnection(appender._client)
         self._waiting: list[_Append] = []
         self._waiting_bytes = 0
@@ -137,8 +155,13 @@ class _Lane:
                     await asyncio.sleep(GATHER_S)
                 flight = self._take()
                 gather = len(flight) > 1
-                for append, outcome in zip(flight, await self._fly(flight), strict=True):
+                began = monotonic()
+                outcomes = await self._fly(flight)
+                _count(flight, outcomes, monotonic() - began)
+                for append, outcome in zip(flight, outcomes, strict=True):
                     _answer(append, outcome)
+                    if append.descriptor.links and isinstance(outcome, Appended):
+                        self._appender.on_replicated(append.descriptor)
         finally:
             self.task = None
             if self._waiting:
@@ -169,6 +192,7 @@ class _Lane:
             except HeraldError as error:
                 return [error] * len(flight)
             except (ConnectionError, TimeoutError, BusyLoadingError, ReadOnlyError, OSError) as error:
+                TOTALS.redis_failures += 1
                 if loop.time() + pause_s > deadline:
                     log.error("Redis did not answer for %.0f s: %d publishes refused (%s)", RETRY_S, len(flight), error)
                     sorry = Unavailable(
@@ -178,6 +202,7 @@ class _Lane:
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, RETRY_PAUSE_S[1])
             except RedisError as error:
+                TOTALS.redis_failures += 1
                 log.error("Redis refused a write: %s", error)
                 sorry = Unavailable("The event log cannot be written now. Publish again later.", retry_after_s=5)
                 return [sorry] * len(flight)
@@ -187,7 +212,7 @@ class _Lane:
 
     async def _try(self, flight: list[_Append]) -> list[Outcome]:
         durability = await self._appender._durability()
-        if self._ack.stored and not durability.stored:
+        if self.ack.stored and not durability.stored:
             raise AckUnavailable(
                 "This domain's Redis cannot promise 'stored' (set appendfsync always, or use Redis 7.2 with AOF)."
             )
@@ -249,10 +274,10 @@ class _Lane:
         return None
 
     def _waits(self, durability: Durability) -> list[Command]:
-        if self._ack.stored and not durability.always:
-            return [("WAITAOF", 1, self._ack.replicas, WAIT_MS)]
-        if self._ack.replicas:
-            return [("WAIT", self._ack.replicas, WAIT_MS)]
+        if self.ack.stored and not durability.always:
+            return [("WAITAOF", 1, self.ack.replicas, WAIT_MS)]
+        if self.ack.replicas:
+            return [("WAIT", self.ack.replicas, WAIT_MS)]
         return []
 
     def _shortfall(self, waits: list[Command], answers: list[Any]) -> AckUnavailable | None:
@@ -261,13 +286,39 @@ class _Lane:
             if isinstance(answer, RedisError):
                 raise answer
             local, replicas = (1, answer) if wait[0] == "WAIT" else answer
-            if local < 1 or replicas < self._ack.replicas:
+            if local < 1 or replicas < self.ack.replicas:
                 return AckUnavailable(
-                    f"The event is in the log, but '{self._ack}' was not reached in {WAIT_MS // 1000} s "
-                    f"({replicas} of {self._ack.replicas} replicas). Publishing it again with the same id is safe.",
+                    f"The event is in the log, but '{self.ack}' was not reached in {WAIT_MS // 1000} s "
+                    f"({replicas} of {self.ack.replicas} replicas). Publishing it again with the same id is safe.",
                     retry_after_s=5,
                 )
         return None
+
+
+def _count(flight: list[_Append], outcomes: list[Outcome], took_s: float) -> None:
+    """Add a flight to the process's totals, and to those of its RPs: once for appends of one RP that follow each other."""
+    publishes = events = size = 0
+    at, before = flight[0].descriptor, (0, 0, 0)
+    for append, outcome in zip(flight, outcomes, strict=True):
+        if append.descriptor is not at:
+            _count_at(at, before, publishes, events, size)
+            at, before = append.descriptor, (publishes, events, size)
+        if isinstance(outcome, Appended):
+            publishes += 1
+            events += len(append.events)
+            size += append.size
+            if True in outcome.duplicates:
+                TOTALS.duplicates += outcome.duplicates.count(True)
+    _count_at(at, before, publishes, events, size)
+    TOTALS.publishes += publishes
+    TOTALS.events_in += events
+    TOTALS.bytes_in += size
+    TOTALS.flights.observe(took_s)
+
+
+def _count_at(at: Descriptor, before: tuple[int, int, int], publishes: int, events: int, size: int) -> None:
+    if publishes > before[0]:
+        FLOWS.published(at.id, publishes - before[0], events - before[1], size - before[2])
 
 
 def _answer(append: _Append, outcome: Outcome) -> None:
@@ -309,17 +360,15 @@ def _scatter(flight: list[_Append], runs: list[_Run], outcomes: list[Outcome]) -
             outcome = Appended(outcome.epoch, before.offsets + outcome.offsets, before.duplicates + outcome.duplicates)
         if not isinstance(before, HeraldError):
             merged[run.rp] = outcome
-    taken: dict[str, int] = {}
+    taken = dict.fromkeys(merged, 0)
     shares: list[Outcome] = []
     for append in flight:
-        rp, count = append.descriptor.id, len(append.events)
+        rp = append.descriptor.id
         whole = merged[rp]
         if isinstance(whole, HeraldError):
             shares.append(whole)
             continue
-        begin = taken.get(rp, 0)
-        taken[rp] = begin + count
-        shares.append(
-            Appended(whole.epoch, whole.offsets[begin : begin + count], whole.duplicates[begin : begin + count])
-        )
+        begin = taken[rp]
+        end = taken[rp] = begin + len(append.events)
+        shares.append(_tuple(Appended, (whole[0], whole[1][begin:end], whole[2][begin:end])))
     return shares

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import redis
 import redis.asyncio
 from redis.backoff import ExponentialWithJitterBackoff
-from redis.retry import Retry
+
+from eventing.log.counted import CountedAsyncRetry, CountedRetry
 
 CONNECT_TIMEOUT_S = 5
 ANSWER_TIMEOUT_S = 20  # longer than any script or fsync takes; a dead server is noticed by then
@@ -39,7 +40,7 @@ class Durability:
 
 def sync_client(url: str) -> redis.Redis:
     """A synchronous client with retries: for callers outside the hot path."""
-    retry = Retry(ExponentialWithJitterBackoff(cap=0.5, base=0.05), 5)
+    retry = CountedRetry(ExponentialWithJitterBackoff(cap=0.5, base=0.05), 5)
     return redis.Redis.from_url(
         url,
         socket_timeout=ANSWER_TIMEOUT_S,
@@ -61,7 +62,7 @@ def async_client(url: str) -> redis.asyncio.Redis:
         timeout=ANSWER_TIMEOUT_S,
         socket_timeout=ANSWER_TIMEOUT_S,
         socket_connect_timeout=CONNECT_TIMEOUT_S,
-        retry=Retry(ExponentialWithJitterBackoff(cap=0.1, base=0.01), 0),
+        retry=CountedAsyncRetry(ExponentialWithJitterBackoff(cap=0.1, base=0.01), 0),
         protocol=2,
     )
     return redis.asyncio.Redis(connection_pool=pool)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import redis
+from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, ResponseError
+from redis.retry import Retry
 
 from eventing.conf import config
-from eventing.core.cloudevents import Event
-from eventing.core.cursors import Cursor
+from eventing.core.config import Config
 from eventing.core.errors import InvalidCursor
-from eventing.core.history import HistoryBounds
-from eventing.core.positions import LogState
+from eventing.core.events.cloudevents import Event
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.history import HistoryBounds
+from eventing.core.events.positions import LogState
 from eventing.log import keys, scripts
 from eventing.log.connection import sync_client
+from eventing.log.pipelined import evalsha_all
 from eventing.log.scripts import Appended, NoLog, Script
+
+HASTE_S = 0.5  # a revocation is in force before Redis is back; its report can wait
 
 
 class Trimmed(NamedTuple):
@@ -27,14 +33,38 @@ class Trimmed(NamedTuple):
     first: int
 
 
+class Cut(NamedTuple):
+    """As Trimmed, and how many of them went just now because somebody wanted it."""
+
+    removed: int
+    first: int
+    cut: int
+
+
 @lru_cache(maxsize=4)
-def _client(url: str) -> redis.Redis:
-    return sync_client(url)
+def _client(settings: Config) -> redis.Redis:
+    return sync_client(settings.effective_redis_url)
 
 
 def client() -> redis.Redis:
     """This process's synchronous Redis client."""
-    return _client(config().effective_redis_url)
+    return _client(config())
+
+
+@lru_cache(maxsize=4)
+def _hasty_client(settings: Config) -> redis.Redis:
+    return redis.Redis.from_url(
+        settings.effective_redis_url,
+        socket_timeout=HASTE_S,
+        socket_connect_timeout=HASTE_S,
+        retry=Retry(NoBackoff(), 0),
+        protocol=2,
+    )
+
+
+def require_answer() -> None:
+    """Raises redis.RedisError unless the data plane answers within HASTE_S: for whoever must not wait for it."""
+    _hasty_client(config()).ping()
 
 
 def call(script: Script, args: list[Any]) -> Any:
@@ -48,6 +78,30 @@ def call(script: Script, args: list[Any]) -> Any:
         if str(error).startswith("NOLOG"):
             raise NoLog from None
         raise
+
+
+def call_all(script: Script, arguments: Sequence[Sequence[Any]]) -> list[Any]:
+    """Run `script` with each of the arguments, in order, in one round trip; errors are among the answers."""
+    if not arguments:
+        return []
+    answers = evalsha_all(client(), script.sha, arguments)
+    missing = [at for at, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+    if missing:  # none of them ran: the server does not know the script yet
+        client().script_load(script.text)
+        again = evalsha_all(client(), script.sha, [arguments[at] for at in missing])
+        for at, answer in zip(missing, again, strict=True):
+            answers[at] = answer
+    return answers
+
+
+def stored_at(places: Iterable[tuple[str, int]]) -> list[tuple[str, float | None]]:
+    """When the events at these offsets were stored, by RP, in order; None for those that are gone. One round trip."""
+    some = list(places)
+    answers = call_all(scripts.STORED_AT, [[1, keys.log_keys(rp)[0], offset] for rp, offset in some])
+    return [
+        (rp, None if answer is None or isinstance(answer, Exception) else int(answer) / 1000)
+        for (rp, _), answer in zip(some, answers, strict=True)
+    ]
 
 
 def ensure_log(rp: str, bounds: HistoryBounds) -> LogState:
@@ -65,12 +119,7 @@ def log_state(rp: str) -> LogState | None:
 
 def log_states(rps: Sequence[str]) -> list[LogState | None]:
     """The extents of several logs, in one round trip."""
-    if not rps:
-        return []
-    pipeline = client().pipeline(transaction=False)
-    for rp in rps:
-        pipeline.eval(scripts.READ.text, *scripts.read_args(rp, 1, 0, 0))
-    answers = pipeline.execute(raise_on_error=False)
+    answers = call_all(scripts.READ, [scripts.read_args(rp, 1, 0, 0) for rp in rps])
     states: list[LogState | None] = []
     for answer in answers:
         if isinstance(answer, ResponseError) and str(answer).startswith("NOLOG"):
@@ -83,8 +132,8 @@ def log_states(rps: Sequence[str]) -> list[LogState | None]:
 
 
 def delete_log(rp: str) -> None:
-    """Remove the log, its ids and its subscriptions' cursors. Readers are told by `announce_change`."""
-    client().delete(*keys.log_keys(rp), keys.cursors_key(rp))
+    """Remove the log, its ids, feeds and seals, its subscriptions' cursors. Readers are told by `announce_change`."""
+    call(scripts.DELETE, [8, *keys.log_keys(rp), *keys.feed_keys(rp), keys.cursors_key(rp)])
 
 
 def append(rp: str, events: Sequence[Event], bounds: HistoryBounds) -> Appended:
@@ -116,9 +165,17 @@ def trim_log(rp: str) -> Trimmed:
     The age is judged by Redis's clock, which also dated the events.
     """
     try:
-        return Trimmed(*call(scripts.TRIM, [2, *keys.log_keys(rp)[:2]]))
+        return Trimmed(*call(scripts.TRIM, scripts.trim_args(rp)))
     except NoLog:
         return Trimmed(0, 1)
+
+
+def trim_log_before(rp: str, epoch: str, first: int) -> Cut:
+    """As `trim_log`, and what is before the offset `first` goes too; not so if the log's epoch is another by now.
+
+    Readers that are behind are told a gap, as of history that left by the bounds. Raises NoLog.
+    """
+    return Cut(*call(scripts.TRIM, scripts.trim_args(rp, epoch, first)))
 
 
 def replicas_connected() -> int:
@@ -137,9 +194,9 @@ def announce_keys() -> None:
     client().publish(keys.KEYS_CHANNEL, "")
 
 
-def workers_present() -> None:
-    """Note that a worker does its rounds; /readyz looks for it for WORKER_PRESENCE_S."""
-    client().set(keys.WORKER_PRESENCE_KEY, "1", ex=keys.WORKER_PRESENCE_S)
+def present(child: str) -> None:
+    """Note that a process of this domain does its part; /readyz looks for it for PRESENCE_S."""
+    client().set(keys.presence_key(child), "1", ex=keys.PRESENCE_S)
 
 
 def logs() -> Iterator[str]:
@@ -154,14 +211,39 @@ def subscription_cursor(rp: str, subscription: str) -> Cursor | None:
     return Cursor.parse(text.decode()) if isinstance(text, bytes) else None
 
 
+def subscription_cursors(subscriptions: Sequence[tuple[str, str]]) -> list[Cursor | None]:
+    """As `subscription_cursor` for many, by RP and id, in one round trip; those of one RP in one command."""
+    of_rp: dict[str, list[str]] = {}
+    for rp, subscription in subscriptions:
+        of_rp.setdefault(rp, []).append(subscription)
+    pipeline = client().pipeline(transaction=False)
+    for rp, some in of_rp.items():
+        pipeline.hmget(keys.cursors_key(rp), some)
+    answers = zip(of_rp.items(), pipeline.execute(), strict=True)
+    found = {(rp, one): text for (rp, some), texts in answers for one, text in zip(some, texts, strict=True)}
+    held = (found[each] for each in subscriptions)
+    return [Cursor.parse(text.decode()) if isinstance(text, bytes) else None for text in held]
+
+
+def log_ends(rps: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """The epoch and the next offset of each log that there is, in one round trip."""
+    wanted = list(rps)
+    pipeline = client().pipeline(transaction=False)
+    for rp in wanted:
+        pipeline.hmget(keys.meta_key(rp), "e", "n")
+    answers = zip(wanted, pipeline.execute(), strict=True)
+    return {rp: (epoch.decode(), int(following)) for rp, (epoch, following) in answers if epoch is not None}
+
+
 def subscription_cursor_set(rp: str, subscription: str, cursor: Cursor) -> None:
     """Put the subscription at `cursor`, wherever it was."""
     client().hset(keys.cursors_key(rp), subscription, str(cursor))
 
 
 def subscription_forget(rp: str, subscription: str) -> None:
-    """Drop the subscription's cursor."""
+    """Drop the subscription's cursor, and what is kept of a shared one."""
     client().hdel(keys.cursors_key(rp), subscription)
+    client().delete(keys.shared_key(rp, subscription))
 
 
 def acknowledge_args(rp: str, subscription: str, cursor: Cursor) -> list[Any]:

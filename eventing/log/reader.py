@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import redis.asyncio
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
-from eventing.core.cursors import Cursor
-from eventing.core.history import HistoryBounds
-from eventing.core.positions import LogState
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.history import HistoryBounds
+from eventing.core.events.positions import LogState
 from eventing.log import control, keys, scripts
 from eventing.log.connection import Durability, durability
 from eventing.log.scripts import NoLog, Run, Script
@@ -105,6 +106,15 @@ class LogReader:
         """The oldest offset within `bounds`, which are a durable subscription's own. Raises NoLog."""
         return int(await self._call(scripts.FLOOR, scripts.floor_args(rp, bounds)))
 
+    async def vector_at(self, rp: str, offset: int) -> dict[str, int] | None:
+        """As federated.vector_at. Raises NoLog."""
+        answer = await self._call(scripts.VECTOR_AT, scripts.vector_at_args(rp, offset))
+        return scripts.vector(answer) if answer else None
+
+    async def first_lacking(self, rp: str, vector: Mapping[str, int], own_key: str) -> int:
+        """As federated.first_lacking. Raises NoLog."""
+        return int(await self._call(scripts.FIRST_LACKING, scripts.first_lacking_args(rp, vector, own_key)))
+
     async def heads(self, rps: list[str]) -> list[tuple[str, int] | None]:
         """Epoch and next offset of several logs in one round trip; None where there is no log."""
         pipeline = self._client.pipeline(transaction=False)
@@ -112,6 +122,14 @@ class LogReader:
             pipeline.hmget(keys.meta_key(rp), "e", "n")
         answers = await pipeline.execute()
         return [(epoch.decode(), int(after)) if epoch else None for epoch, after in answers]
+
+    async def stored_at(self, places: Sequence[tuple[str, int]]) -> list[float | None]:
+        """When the events at these RPs and offsets were stored, Unix seconds by Redis' clock; None for what is gone."""
+        pipeline = self._client.pipeline(transaction=False)
+        for rp, offset in places:
+            pipeline.eval(scripts.STORED_AT.text, 1, keys.log_keys(rp)[0], offset)
+        answers = await pipeline.execute()
+        return [None if answer is None else int(answer) / 1000 for answer in answers]
 
     async def subscription_cursor(self, rp: str, subscription: str) -> Cursor | None:
         """What the durable subscription has acknowledged."""

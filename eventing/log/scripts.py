@@ -9,20 +9,23 @@ import base64
 import hashlib
 import os
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eventing.core.cloudevents import Event
-from eventing.core.history import HistoryBounds
-from eventing.core.positions import LogState
+from eventing.core.events.cloudevents import Event
+from eventing.core.events.feeds import KEY_CHARS
+from eventing.core.events.history import HistoryBounds
+from eventing.core.events.positions import LogState
 from eventing.log import keys
 
 RUN_EVENTS_MAX = 500  # events of one script call; Lua can pass 8,000 values to a command
 RUN_BYTES_MAX = 1024 * 1024  # bytes of one script call: Redis serves nobody else meanwhile
 DIGEST_BYTES = 12  # of SHA-256's relative BLAKE2b over (source, id): a chance collision within a window is < 1e-18
 EPOCH_CHARS = 8
+OWN = ""  # stands for the log's own feed where feeds of other domains have their key
+RING_EPOCH, RING_NUMBERED, RING_FOREIGN = 0x3F, 0x40, 0x80  # of a bell message's first byte
 _FOLDER = Path(__file__).parent / "lua"
 
 
@@ -38,17 +41,32 @@ class Script:
     sha: str
 
 
-def _script(name: str) -> Script:
-    text = (_FOLDER / "common.lua").read_text() + (_FOLDER / f"{name}.lua").read_text()
+def script_of(text: str) -> Script:
+    """The script with this text."""
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-APPEND = _script("append")
-CREATE = _script("create")
-READ = _script("read")
-TRIM = _script("trim")
+def _script(name: str, *needed: str) -> Script:
+    return script_of("".join((_FOLDER / f"{part}.lua").read_text() for part in ("common", *needed, name)))
+
+
+APPEND = _script("append", "window")
+CREATE = _script("create", "seals")
+READ = _script("read", "vectors")
+TRIM = _script("trim", "vectors", "seals")
 ACKNOWLEDGE = _script("acknowledge")
 FLOOR = _script("floor")
+DELETE = _script("delete", "seals")
+RENUMBER = _script("renumber", "vectors", "seals")
+# Of logs that other domains' events come to (federated.py).
+RECEIVE = _script("receive", "window", "vectors", "seals")
+UNSEALED = _script("unsealed", "vectors")
+SEAL_KEEP = _script("seal_keep", "vectors", "seals")
+RUNS_AFTER = _script("runs_after", "vectors", "seals")
+HEAD = _script("head")
+VECTOR_AT = _script("vector_at", "vectors")
+FIRST_LACKING = _script("first_lacking", "vectors")
+STORED_AT = _script("stored_at")
 
 
 class Appended(NamedTuple):
@@ -59,13 +77,39 @@ class Appended(NamedTuple):
     duplicates: list[bool]
 
 
+class Part(NamedTuple):
+    """From index `begin` of a run's events on: the feed they are of (OWN: this log's), and the sequence of the first."""
+
+    begin: int
+    feed: str
+    sequence: int
+
+
+class Ring(NamedTuple):
+    """A message of the bell: consecutive events of one feed (OWN: this log's), first offset and first sequence."""
+
+    epoch: str
+    first: int
+    events: list[bytes]
+    feed: str
+    sequence: int
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Consecutive events of a log and its extent when they were read; `events[i]` has offset `first + i`."""
+    """Consecutive events of a log and its extent when they were read; `events[i]` has offset `first + i`.
+
+    Attributes:
+        places: the parts that are consecutive events of one feed; () for a log that never had another domain's
+            events: all are own ones whose sequence is their offset.
+        before: the vector before the first of `events` (OWN: the own feed); {} for such a log.
+    """
 
     state: LogState
     first: int
     events: list[bytes]
+    places: tuple[Part, ...] = ()
+    before: Mapping[str, int] = field(default_factory=dict)
 
 
 def new_epoch() -> str:
@@ -103,7 +147,7 @@ def appended(answer: list[Any], count: int) -> Appended:
 def create_args(rp: str, bounds: HistoryBounds) -> list[Any]:
     """Key count, keys and arguments of CREATE."""
     age_ms = (bounds.max_age_s or 0) * 1000
-    return [4, *keys.log_keys(rp), new_epoch(), bounds.max_events, bounds.max_bytes, age_ms]
+    return [7, *keys.log_keys(rp), *keys.feed_keys(rp), new_epoch(), bounds.max_events, bounds.max_bytes, age_ms]
 
 
 def floor_args(rp: str, bounds: HistoryBounds) -> list[Any]:
@@ -114,31 +158,85 @@ def floor_args(rp: str, bounds: HistoryBounds) -> list[Any]:
 
 def read_args(rp: str, first: int, events_max: int, bytes_max: int) -> list[Any]:
     """Key count, keys and arguments of READ; `events_max` 0 reads the extent only."""
-    return [2, *keys.log_keys(rp)[:2], first, events_max, bytes_max]
+    return [4, *keys.log_keys(rp)[:2], *keys.feed_keys(rp)[:2], first, events_max, bytes_max]
+
+
+def trim_args(rp: str, epoch: str = "", keep: int = 0) -> list[Any]:
+    """Key count and keys of TRIM; with an epoch, the arguments by which what is before the offset `keep` goes as well."""
+    wanted = [epoch, keep] if epoch else []
+    return [5, *keys.log_keys(rp)[:2], *keys.feed_keys(rp), *wanted]
+
+
+def vector_at_args(rp: str, offset: int) -> list[Any]:
+    """Key count, keys and arguments of VECTOR_AT."""
+    return [4, *keys.log_keys(rp)[:2], *keys.feed_keys(rp)[:2], offset]
+
+
+def first_lacking_args(rp: str, vector: Mapping[str, int], own_key: str) -> list[Any]:
+    """Key count, keys and arguments of FIRST_LACKING."""
+    flat = [part for pair in vector.items() for part in pair]
+    return [4, *keys.log_keys(rp)[:2], *keys.feed_keys(rp)[:2], own_key, *flat]
 
 
 def log_state(answer: list[Any]) -> LogState:
-    """The extent that CREATE and READ answer with."""
-    return LogState(answer[0].decode(), answer[1], answer[2], answer[3])
+    """The extent that CREATE and READ answer with; how many events of other domains came, only READ says."""
+    foreign = answer[4][3] if len(answer) > 4 and isinstance(answer[4], list) else 0
+    return LogState(answer[0].decode(), answer[1], answer[2], answer[3], foreign)
 
 
 def run(answer: list[Any]) -> Run:
     """READ's answer."""
-    return Run(log_state(answer), answer[4], answer[5:])
+    if isinstance(answer[4], int):
+        return Run(log_state(answer), answer[4], answer[5:])
+    first, flat, before, _ = answer[4]
+    places = tuple(Part(flat[i], flat[i + 1].decode(), int(flat[i + 2])) for i in range(0, len(flat), 3))
+    return Run(log_state(answer), first, answer[5:], places, vector(before))
+
+
+def vector(flat: Sequence[bytes]) -> dict[str, int]:
+    """A vector as the scripts answer it; feeds of which nothing is held are left out."""
+    pairs = zip(flat[::2], flat[1::2], strict=True)
+    return {feed.decode(): int(sequence) for feed, sequence in pairs if int(sequence)}
 
 
 def parse_bell(message: bytes) -> tuple[str, int, list[bytes]]:
-    """What APPEND publishes: epoch, offset of the first event, and the events in order."""
+    """A message of form 0, what APPEND publishes where no event of another domain came: epoch, offset, events in order."""
     at = 1 + message[0]
     epoch = message[1:at].decode()
-    high, low = struct.unpack_from(">II", message, at)
+    (first,) = struct.unpack_from(">Q", message, at)
     at += 8
     events = []
     while at < len(message):
         (size,) = struct.unpack_from(">I", message, at)
         at += 4 + size
         events.append(message[at - size : at])
-    return epoch, (high << 32) + low, events
+    return epoch, first, events
+
+
+def parse_ring(message: bytes) -> Ring:
+    """What APPEND and RECEIVE publish. The first byte is the epoch's length and the form.
+
+    Form 0: epoch, offset. RING_NUMBERED: epoch, offset, sequence. RING_FOREIGN: epoch, offset, feed key, sequence.
+    Each form is followed by the events, each with its length before it.
+    """
+    form = message[0]
+    at = 1 + (form & RING_EPOCH)
+    epoch = message[1:at].decode()
+    (first,) = struct.unpack_from(">Q", message, at)
+    at += 8
+    feed, sequence = OWN, first
+    if form > RING_EPOCH:
+        if form & RING_FOREIGN:
+            feed = message[at : at + KEY_CHARS].decode()
+            at += KEY_CHARS
+        (sequence,) = struct.unpack_from(">Q", message, at)
+        at += 8
+    events = []
+    while at < len(message):
+        (size,) = struct.unpack_from(">I", message, at)
+        at += 4 + size
+        events.append(message[at - size : at])
+    return Ring(epoch, first, events, feed, sequence)
 
 
 def runs(events: Sequence[Event]) -> list[Sequence[Event]]:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from django.db import models
 from django.db.models import Q
 
-from eventing.core.audit_chain import SEAL_CHARS
+from eventing.core.access.audit_chain import SEAL_CHARS
 
 WHO_CHARS = 512
 TEXT_CHARS = 255
@@ -41,7 +41,7 @@ class AuditEntry(models.Model):
     """One act, refusal or failure; `count` of them where several equal ones of one minute were gathered.
 
     `id` counts from 1 without holes, in the order of commits: whoever reads by id misses nothing. `seal` binds the entry
-    to the one before it, whose seal is `previous` (core/audit_chain.py). `purged_through` is set in the purge's own
+    to the one before it, whose seal is `previous` (core/access/audit_chain.py). `purged_through` is set in the purge's own
     entries only: all entries up to this id may be deleted.
     """
 

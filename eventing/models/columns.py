@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import F, Q
 
-from eventing.core.history import HistoryBounds
+from eventing.core.events.history import HistoryBounds
 
 
 class LeaseColumns(models.Model):
@@ -54,8 +54,8 @@ def lease_and_history_constraints(prefix: str) -> list[models.BaseConstraint]:
 
 
 def lease_indexes(prefix: str) -> list[models.Index]:
-    """How the reaper finds what has ended, and what is to be warned."""
+    """How the reaper finds what has ended, and what is to be warned; and how leases are listed, the soonest to end first."""
     return [
-        models.Index(fields=["expires_at"], name=f"{prefix}_by_end"),
+        models.Index(fields=["expires_at", "id"], name=f"{prefix}_by_end"),
         models.Index(fields=["warn_at"], condition=Q(warned_at=None), name=f"{prefix}_to_warn"),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from eventing.core.policy_issuers import ADDRESS_CHARS_MAX
+from eventing.core.access.policy_issuers import ADDRESS_CHARS_MAX
 from eventing.models.rendezvous_point import RendezvousPoint
 
 

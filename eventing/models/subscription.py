@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from eventing.core.cursors import CURSOR_CHARS_MAX
+from eventing.core.access.tokens import IDENTITY_CHARS_MAX
+from eventing.core.events.cursors import PLACE_CHARS_MAX
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.core.tokens import IDENTITY_CHARS_MAX
 from eventing.models.columns import HistoryColumns, LeaseColumns, lease_and_history_constraints, lease_indexes
 from eventing.models.rendezvous_point import RendezvousPoint
 
@@ -20,6 +20,7 @@ class Subscription(LeaseColumns, HistoryColumns):
 
     `at` is the id of the RP read: an RP's own, its administrative RP's, or the domain's. `rp` is the RP that it ends with;
     None for the domain's administrative RP only. `start` is the cursor it began at, used while the data plane holds none.
+    `keeper` is the domain where a shared one was created (shared_subscription.py); empty for one that is this domain's alone.
     """
 
     id = models.CharField(primary_key=True, max_length=SUBSCRIPTION_ID_CHARS)
@@ -30,7 +31,8 @@ class Subscription(LeaseColumns, HistoryColumns):
     owner = models.CharField(max_length=IDENTITY_CHARS_MAX)
     version = models.BigIntegerField(default=1)
     deliver = models.JSONField()
-    start = models.CharField(max_length=CURSOR_CHARS_MAX)
+    start = models.CharField(max_length=PLACE_CHARS_MAX)
+    keeper = models.CharField(max_length=253, blank=True, default="")
     created_at = models.DateTimeField()
 
     class Meta:
@@ -44,7 +46,7 @@ class Subscription(LeaseColumns, HistoryColumns):
             *lease_indexes("subscription"),
             models.Index(fields=["rp", "created_at"], name="subscription_of_rp"),
             models.Index(fields=["at", "id"], name="subscription_at"),
-            models.Index(fields=["owner"], name="subscription_of_owner"),  # counted against the owner's quota
+            models.Index(fields=["owner", "id"], name="subscription_of_owner"),  # counted against the owner's quota
         ]
 
     def __str__(self) -> str:

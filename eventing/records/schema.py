@@ -43,7 +43,7 @@ COLUMNS = (
         "client",
         "string",
         "",
-        "Kind of client: `http`, `pull`, `sse`, `herald.v1`, `cloudevents`, `console`, `gateway`.",
+        "Kind of client: `http`, `pull`, `sse`, `herald.v1`, `cloudevents`, `console`, `gateway`, `domain`.",
     ),
     Column("session", "int64", "", "With `gateway`, the connection; 0 where there is none."),
     Column("rp", "string", "", "Id of the rendezvous point; empty if there is none or it could not be found."),

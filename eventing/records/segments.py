@@ -147,6 +147,7 @@ def _write(root: Path, stem: str, begin_us: int, table: Any) -> Path:
             use_dictionary=list(schema.ENCODED),
             column_encoding={"time": "DELTA_BINARY_PACKED", "number": "DELTA_BINARY_PACKED"},
             store_schema=False,
+            write_page_checksum=True,
         ) as writer:
             writer.write_table(table)
             writer.add_key_value_metadata({schema.VERSION_KEY: str(schema.VERSION)})

@@ -1,4 +1,6 @@
-"""Administrative events: the catalogue, and their one form. Changes at an RP are themselves events, on its admin RP.
+"""Administrative events: their types and their one form. Changes at an RP are themselves events, on its admin RP.
+
+What each type says, the schema of its data and what it does to the state of a reader is in admin_rp/catalogue.py.
 
 Every event's `source` is `/<domain>/rps/<id>` of the RP it is about (`/<domain>` for the domain), whichever RP carries
 it: the creation and the deletion of an RP are reported, as the same event, on the domain's administrative RP too.
@@ -8,14 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from eventing.conf import config
-from eventing.core.cloudevents import Event
+from eventing.core.events.cloudevents import Event
+from eventing.core.events.positions import LogState
+from eventing.core.federation.peers import State
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
-from eventing.models import RendezvousPoint, Subscription
+from eventing.models import Misbehaviour, Peer, RendezvousPoint, Subscription
 from eventing.services.random_ids import random_id
 
 RP_CREATED = "io.herald.rp.created"
@@ -29,47 +32,55 @@ SUBSCRIPTION_CREATED = "io.herald.subscription.created"
 SUBSCRIPTION_CHANGED = "io.herald.subscription.changed"
 SUBSCRIPTION_DELETED = "io.herald.subscription.deleted"
 HISTORY_TRIMMED = "io.herald.history.trimmed"
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of administrative event: what it says, and the members of its data with their meaning."""
-
-    about: str
-    data: Mapping[str, str]
-
-
-_RP = {"rp": "the RP after the change: id, name, title, creator, version, ack, history, lease"}
-_LEASE = {
-    "what": '"rp" or "subscription"',
-    "id": "of the RP or subscription",
-    "asked_s": "seconds asked for; null if nothing was stated",
-    "granted_s": "seconds granted",
-    "expires_at": "end of the lease, RFC 3339",
+REPLICA_ADDED = "io.herald.replica.added"
+REPLICA_REMOVED = "io.herald.replica.removed"
+PEER_PROPOSED = "io.herald.peer.proposed"
+PEER_ASKED = "io.herald.peer.asked"
+PEER_ACTIVE = "io.herald.peer.active"
+PEER_SUSPENDED = "io.herald.peer.suspended"
+PEER_DECLINED = "io.herald.peer.declined"
+PEER_CHANGED = "io.herald.peer.changed"
+PEER_REKEYED = "io.herald.peer.rekeyed"
+PEER_REMOVED = "io.herald.peer.removed"
+PEER_STATES: Mapping[State, str] = {
+    State.PROPOSED: PEER_PROPOSED,
+    State.ASKED: PEER_ASKED,
+    State.ACTIVE: PEER_ACTIVE,
+    State.SUSPENDED: PEER_SUSPENDED,
 }
-_SUBSCRIPTION = {"subscription": "id, at (the RP read), owner, version, history, deliver, lease"}
-
-CATALOGUE: Mapping[str, Kind] = {
-    RP_CREATED: Kind("A rendezvous point was created.", _RP),
-    RP_CHANGED: Kind("A rendezvous point was changed.", {**_RP, "changed": "names of the members that changed"}),
-    RP_DELETED: Kind(
-        "A rendezvous point is gone, with its history and subscriptions.",
-        {**_RP, "reason": '"deleted" or "lease-expired"', "subscriptions": "how many ended with it"},
-    ),
-    LEASE_GRANTED: Kind("A lease began.", _LEASE),
-    LEASE_RENEWED: Kind("A lease was renewed; it counts from now.", _LEASE),
-    LEASE_WARNED: Kind("A lease ends soon unless it is renewed.", _LEASE),
-    LEASE_EXPIRED: Kind("A lease ended and what it held was removed.", _LEASE),
-    SUBSCRIPTION_CREATED: Kind("A durable subscription was created.", _SUBSCRIPTION),
-    SUBSCRIPTION_CHANGED: Kind("A durable subscription was changed.", _SUBSCRIPTION),
-    SUBSCRIPTION_DELETED: Kind(
-        "A durable subscription is gone.", {**_SUBSCRIPTION, "reason": '"deleted" or "lease-expired"'}
-    ),
-    HISTORY_TRIMMED: Kind(
-        "Events left the history since the last report.",
-        {"removed": "how many", "first": "oldest offset still held", "epoch": "of the log"},
-    ),
-}
+"""What the entry of a peer into a state is reported as."""
+EPOCH_RENEWED = "io.herald.epoch.renewed"
+MISBEHAVIOUR_NOTED = "io.herald.misbehaviour.noted"
+ORIGIN_QUARANTINED = "io.herald.origin.quarantined"
+ORIGIN_RELEASED = "io.herald.origin.released"
+RP_PAUSED = "io.herald.rp.paused"
+RP_RESUMED = "io.herald.rp.resumed"
+SESSIONS_DISCONNECTED = "io.herald.sessions.disconnected"
+PEER_RETRIED = "io.herald.peer.retried"
+PEER_REPLAYED = "io.herald.peer.replayed"
+KEY_ROTATED = "io.herald.key.rotated"
+KEY_RETIRED = "io.herald.key.retired"
+REVOCATION_MADE = "io.herald.revocation.made"
+REVOCATION_LIFTED = "io.herald.revocation.lifted"
+LOAD_SAMPLED = "io.herald.load.sampled"
+GATEWAY_LOST = "io.herald.gateway.lost"
+SESSIONS_CHANGED = "io.herald.sessions.changed"
+OPERATIONS_REFUSED = "io.herald.operations.refused"
+SUBSCRIPTION_LAGGED = "io.herald.subscription.lagged"
+REPLICA_RENEWED = "io.herald.replica.renewed"
+REPLICA_PROGRESSED = "io.herald.replica.progressed"
+PEER_DELIVERY = "io.herald.peer.delivery"
+PEERS_TRAFFIC = "io.herald.peers.traffic"
+ALARM_RAISED = "io.herald.alarm.raised"
+ALARM_CHANGED = "io.herald.alarm.changed"
+ALARM_ACKNOWLEDGED = "io.herald.alarm.acknowledged"
+ALARM_CLEARED = "io.herald.alarm.cleared"
+WATCH_CHANGED = "io.herald.watch.changed"
+REPORT_QUEUED = "io.herald.report.run.queued"
+REPORT_RUNNING = "io.herald.report.run.running"
+REPORT_DONE = "io.herald.report.run.done"
+REPORT_FAILED = "io.herald.report.run.failed"
+REPORT_SUPERSEDED = "io.herald.report.run.superseded"
 
 
 def content(kind: str, source: str, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -99,6 +110,11 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def timestamp_of(seconds: float) -> str:
+    """`timestamp` of a Unix time in seconds."""
+    return timestamp(datetime.fromtimestamp(seconds, UTC))
+
+
 def lease_data(row: RendezvousPoint | Subscription) -> dict[str, Any]:
     """A lease as events and answers show it."""
     return {"asked_s": row.asked_s, "granted_s": row.granted_s, "expires_at": timestamp(row.expires_at)}
@@ -109,6 +125,11 @@ def history_data(row: RendezvousPoint | Subscription) -> dict[str, Any]:
     return {"max_events": row.max_events, "max_bytes": row.max_bytes, "max_age_s": row.max_age_s}
 
 
+def log_data(log: LogState) -> dict[str, Any]:
+    """The extent of a log as events show it."""
+    return {"epoch": log.epoch, "first": log.first, "next": log.next, "bytes": log.bytes}
+
+
 def rp_data(row: RendezvousPoint) -> dict[str, Any]:
     """An RP as its events show it. Not its policy: that may be longer than an event should be, and is not everybody's."""
     return {
@@ -116,10 +137,48 @@ def rp_data(row: RendezvousPoint) -> dict[str, Any]:
         "name": row.name,
         "title": row.title,
         "creator": row.creator,
+        "home": row.home or config().domain,
         "version": row.version,
         "ack": row.ack,
         "history": history_data(row),
         "lease": lease_data(row),
+        "created_at": timestamp(row.created_at),
+        "paused": paused_data(row),
+    }
+
+
+def paused_data(row: RendezvousPoint) -> dict[str, Any] | None:
+    """Since when, by whom and why publishing is paused, as events and answers show it; None while it is not."""
+    if row.paused_at is None:
+        return None
+    return {"at": timestamp(row.paused_at), "by": row.paused_by, "reason": row.paused_reason}
+
+
+def peer_data(row: Peer) -> dict[str, Any]:
+    """A peer as its events and answers show it."""
+    return {
+        "name": row.name,
+        "url": row.url,
+        "state": row.state,
+        "theirs": row.theirs or None,
+        "fingerprint": row.fingerprint,
+        "push": row.push,
+        "host": row.host,
+        "gossip": row.gossip,
+        "lease": {"granted_s": row.granted_s, "expires_at": timestamp(row.expires_at)},
+    }
+
+
+def misbehaviour_data(row: Misbehaviour) -> dict[str, Any]:
+    """A row of misbehaviour as its events show it."""
+    return {
+        "kind": row.kind,
+        "carrier": row.carrier,
+        "origin": row.origin,
+        "count": row.count,
+        "rp": row.rp,
+        "detail": row.detail,
+        "last_at": timestamp(row.last_at),
     }
 
 

@@ -6,9 +6,9 @@
 
     audit_record(action="login.failed", outcome=REFUSED, who="ann", reason="The password is wrong.")
 
-The entries form a chain (core/audit_chain.py), so they are added one after another, under a lock that is held until the
+The entries form a chain (core/access/audit_chain.py), so they are added one after another, under a lock that is held until the
 transaction ends: **record last in your transaction**, after every other lock and write. Acts are rare and refusals are
-gathered (services/refusals.py), so nobody waits long.
+gathered (services/access/refusals.py), so nobody waits long.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from eventing.conf import config
-from eventing.core.audit_chain import FIRST, ChainKey
+from eventing.core.access.audit_chain import FIRST, ChainKey
+from eventing.core.access.origins import NO_REQUEST, Origin, current_origin
+from eventing.core.access.principals import Principal
 from eventing.core.errors import HeraldError
-from eventing.core.origins import NO_REQUEST, Origin, current_origin
-from eventing.core.principals import Principal
 from eventing.models import AuditEntry
 from eventing.models.audit_entry import ACTION_CHARS, ADDRESS_CHARS, KIND_CHARS, REQUEST_ID_CHARS, TEXT_CHARS, WHO_CHARS
 from eventing.services.database import lock_audit

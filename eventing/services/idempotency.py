@@ -14,9 +14,9 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from eventing.core.access.principals import Principal
 from eventing.core.errors import Conflict, IdempotencyMismatch, InvalidRequest, RateLimited
 from eventing.core.ids import canonical_json
-from eventing.core.principals import Principal
 from eventing.models import IdempotencyRecord
 
 KEPT_S = 86_400

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from eventing.conf import config
-from eventing.core import leases
 from eventing.core.errors import InvalidRequest
-from eventing.core.leases import Grant
+from eventing.core.rps import leases
+from eventing.core.rps.leases import Grant
 from eventing.models.columns import LeaseColumns
 
 ASKED_S_MAX = 2**53 - 1  # exact in every JSON reader, and fits the column

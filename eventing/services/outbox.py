@@ -9,7 +9,7 @@ then: events are recognised by (source, id) within the deduplication window, the
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,11 +18,13 @@ from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError, ResponseError
 
+from eventing.core.access.principals import Principal
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, is_admin
-from eventing.core.principals import Principal
 from eventing.log import control
+from eventing.log.scripts import NoLog
 from eventing.models import OutboxEntry, RendezvousPoint, Subscription
-from eventing.selectors.descriptors import ADMIN_HISTORY
+from eventing.selectors.access.quotas import rps_in_domain, subscriptions_in_domain
+from eventing.selectors.rps.descriptors import admin_history
 from eventing.services import administrative_events as events
 from eventing.services.audit import Act, audit_record_all
 
@@ -32,32 +34,61 @@ RELAY_BATCH = 500  # entries of one sweep
 RELAY_AFTER_S = 3  # younger entries are left to the process that wrote them
 GIVE_UP_AFTER_S = 86_400  # an entry that the data plane refuses (not: cannot be reached for) is dropped then
 
+_COUNTS: Mapping[str, Callable[[], int]] = {"rps": rps_in_domain, "subscriptions_in_domain": subscriptions_in_domain}
+COUNTED_IN: Mapping[str, tuple[str, ...]] = {
+    events.RP_CREATED: ("rps",),
+    events.RP_DELETED: ("rps", "subscriptions_in_domain"),
+    events.SUBSCRIPTION_CREATED: ("subscriptions_in_domain",),
+    events.SUBSCRIPTION_DELETED: ("subscriptions_in_domain",),
+}
+"""What an event's data counts, by its type."""
+
 Kind = OutboxEntry.Kind
 
 
 class Outbox:
-    """The effects of one transaction, in order."""
+    """The effects of one transaction, in order.
 
-    def __init__(self, now: datetime) -> None:
+    Args:
+        patient: whether the caller can wait while the data plane does not answer; else all is left to the sweep then.
+    """
+
+    def __init__(self, now: datetime, *, patient: bool = True) -> None:
         self.now = now
+        self._patient = patient
         self._entries: list[OutboxEntry] = []
         self._acts: list[Act] = []
+        self._counted: list[tuple[tuple[str, ...], dict[str, Any]]] = []
 
-    def act(self, action: str, principal: Principal, kind: str, object_id: str, **details: Any) -> None:
-        """Have the audit say who did this: `action` on the object of this kind and id. Written last, as the audit asks."""
-        self._acts.append(Act(action, principal=principal, on=(kind, object_id), details=details, at=self.now))
+    def act(
+        self, action: str, principal: Principal | None, kind: str, object_id: str, *, who: str = "", **details: Any
+    ) -> None:
+        """Have the audit say who did this: `action` on the object of this kind and id. Written last, as the audit asks.
 
-    def event(self, kind: str, about: str, data: Mapping[str, Any], *, domain_too: bool = False) -> None:
-        """Report an event about the RP with id `about` on its administrative RP, and with `domain_too` on the domain's."""
+        `who` names whoever did it and is no principal, such as another domain.
+        """
+        self._acts.append(Act(action, principal=principal, who=who, on=(kind, object_id), details=details, at=self.now))
+
+    def event(
+        self, kind: str, about: str, data: Mapping[str, Any], *, domain_too: bool = False, counted: bool = False
+    ) -> None:
+        """Report an event about the RP with id `about` on its administrative RP, and with `domain_too` on the domain's.
+
+        With `counted` its data gets how many of what it is about there are after the transaction (COUNTED_IN), counted once
+        for all of it.
+        """
         content = events.content(kind, events.source_of(about), data, self.now)
+        if counted:
+            self._counted.append((COUNTED_IN[kind], content["data"]))
         self._add(Kind.EVENT, about if is_admin(about) else admin_id(about), content)
-        if domain_too:
+        if domain_too and about != DOMAIN_ADMIN:
             self._add(Kind.EVENT, DOMAIN_ADMIN, content)
 
     def lease_event(self, kind: str, row: RendezvousPoint | Subscription) -> None:
-        """Report what happened to the lease of `row`."""
+        """Report what happened to the lease of `row`. What an open list of leases cannot see otherwise is told the domain, too."""
         what, about = ("rp", row.id) if isinstance(row, RendezvousPoint) else ("subscription", row.at)
-        self.event(kind, about, {"what": what, "id": row.id, **events.lease_data(row)})
+        alone = kind in (events.LEASE_RENEWED, events.LEASE_WARNED)
+        self.event(kind, about, {"what": what, "id": row.id, **events.lease_data(row)}, domain_too=alone)
 
     def ensure(self, rp: str) -> None:
         """Make the log, or give it its new bounds."""
@@ -77,10 +108,15 @@ class Outbox:
 
     def save(self) -> None:
         """Write the entries, and carry them out once the transaction has committed."""
+        counts = {name: _COUNTS[name]() for name in sorted({name for names, _ in self._counted for name in names})}
+        for names, data in self._counted:
+            data |= {name: counts[name] for name in names}
         entries = OutboxEntry.objects.bulk_create(self._entries)
 
         def carry_out() -> None:
             try:
+                if not self._patient:
+                    control.require_answer()
                 _carry_out(entries)
             except RedisError as error:
                 logger.warning("outbox: effects are left to the sweep, the data plane does not answer: %s", error)
@@ -95,10 +131,10 @@ class Outbox:
 
 
 @contextmanager
-def change(now: datetime) -> Iterator[Outbox]:
-    """One transaction together with the outbox of its effects."""
+def change(now: datetime, *, patient: bool = True) -> Iterator[Outbox]:
+    """One transaction together with the outbox of its effects; `patient` as of Outbox."""
     with transaction.atomic():
-        outbox = Outbox(now)
+        outbox = Outbox(now, patient=patient)
         yield outbox
         outbox.save()
 
@@ -120,7 +156,7 @@ def outbox_relay(*, now: datetime | None = None) -> int:
 
 
 def _carry_out(entries: Sequence[OutboxEntry]) -> list[OutboxEntry]:
-    """Carry out and remove `entries`; those that the data plane refuses are returned and stay.
+    """Carry out and remove `entries`; those that the data plane refuses, or that are not to be read, are returned and stay.
 
     First the events, one append per log, then the rest in order: a log's last event is in before the log is announced gone.
     """
@@ -135,7 +171,10 @@ def _carry_out(entries: Sequence[OutboxEntry]) -> list[OutboxEntry]:
         for group in groups:
             try:
                 _do(group)
-            except ResponseError:
+            except (ResponseError, NoLog, KeyError, ValueError) as error:
+                if len(group) > 1 and not isinstance(error, ResponseError):  # one of them is to blame, not all
+                    refused += [left for entry in group for left in _carry_out([entry])]
+                    continue
                 logger.exception("outbox: %s for %s was refused", group[0].kind, group[0].rp)
                 refused += group
             else:
@@ -150,7 +189,7 @@ def _do(group: Sequence[OutboxEntry]) -> None:
     entry = group[0]
     match Kind(entry.kind):
         case Kind.EVENT:
-            control.append(entry.rp, [events.event_of(each.content) for each in group], ADMIN_HISTORY)
+            control.append(entry.rp, [events.event_of(each.content) for each in group], admin_history(entry.rp))
         case Kind.ENSURE:
             row = RendezvousPoint.objects.filter(id=entry.rp).first()
             if row is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 
 from eventing.conf import config
-from eventing.core.principals import Principal
-from eventing.services.revocations import revocation_create
+from eventing.core.access.principals import Principal
+from eventing.services.access.revocations import revocation_create
 
 DOMAIN = "domain"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.contrib.auth.models import Group, User
 
+from eventing.core.access.roles import ADMINISTRATOR, ROLES
 from eventing.core.errors import InvalidRequest
-from eventing.core.roles import ADMINISTRATOR, ROLES
 from eventing.identity.console_users import role_of
 
 NO_ROLE = ""

@@ -12,9 +12,9 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from eventing.core.access.principals import Principal
+from eventing.core.access.roles import ADMINISTRATOR, ROLES
 from eventing.core.errors import Conflict, Forbidden, HeraldError, InvalidRequest, NotFound
-from eventing.core.principals import Principal
-from eventing.core.roles import ADMINISTRATOR, ROLES
 from eventing.identity.console_users import role_of
 from eventing.services.audit import REFUSED, audit_record
 from eventing.services.database import lock_domain

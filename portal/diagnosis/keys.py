@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import DatabaseError
 
-from eventing.selectors.keys import signing_key, verification_keys
+from eventing.selectors.access.keys import signing_key, verification_keys
 from portal.diagnosis.findings import Finding, fail, ok, warn
 
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
@@ -119,14 +120,22 @@ def clock_finding() -> Finding:
     return ok("clock", f"{now:%Y-%m-%d %H:%M:%S} UTC")
 
 
-def java_finding() -> Finding:
-    """Java is for reports only."""
+def reports_finding(config: Config) -> Finding:
+    """Whether reports are made: the setting, Java and PySpark."""
+    if config.reports == "off":
+        return ok("reports", "off (HERALD_REPORTS)")
     java = java_found()
+    if java.good and find_spec("pyspark") is None:
+        return warn(
+            "reports",
+            f"Java {java.major} is there ({java.path}), PySpark is not: no reports are made.",
+            "Run make run again, or: .venv/bin/pip install -r requirements/reports.txt",
+        )
     if java.good:
-        return ok("java", f"Java {java.major} ({java.path}): reports can run")
+        return ok("reports", f"can be made: Java {java.major} ({java.path}), PySpark {metadata.version('pyspark')}")
     return warn(
-        "java",
-        f"Reports are off: {java.sentence()}.",
+        "reports",
+        f"No reports are made: {java.sentence()}.",
         "Install Java 17 or newer (Debian: openjdk-17-jre-headless) if you want reports.",
     )
 

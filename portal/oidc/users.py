@@ -11,8 +11,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from eventing.conf import config
+from eventing.core.access.roles import parse_role_mapping, strongest
 from eventing.core.errors import Conflict, Forbidden
-from eventing.core.roles import parse_role_mapping, strongest
 from eventing.identity.console_users import role_of, user_principal
 from eventing.services.audit import audit_record
 from eventing.services.database import lock_domain

@@ -14,8 +14,8 @@ from django.utils.timezone import now
 from django.views.decorators.cache import never_cache
 from redis.exceptions import RedisError
 
+from eventing.core.access.principals import Principal
 from eventing.core.errors import Forbidden, HeraldError, Unauthenticated, Unavailable
-from eventing.core.principals import Principal
 from eventing.identity.console_users import user_principal
 from portal.accounts.users import may_administer_users
 

@@ -8,7 +8,7 @@ from django import forms
 
 from eventing.conf import config
 from eventing.core.errors import HeraldError
-from eventing.core.history import EVENTS_DEFAULT
+from eventing.core.events.history import EVENTS_DEFAULT
 from eventing.core.names import NAME_CHARS_MAX
 from eventing.models.rendezvous_point import TITLE_CHARS_MAX
 from portal.pages.words import UNITS_S, duration, in_units

@@ -106,7 +106,7 @@ def login_once(request: HttpRequest, token: str) -> HttpResponse:
     text = "You are logged in. <a href='{}'>Set a password</a>, and you need no link next time."
     if not user.has_usable_password():
         messages.info(request, format_html(text, reverse_lazy("portal:password")))
-    return redirect("portal:rp-list")
+    return redirect("portal:overview")
 
 
 @never_cache

@@ -15,8 +15,8 @@ from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthen
 
 from eventing.conf import config
 from eventing.core.errors import HeraldError, Unauthenticated
+from eventing.services.access.refusals import refusals
 from eventing.services.audit import audit_record
-from eventing.services.refusals import refusals
 from portal.accounts.addresses import address_of
 from portal.accounts.sessions import log_in
 from portal.accounts.throttling import attempt_provider, provider_succeeded
@@ -63,7 +63,7 @@ class _Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]
         self.request.session.pop("oidc_states", None)
         log_in(self.request, self.user, backend=BACKEND)
         audit_record(action="login", principal=principal_of(self.user), details={"by": "oidc"})
-        return redirect(target or "portal:rp-list")
+        return redirect(target or "portal:overview")
 
 
 @never_cache

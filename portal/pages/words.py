@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventing.conf import config
-from eventing.core.descriptor import Ack
+from eventing.core.rps.descriptor import Ack
 from eventing.models import RendezvousPoint
 
 UNITS_S = {"minutes": 60, "hours": 3600, "days": 86_400}

@@ -89,8 +89,8 @@ def write_table(path: Path, state: str, url: str, processes: Mapping[str, int]) 
     table = {
         "state": state,
         "url": url,
-        "supervisor": _identity(os.getpid()),
-        "processes": {name: _identity(pid) for name, pid in processes.items()},
+        "supervisor": identity_of(os.getpid()),
+        "processes": {name: identity_of(pid) for name, pid in processes.items()},
     }
     fresh = path / f"{PROCESSES_FILE}.new"
     with contextlib.suppress(OSError):  # a full disk must not stop what runs; the table is then older than the truth
@@ -117,7 +117,7 @@ def stop_leftovers(path: Path) -> list[str]:
     """End what an earlier supervisor left behind; call it with the folder locked. Returns their names and pids."""
     found: list[tuple[str, psutil.Process]] = []
     for name, identity in (read_table(path).get("processes") or {}).items():
-        process = _same_process(identity)
+        process = same_process(identity)
         if process is not None:
             found.append((name, process))
     for _, process in found:
@@ -132,7 +132,7 @@ def stop_leftovers(path: Path) -> list[str]:
     return [f"{name} (pid {process.pid})" for name, process in found]
 
 
-def _identity(pid: int) -> dict[str, Any]:
+def identity_of(pid: int) -> dict[str, Any]:
     """A pid alone is reused by the system; with its start time it names one process."""
     try:
         return {"pid": pid, "started": psutil.Process(pid).create_time()}
@@ -140,7 +140,8 @@ def _identity(pid: int) -> dict[str, Any]:
         return {"pid": pid, "started": 0}
 
 
-def _same_process(identity: Any) -> psutil.Process | None:
+def same_process(identity: Any) -> psutil.Process | None:
+    """The process with this identity, if it still runs."""
     try:
         process = psutil.Process(int(identity["pid"]))
         same = (

@@ -8,13 +8,17 @@ import shlex
 import socket
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from django.db import connections
 
 from eventing.core.config import Config, unknown_settings
+from eventing.telemetry import folder as metrics_folder
+from portal.console_files import HOW_TO_BUILD, NOT_BUILT, manifest
 from portal.security import refusal, warnings
-from portal.supervisor import children, data_folder, redis_server
+from portal.supervisor import children, data_folder, redis_server, reporter
 from portal.supervisor.child import Child, ChildSpec
 from portal.supervisor.crew import Crew, StopAsked
 from portal.supervisor.errors import StartError
@@ -27,6 +31,9 @@ START_WITHIN_S = 60.0
 """A gateway, worker or beat that is not ready by then counts as failed. Usual: 2 to 4 s."""
 
 LOADING_NOTE_EVERY_S = 5.0
+REPORTER_STOP_S = 1.5
+"""After all but Redis has stopped, a report's process that was asked to end gets this long before it is killed."""
+
 _LOG_PREFIX = re.compile(r"^(\d+:[XCSM] .{10,40} [#*.-] |[\d-]+ [\d:,]+ (?=\w+ ))")
 
 
@@ -52,7 +59,7 @@ class Supervisor:
                 with listen(self._config) as listener, self._crew.signals_caught():
                     self._run(listener)
         except StartError as error:
-            errors = Terminal(sys.stderr)
+            errors = type(self._terminal)(sys.stderr)
             errors.line(errors.paint("Herald did not start. ", "failed") + str(error))
             return 1
         return 0
@@ -79,11 +86,14 @@ class Supervisor:
 
     def _start(self, listener: socket.socket) -> None:
         begun = time.monotonic()
+        metrics_folder.clear(self._path)
         self._terminal.line(self._terminal.paint(f"Herald, domain {self._config.domain}", "bold"))
         for name in unknown_settings(os.environ):
             self._terminal.note(
                 "settings", f"{name} is no setting of Herald; it is ignored (manage.py doctor lists all)"
             )
+        if not manifest():
+            self._terminal.note("console", f"{NOT_BUILT} {HOW_TO_BUILD}.")
         self._start_redis()
         self._terminal.state("database", "ready", prepare_database())
         prepare_identity()
@@ -92,6 +102,7 @@ class Supervisor:
         others = [
             *children.gateways(self._config, listener.fileno()),
             children.worker(self._config),
+            children.forwarder(self._config),
             children.beat(self._config),
         ]
         started = [self._add(spec) for spec in others]
@@ -99,9 +110,17 @@ class Supervisor:
             self._wait_ready(child, START_WITHIN_S)
             about = f"{self._config.base_url}" if child.spec.name.startswith("gateway") else ""
             self._terminal.state(child.spec.name, "ready", about)
-        java = java_found()
-        self._terminal.state("reports", "ready" if java.good else "off", java.sentence())
+        self._terminal.state("reports", *self._reports())
         self._terminal.line(self._terminal.paint(f"  up in {time.monotonic() - begun:.1f} s", "dim"))
+
+    def _reports(self) -> tuple[str, str]:
+        """Whether reports are made here, and why not."""
+        if self._config.reports == "off":
+            return "off", "HERALD_REPORTS=off"
+        java = java_found()
+        if java.good and find_spec("pyspark") is None:
+            return "off", "PySpark is not installed (requirements/reports.txt); everything else runs"
+        return "ready" if java.good else "off", java.sentence()
 
     def _start_redis(self) -> None:
         config = self._config
@@ -151,7 +170,7 @@ class Supervisor:
         line, paint = self._terminal.line, self._terminal.paint
         line()
         line(f"  Portal    {paint(self._config.base_url + '/', 'bold')}")
-        if self._login:
+        if self._login and self._terminal.tells_secrets:
             line(f"  Log in    {paint(self._login, 'bold')}")
             line("            (works once, within one hour; .venv/bin/python manage.py login_link makes another)")
         line()
@@ -169,8 +188,12 @@ class Supervisor:
         listener.close()  # else connections would queue that nobody answers
         if self._crew.stop_asked:
             self._terminal.line(f"Stopping {', '.join(child.spec.name for child in reversed(self._crew.children))} ...")
-        for together in _STOPPED_TOGETHER:
-            self._crew.stop([child for child in reversed(self._crew.children) if child.spec.name.startswith(together)])
+        reporter.ask_to_stop(self._path)
+        for together in _stopped_together(self._crew.children):
+            if any(child.spec.name == "redis" for child in together):
+                reporter.stop(self._path, REPORTER_STOP_S)  # it tells Redis that its report is given back
+            self._crew.stop(together)
+        reporter.stop(self._path, REPORTER_STOP_S)
         self._crew.close()
         data_folder.remove_table(self._path)
         if self._crew.stop_asked:
@@ -181,8 +204,13 @@ class Supervisor:
         data_folder.write_table(self._path, self._state, self._config.base_url, pids)
 
 
-_STOPPED_TOGETHER = (("beat",), ("worker", "gateway"), ("redis",))
-"""In this order: nothing new is scheduled, tasks and sessions end, and Redis is there for them until the last."""
+def _stopped_together(children: Sequence[Child]) -> Iterator[list[Child]]:
+    """In this order: beat is told first, then tasks and sessions end at the same time; Redis is there for them until the last.
+
+    A task that beat still sends meanwhile waits in Redis for the next start.
+    """
+    for is_redis in (False, True):
+        yield [child for child in reversed(children) if (child.spec.name == "redis") == is_redis]
 
 
 def next_commands(config: Config) -> list[str]:

@@ -10,7 +10,7 @@ from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 
 from eventing.core.config import Config
-from eventing.services.tokens import ensure_domain_key
+from eventing.services.access.tokens import ensure_domain_key
 from portal.accounts import ensure_administrator, login_link_create
 from portal.supervisor.errors import StartError
 

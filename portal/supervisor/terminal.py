@@ -14,6 +14,9 @@ _NAME_WIDTH = 10
 class Terminal:
     """Writes to `stream`. A terminal that went away costs its lines, never the domain."""
 
+    tells_secrets = True
+    """Whether the first administrator's login link may be told here."""
+
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
         self._coloured = self._stream.isatty() and not os.environ.get("NO_COLOR")

@@ -26,6 +26,7 @@ class FrameServer:
         drop, repeat: that event is not sent, sent twice.
         split: bytes per write, so that frames arrive in pieces; 0 for whole.
         refuse: that publish request is answered with a refusal.
+        ignore: that publish request is not answered, and its event not sent.
         ping: pings every session before the first event, and counts the pongs.
         offset_jump: added to the offset from the third event on.
     """
@@ -34,6 +35,7 @@ class FrameServer:
     repeat: int = 0
     split: int = 0
     refuse: int = 0
+    ignore: int = 0
     ping: bool = False
     offset_jump: int = 0
     pongs: int = 0
@@ -64,6 +66,8 @@ class FrameServer:
             writer.write(frame(b'{"op":"ok"}'))
         else:
             self._publish(payload)
+            if self.published == self.ignore:
+                return
             refused = self.published == self.refuse
             writer.write(frame(b'{"op":"error"}' if refused else b'{"op":"ok"}'))
 
@@ -75,8 +79,8 @@ class FrameServer:
         offset = self.published + (self.offset_jump if self.published > 2 else 0)
         data = frame(b'{"offset":%d,"event":%s}' % (offset, payload))
         for number, session in enumerate(self.sessions):
-            copies = 1
-            if number == 0:
+            copies = 0 if self.published == self.ignore else 1
+            if number == 0 and copies:
                 copies = 0 if self.published == self.drop else 2 if self.published == self.repeat else 1
             step = self.split or len(data)
             for _ in range(copies):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,18 @@ def test_every_event_at_every_session_is_counted_once(program: Path) -> None:
     assert 0 < outcome.answer_p50_ms <= outcome.answer_p99_ms
 
 
+def test_sessions_may_be_at_another_server_than_publishers(program: Path) -> None:
+    published, read = FrameServer(), FrameServer()
+    with running(published), running(read):
+        plan = replace(plan_for(published), sessions_port=read.port, drain_s=0.1)
+        with Load(program, plan, program.with_name("plan")) as load:
+            load.open()
+            load.ready()
+            outcome = load.run()
+    assert (outcome.good, outcome.deliveries) == (EVENTS, 0)  # these two servers do not know of each other
+    assert (outcome.lost, outcome.sessions_short) == (SESSIONS * EVENTS, SESSIONS)
+
+
 def test_frames_that_arrive_in_pieces_are_whole(program: Path) -> None:
     outcome = outcome_of(program, FrameServer(split=7))
     assert outcome.deliveries == SESSIONS * EVENTS
@@ -89,6 +102,12 @@ def test_a_refused_publish_is_no_answer(program: Path) -> None:
     outcome = outcome_of(program, FrameServer(refuse=3))
     assert (outcome.good, outcome.bad) == (EVENTS - 1, 1)
     assert "1 refused" in outcome.flaws
+
+
+def test_an_event_whose_publish_has_no_answer_is_not_called_lost(program: Path) -> None:
+    outcome = outcome_of(program, FrameServer(ignore=EVENTS))
+    assert (outcome.unanswered, outcome.lost, outcome.deliveries) == (1, 0, SESSIONS * (EVENTS - 1))
+    assert outcome.flaws == ["1 unanswered"]
 
 
 def test_pings_are_answered(program: Path) -> None:

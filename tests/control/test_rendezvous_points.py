@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from eventing.core.access.principals import Principal
 from eventing.core.errors import (
     Conflict,
     Forbidden,
@@ -20,17 +21,16 @@ from eventing.core.errors import (
     QuotaExceeded,
 )
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, rp_id
-from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint, Subscription
-from eventing.selectors.descriptors import ADMIN_HISTORY, descriptor_get
-from eventing.selectors.rendezvous_points import rendezvous_point_get, rendezvous_points_page, reserved_bytes
-from eventing.services.rendezvous_points import (
+from eventing.selectors.rps.descriptors import ADMIN_HISTORY, descriptor_get
+from eventing.selectors.rps.rendezvous_points import rendezvous_point_get, rendezvous_points_page, reserved_bytes
+from eventing.services.rps.rendezvous_points import (
     rendezvous_point_delete,
     rendezvous_point_renew,
     rendezvous_point_update,
 )
-from eventing.services.subscriptions import subscription_create
+from eventing.services.rps.subscriptions import subscription_create
 from tests.control.conftest import events_at, principal, types_at
 from tests.control.making import events_made, in_threads
 

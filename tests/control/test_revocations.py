@@ -13,17 +13,17 @@ from django.utils import timezone
 from redis import Redis
 from rest_framework.test import APIClient
 
+from eventing.core.access.principals import Principal
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, QuotaExceeded, TokenRevoked
-from eventing.core.principals import Principal
 from eventing.identity.revocations import Revocations, revocations
 from eventing.identity.verifier import verifier
 from eventing.log import keys
 from eventing.models import DomainKey, Revocation
-from eventing.selectors import revocations as selectors
-from eventing.selectors.keys import signing_key
-from eventing.services import revocations as services
-from eventing.services.revocations import revocation_create, revocation_lift, revocations_purge
-from eventing.services.tokens import token_create
+from eventing.selectors.access import revocations as selectors
+from eventing.selectors.access.keys import signing_key
+from eventing.services.access import revocations as services
+from eventing.services.access.revocations import revocation_create, revocation_lift, revocations_purge
+from eventing.services.access.tokens import token_create
 from tests.control.conftest import principal, problem_code
 from tests.control.making import in_threads
 from tests.servers import wait_for

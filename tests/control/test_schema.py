@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from tests.api.test_access_matrix import endpoints
 
-METHODS = ("get", "post", "patch", "delete")
+METHODS = ("get", "post", "put", "patch", "delete")
 NOT_DESCRIBED = {("GET", "/api/v1/schema"), ("GET", "/api/v1/"), ("POST", "/api/v1/")}  # itself, and what is not there
 
 

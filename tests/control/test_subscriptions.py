@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from eventing.core.cursors import Cursor
+from eventing.core.access.principals import Principal
 from eventing.core.errors import (
     Forbidden,
     Gone,
@@ -20,14 +20,14 @@ from eventing.core.errors import (
     PreconditionFailed,
     QuotaExceeded,
 )
-from eventing.core.history import HistoryBounds
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.models import RendezvousPoint, Subscription
-from eventing.selectors.subscriptions import subscription_get, subscription_view, subscriptions_page
-from eventing.services.rendezvous_points import rendezvous_point_delete
-from eventing.services.subscriptions import (
+from eventing.selectors.rps.subscriptions import subscription_get, subscription_view, subscriptions_page
+from eventing.services.rps.rendezvous_points import rendezvous_point_delete
+from eventing.services.rps.subscriptions import (
     subscription_create,
     subscription_delete,
     subscription_renew,
@@ -93,7 +93,11 @@ def test_it_is_reported_where_its_rp_is(new_rp: NewRp, ben: Principal) -> None:
         row.id,
         60,
     )
-    assert "subscription.created" not in types_at(DOMAIN_ADMIN)
+    told = events_at(DOMAIN_ADMIN)[-1]
+    assert (told["id"], told["data"]["subscriptions_in_domain"]) == (created["id"], 1), "the domain's lists are live"
+    subscription_renew(subscription_id=row.id, principal=ben, lease_s=600)
+    assert events_at(DOMAIN_ADMIN)[-1] == events_at(admin_id(rp.id))[-1]
+    assert types_at(DOMAIN_ADMIN) == ["rp.created", "subscription.created", "lease.renewed"]
 
 
 @pytest.mark.parametrize(

@@ -17,17 +17,18 @@ from django.utils import timezone
 
 from eventing.conf import config
 from eventing.core.ids import admin_id
-from eventing.models import OutboxEntry, RendezvousPoint
-from eventing.services import outbox
+from eventing.models import IdempotencyRecord, OutboxEntry, RendezvousPoint
+from eventing.services import idempotency, outbox
 from portal.celery import app, broker_url
 from tests.control.conftest import types_at
 from tests.servers import wait_for
-from workers.schedule import BEAT_SCHEDULE, PERIODS_S, TASK_S_HARD, TASK_S_SOFT, VISIBILITY_TIMEOUT_S
+from workers import tasks
+from workers.schedule import BEAT_SCHEDULE, ON_DEMAND, PERIODS_S, TASK_S_HARD, TASK_S_SOFT, VISIBILITY_TIMEOUT_S
 
 
 def test_every_scheduled_task_exists_and_ends_before_it_is_handed_out_again() -> None:
     app.loader.import_default_modules()
-    assert set(PERIODS_S) == {name for name in app.tasks if name.startswith("workers.")}
+    assert set(PERIODS_S) | ON_DEMAND == {name for name in app.tasks if name.startswith("workers.")}
     assert TASK_S_SOFT < TASK_S_HARD < VISIBILITY_TIMEOUT_S
     assert all(entry["options"]["expires"] == entry["schedule"] for entry in BEAT_SCHEDULE.values())
     for name in PERIODS_S:
@@ -48,6 +49,35 @@ def test_each_task_survives_an_away_redis_and_repeats(name: str, configure: Call
     OutboxEntry.objects.create(kind="announce", rp="a" * 26, created_at=timezone.now() - timedelta(hours=1))
     configure(redis_url="unix:///nowhere/redis.sock")
     app.tasks[name].apply(throw=True)
+
+
+def test_a_sweep_removes_more_than_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    app.loader.import_default_modules()
+    monkeypatch.setattr(idempotency, "PURGE_BATCH", 2)
+    then = timezone.now() - timedelta(days=2)
+    for number in range(5):  # more come between two sweeps than a batch holds
+        IdempotencyRecord.objects.create(
+            principal="ann", key=str(number), digest="d", claimed_until=then, expires_at=then
+        )
+    app.tasks["workers.tasks.sweep"].apply(throw=True)
+    assert not IdempotencyRecord.objects.exists()
+
+
+def test_what_fails_in_a_sweep_keeps_nothing_else_from_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    app.loader.import_default_modules()
+    done: list[str] = []
+
+    def broken() -> int:
+        raise PermissionError("a file that is not ours")
+
+    def works() -> int:
+        done.append("works")
+        return 0
+
+    monkeypatch.setattr(tasks, "SWEPT", ((broken, ""), (works, "")))
+    with pytest.raises(PermissionError):
+        app.tasks["workers.tasks.sweep"].apply(throw=True)
+    assert done == ["works"]
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core import cloudevents
-from eventing.core.cloudevents import DEPTH_MAX, Event, nests_deeper, parse_batch, parse_many, parse_structured
 from eventing.core.errors import HeraldError, InvalidEvent, TooLarge
+from eventing.core.events import cloudevents
+from eventing.core.events.cloudevents import DEPTH_MAX, Event, nests_deeper, parse_batch, parse_many, parse_structured
 
 BYTES_MAX = 256 * 1024
 MINIMAL = {"specversion": "1.0", "id": "A1", "source": "/s", "type": "t"}

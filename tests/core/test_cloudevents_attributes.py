@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.cloudevents_attributes import (
+from eventing.core.events.cloudevents_attributes import (
     is_absolute_uri,
     is_media_type,
     is_name,

@@ -12,9 +12,9 @@ from cloudevents.core.v1.event import CloudEvent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.cloudevents import DEPTH_MAX, Event, parse_structured
-from eventing.core.cloudevents_http import parse_http
 from eventing.core.errors import HeraldError, InvalidEvent, TooLarge, UnsupportedMediaType
+from eventing.core.events.cloudevents import DEPTH_MAX, Event, parse_structured
+from eventing.core.events.cloudevents_http import parse_http
 
 NOW = "2026-01-31T12:00:00Z"
 BINARY = {"ce-specversion": "1.0", "ce-id": "A1", "ce-source": "/s", "ce-type": "t"}
@@ -33,7 +33,7 @@ def parse(
         events_max=bounds.get("events_max", 10),
         make_id=lambda: "made-id",
         now=lambda: NOW,
-        default_source="/localhost/ann",
+        default_source=lambda: "/localhost/ann",
     )
 
 

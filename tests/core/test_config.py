@@ -84,6 +84,8 @@ def test_every_setting_says_what_it_is_and_its_default_is_within_its_bounds() ->
         "database_url",
         "secret_key",
         "oidc_client_secret",
+        "otlp_url",
+        "metrics_token",
     }
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventing.core.errors import InvalidRequest, QuotaExceeded
-from eventing.core.history import AGE_S_MAX, BYTES_DEFAULT_MIN, EVENTS_DEFAULT, HistoryBounds, admit, tightest
+from eventing.core.events.history import AGE_S_MAX, BYTES_DEFAULT_MIN, EVENTS_DEFAULT, HistoryBounds, admit, tightest
 
 EVENTS_MAX, BYTES_MAX = 100_000, 64 * 1024 * 1024
 ages = st.none() | st.integers(1, AGE_S_MAX)

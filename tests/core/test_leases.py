@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventing.core.errors import InvalidRequest
-from eventing.core.leases import WARNING_S_MAX, grant, renew
+from eventing.core.rps.leases import WARNING_S_MAX, grant, renew
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 DAY = 86_400

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.cursors import Cursor
 from eventing.core.errors import InvalidCursor
-from eventing.core.positions import PLACES, Gap, LogState, Start, parse_from, resolve
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.positions import PLACES, Gap, LogState, Start, by_vector, parse_from, resolve, resume
+from eventing.core.events.vectors import Vector, covers
 
 LOG = LogState("abc", first=5, next=9)  # holds 5, 6, 7, 8
 EMPTY = LogState("abc", first=1, next=1)
@@ -61,7 +62,7 @@ def test_start_is_never_silently_partial(wanted: Any, log: LogState) -> None:
         assert known or not start.recovered
 
 
-@given(st.builds(Cursor, st.from_regex(r"[a-z2-7]{1,26}", fullmatch=True), st.integers(0, 2**53 - 1)))
+@given(st.builds(Cursor, st.from_regex(r"[a-z2-7]{1,26}", fullmatch=True), st.integers(0, 2**53 - 1), st.none()))
 def test_cursor_is_read_from_text_and_from_an_event_frame(cursor: Cursor) -> None:
     assert parse_from(str(cursor)) == cursor
     assert parse_from({"epoch": cursor.epoch, "offset": cursor.offset, "rp": "x"}) == cursor
@@ -96,3 +97,54 @@ def test_places_are_read_as_words(place: str) -> None:
 def test_anything_else_is_refused(value: Any) -> None:
     with pytest.raises(InvalidCursor):
         parse_from(value)
+
+
+OWN, OTHER = "o" * 16, "p" * 16
+SHARED = LogState("abc", first=5, next=9, foreign=3)  # own 1 and 2, other 1 and 2 are gone; own 3 to 5, other 3 held
+GONE = {OWN: 2, OTHER: 2}
+
+
+@pytest.mark.parametrize(
+    ("vector", "first_lacking", "start"),
+    [
+        ({OWN: 2, OTHER: 2}, 5, Start("abc", 5, True, None, {OWN: 2, OTHER: 2})),
+        ({OWN: 4, OTHER: 2}, 7, Start("abc", 7, True, None, {OWN: 4, OTHER: 2})),
+        ({OWN: 5, OTHER: 90}, 9, Start("abc", 9, True, None, {OWN: 5, OTHER: 90})),
+        ({OWN: 5}, 3, Start("abc", 5, False, Gap("abc", 3, 4, {OTHER: (1, 2)}), {OWN: 5, OTHER: 2})),
+        ({OWN: 1, OTHER: 9}, 1, Start("abc", 5, False, Gap("abc", 4, 4, {OWN: (2, 2)}), {OWN: 2, OTHER: 9})),
+        ({OWN: 6, OTHER: 2}, 9, Start("abc", 5, False, Gap("abc", 1, 4), GONE)),
+    ],
+)
+def test_vector_of_another_replica_says_what_is_recovered_and_what_is_lost(
+    vector: Vector, first_lacking: int, start: Start
+) -> None:
+    assert resume(vector, SHARED, OWN, GONE, first_lacking) == start
+
+
+def test_offset_counts_in_its_own_log_and_the_vector_elsewhere_or_where_history_has_gone() -> None:
+    assert not by_vector(Cursor("abc", 6, {OWN: 3}), SHARED)
+    assert not by_vector(Cursor("abc", 3), SHARED)
+    assert by_vector(Cursor("abc", 3, {OWN: 3}), SHARED)
+    assert by_vector(Cursor("abc", 9, {OWN: 3}), SHARED)
+    assert by_vector(Cursor("xyz", 6, {OWN: 3}), SHARED)
+
+
+@given(
+    st.dictionaries(st.sampled_from([OWN, OTHER]), st.integers(0, 6)),
+    st.dictionaries(st.sampled_from([OWN, OTHER]), st.integers(0, 6)),
+    st.integers(1, 9),
+)
+def test_start_by_vector_is_never_silently_partial(vector: Vector, gone: Vector, first_lacking: int) -> None:
+    start = resume(vector, SHARED, OWN, gone, first_lacking)
+    believed = vector.get(OWN, 0) <= 5
+    assert start.recovered is (believed and covers(vector, gone))
+    assert start.recovered is (start.gap is None)
+    assert SHARED.first <= start.next
+    assert start.held is not None
+    assert covers(start.held, gone)
+    if start.gap is not None and believed:
+        lost = {feed: range(vector.get(feed, 0) + 1, last + 1) for feed, last in gone.items()}
+        told = start.gap.feeds or {}
+        assert {feed: list(every) for feed, every in lost.items() if every} == {
+            feed: list(range(first, last + 1)) for feed, (first, last) in told.items()
+        }

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.client_address import address_key, client_address, parse_networks
+from eventing.core.access.client_address import address_key, client_address, parse_networks
+from eventing.core.access.rates import LOOKED_AT, Bucket, Rate, Table
 from eventing.core.config import Config
 from eventing.core.errors import ConfigError, RateLimited, Unavailable
 from eventing.core.limits import LINE_S_MAX, Limits
-from eventing.core.rates import LOOKED_AT, Bucket, Rate, Table
 
 RATES = st.builds(Rate, st.floats(0.1, 1e6, allow_nan=False), st.sampled_from([0.5, 1.0, 2.0, 10.0, 3600.0]))
 BEGIN = st.sampled_from([0.0, 1.0, 123_456.789, 3e7])  # a steady clock's first reading: a machine up for a year

@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 
 from tests.edge.client import Client
-from tests.edge.server import Edge, Prepared, prepare
+from tests.edge.server import Edge, Prepared
 
 LOG_CHARS_SHOWN = 6000
-
-
-@pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    """A migrated data folder to copy from."""
-    return prepare(tmp_path_factory.mktemp("prepared") / "var")
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ import httpx
 import psutil
 import redis
 
-from eventing.core import tokens
+from eventing.core.access import tokens
 from eventing.core.config import Config
 from portal.supervisor import redis_server
 from portal.supervisor.leash import death_signal
@@ -38,12 +38,14 @@ ADMIN = "root"
 UP_WITHIN_S = 40.0
 STOPPED_WITHIN_S = 15.0
 _PREPARE = """
-import json, django
+import json, os, django
 django.setup()
 from django.core.management import call_command
 call_command("migrate", verbosity=0)
-from eventing.services.tokens import ensure_domain_key
-from eventing.selectors.keys import signing_key
+from django.db import connection
+connection.cursor().execute("VACUUM INTO %s", [os.environ["MIGRATED"]])
+from eventing.services.access.tokens import ensure_domain_key
+from eventing.selectors.access.keys import signing_key
 ensure_domain_key()
 print(json.dumps(signing_key()))
 """
@@ -51,10 +53,14 @@ print(json.dumps(signing_key()))
 
 @dataclass(frozen=True)
 class Prepared:
-    """A data folder with a migrated database, to copy from, and the key that signs its tokens."""
+    """A data folder with a migrated database, to copy from, and the key that signs its tokens.
+
+    `migrated` is the database from before it had a key, for domains that are to make their own.
+    """
 
     data_dir: Path
     key: dict[str, Any]
+    migrated: Path
 
 
 def environment(data_dir: Path, **settings: Any) -> dict[str, str]:
@@ -67,9 +73,10 @@ def environment(data_dir: Path, **settings: Any) -> dict[str, str]:
 def prepare(data_dir: Path) -> Prepared:
     """Make the folder that edges are copied from."""
     data_dir.mkdir(parents=True)
+    migrated = data_dir.with_name(f"{data_dir.name}-migrated.sqlite3")
     made = subprocess.run(
         [sys.executable, "-c", _PREPARE],
-        env=environment(data_dir),
+        env={**environment(data_dir), "MIGRATED": str(migrated)},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -77,7 +84,7 @@ def prepare(data_dir: Path) -> Prepared:
         check=False,
     )
     assert made.returncode == 0, made.stderr
-    return Prepared(data_dir, json.loads(made.stdout))
+    return Prepared(data_dir, json.loads(made.stdout), migrated)
 
 
 # HTTP without TLS: to load the certificates would take 20 ms for each client.
@@ -186,6 +193,24 @@ class Edge:
                 preexec_fn=death_signal(signal.SIGKILL),
             )
 
+    def pause_gateway(self, paused: bool, gateway: int = 0) -> None:
+        """SIGSTOP, or SIGCONT: it keeps its connections and does nothing."""
+        process = self._gateways[gateway]
+        assert process is not None
+        process.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)
+
+    def python(self, *arguments: str) -> subprocess.Popen[str]:
+        """Python with these arguments as a process of the domain, speaking over pipes; the caller ends it."""
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            env={**self._env, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "client")])},
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=death_signal(signal.SIGKILL),
+        )
+
     def wait_gateway(self, gateway: int = 0) -> None:
         httpx.get(self.url(gateway) + "/livez", **{**PLAIN, "timeout": UP_WITHIN_S}).raise_for_status()
 
@@ -239,7 +264,14 @@ class Edge:
     def token(self, subject: str = "tester", *, lease_s: float = 3600, **claims: Any) -> str:
         """A token of this domain; `claims` are added or, as None, left out."""
         now = time.time()
-        made = {"iss": "localhost", "aud": "localhost", "sub": subject, "iat": now, "exp": now + lease_s, **claims}
+        made = {
+            "iss": self.config.domain,
+            "aud": self.config.domain,
+            "sub": subject,
+            "iat": now,
+            "exp": now + lease_s,
+            **claims,
+        }
         return tokens.sign({name: value for name, value in made.items() if value is not None}, self._key)
 
     def http(self, subject: str = "tester", *, gateway: int = 0, **claims: Any) -> httpx.Client:

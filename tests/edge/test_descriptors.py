@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from eventing.core.descriptor import Ack, Descriptor
+from eventing.core.access.policy import compile_policy
 from eventing.core.errors import HeraldError, NotFound, Unavailable
-from eventing.core.history import HistoryBounds
-from eventing.core.policy import compile_policy
-from eventing.edge import access
-from eventing.edge.access import Descriptors
+from eventing.core.events.history import HistoryBounds
+from eventing.core.rps.descriptor import Ack, Descriptor
+from eventing.edge.guarding import access
+from eventing.edge.guarding.access import Descriptors
 
 
 class Database:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from eventing.edge.channel import _Sinks
-from eventing.edge.sinks import TransportSink
+from eventing.edge.delivery.channel import _Sinks
+from eventing.edge.delivery.sinks import TransportSink
 from tests.edge.client import Client
 from tests.edge.raw import Raw
 from tests.edge.server import Edge, event

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eventing.core.cloudevents import parse_structured
+from eventing.core.events.cloudevents import parse_structured
 from eventing.log import scripts
 from tests.edge.client import Client, ResumingReader
 from tests.edge.publisher import HttpPublisher, SocketPublisher

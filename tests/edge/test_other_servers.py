@@ -17,7 +17,7 @@ from tests.edge.server import DAPHNE, Edge, Prepared, event, ids_of
 from tests.edge.test_stream import stream
 from tests.edge.test_websocket import ids
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from joserfc.jwk import OKPKey
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from eventing.core import tokens
+from eventing.core.access import tokens
 from eventing.log import keys
 from tests.edge.client import Client
 from tests.edge.raw import Raw

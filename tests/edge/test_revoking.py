@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from eventing.core.principals import Principal
-from eventing.core.revocations import Entry, RevocationSet
-from eventing.edge import revoking
-from eventing.edge.revoking import Revoking
+from eventing.core.access.principals import Principal
+from eventing.core.access.revocations import Entry, RevocationSet
+from eventing.edge.delivery import revoking
+from eventing.edge.delivery.revoking import Revoking
 from eventing.identity.revocations import revocations
 
 SESSIONS = 10_000

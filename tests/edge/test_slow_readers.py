@@ -12,11 +12,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from eventing.edge.channel import WRITE_BYTES_MAX
+from eventing.edge.delivery.channel import WRITE_BYTES_MAX
 from eventing.log.reader import READ_BYTES_MAX
 from tests.edge.client import Client
 from tests.edge.raw import TEXT, Raw, client_frame
-from tests.edge.server import Edge
+from tests.edge.server import Edge, event
 from tests.servers import eventually
 
 pytestmark = pytest.mark.processes
@@ -144,6 +144,29 @@ async def test_a_stalled_publisher_is_not_read_on_and_its_answers_are_bounded(ne
         assert grown < SLACK, f"{grown / 1e6:.0f} MB after {sent / 1e6:.0f} MB of operations"
     async with Client(edge) as other:
         await other.ok("ping")
+
+
+async def test_large_operations_that_wait_are_read_no_further_than_their_bytes_allow(
+    new_edge: Callable[..., Edge],
+) -> None:
+    """Behind an operation that takes time, other operations wait; as many as fit in a bound, however large each is."""
+    edge = new_edge(heartbeat_s=600, records=False)
+    rps = [edge.create_rp() for _ in range(2)]
+    before = edge.gateway_process().memory_info().rss
+    large = {"op": "publish", "id": 2, "rp": rps[1], "event": event("large", "x" * 200_000)}
+    with Raw(edge) as raw, ExitStack() as stack:
+        raw.open()
+        edge.pause_redis(True)
+        stack.callback(edge.pause_redis, False)
+        raw.send(client_frame(json.dumps({"op": "subscribe", "id": 1, "rp": rps[0]}).encode()))
+        raw.socket.settimeout(1)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 200_000_000:
+                sent += raw.socket.send(client_frame(json.dumps(large).encode()))
+        grown = edge.gateway_process().memory_info().rss - before
+    assert sent < 60_000_000, "the gateway took what it could not do"
+    assert grown < SLACK, f"{grown / 1e6:.0f} MB after {sent / 1e6:.0f} MB of operations"
 
 
 async def test_a_stalled_reader_whose_token_ends_is_let_go(new_edge: Callable[..., Edge]) -> None:

@@ -20,15 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joserfc.jwk import OKPKey
 
-from eventing.core import biscuits, tokens
-from eventing.core.delegation import Attenuation
+from eventing.core.access import biscuits, tokens
+from eventing.core.access.delegation import Attenuation
+from eventing.core.access.policy import OPERATIONS
+from eventing.core.access.principals import Principal
 from eventing.core.errors import Forbidden, Unauthenticated
-from eventing.core.policy import OPERATIONS
-from eventing.core.principals import Principal
 from eventing.identity.biscuits import verify_biscuit
 from eventing.models import DomainKey
-from eventing.selectors.keys import verification_keys
-from eventing.services.delegation import biscuit_create, sign_biscuit
+from eventing.selectors.access.keys import verification_keys
+from eventing.services.access.delegation import biscuit_create, sign_biscuit
 from tests.identity.biscuit_forge import Chain, block, member, textual
 
 NOW = 1_800_000_000.0

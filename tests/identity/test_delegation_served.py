@@ -15,17 +15,16 @@ import pytest
 from herald.delegation import delegate, inspect
 
 from tests.edge.client import Client
-from tests.edge.server import PLAIN, Edge, event, prepare
+from tests.edge.server import PLAIN, Edge, Prepared, event
 
 pytestmark = pytest.mark.processes
 READ_ONLY = ["subscribe", "history", "describe"]
 
 
 @pytest.fixture(scope="module")
-def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+def edge(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[Edge]:
     """A running edge for this module."""
-    folder = tmp_path_factory.mktemp("delegation")
-    with Edge(folder / "var", prepare(folder / "prepared")) as running:
+    with Edge(tmp_path_factory.mktemp("delegation") / "var", prepared) as running:
         yield running
         assert "Traceback" not in running.log
 

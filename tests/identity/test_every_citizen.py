@@ -19,7 +19,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from tests.edge.client import Client
-from tests.edge.server import PLAIN, Edge, Prepared, event, prepare
+from tests.edge.server import PLAIN, Edge, Prepared, event
 from tests.identity.issuer_server import DISCOVERY, JWKS, IssuerServer, SigningKey
 from tests.servers import wait_for
 
@@ -32,12 +32,6 @@ def country() -> Iterator[IssuerServer]:
     """The issuer whose citizens are admitted."""
     with IssuerServer() as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    """A migrated data folder."""
-    return prepare(tmp_path_factory.mktemp("citizens") / "prepared")
 
 
 @pytest.fixture(scope="module")

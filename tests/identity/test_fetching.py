@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from eventing.core.jwks import BYTES_MAX
+from eventing.core.access.jwks import BYTES_MAX
 from eventing.identity import fetching
 from eventing.identity.fetching import FetchFailed, fetch, is_public
 from tests.identity.issuer_server import JWKS, IssuerServer

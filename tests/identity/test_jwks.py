@@ -13,10 +13,10 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from eventing.core import jwks, tokens
-from eventing.core.algorithms import parse_algorithms
+from eventing.core.access import jwks, tokens
+from eventing.core.access.algorithms import parse_algorithms
+from eventing.core.access.jwks import BadKeys
 from eventing.core.errors import ConfigError, Unauthenticated
-from eventing.core.jwks import BadKeys
 from tests.identity.issuer_server import SigningKey, base64url
 
 ALL = parse_algorithms("Ed25519,ES256,RS256")
@@ -24,7 +24,7 @@ DEFAULT = parse_algorithms("Ed25519")
 KEY = SigningKey("k1")
 EC = ECKey.generate_key("P-256")
 RSA = RSAKey.generate_key(2048)
-CLAIMS = {"iss": "https://id.example", "aud": "localhost", "sub": "x", "exp": time.time() + 600}
+CLAIMS = {"iss": "https://id.example", "aud": "localhost", "sub": "x", "exp": time.time() + 86_400}
 
 
 def document(*keys: Any, **more: Any) -> bytes:

@@ -10,9 +10,9 @@ from django.db import OperationalError
 from joserfc.jwk import OKPKey
 
 from eventing.conf import config
-from eventing.core import tokens
+from eventing.core.access import tokens
+from eventing.core.access.principals import ANONYMOUS
 from eventing.core.errors import TokenRevoked, Unauthenticated
-from eventing.core.principals import ANONYMOUS
 from eventing.identity import issuers as issuers_module
 from eventing.identity import verifier as verifier_module
 from eventing.identity.revocations import revocations

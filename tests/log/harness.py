@@ -10,14 +10,14 @@ from typing import Any
 import redis
 import redis.asyncio
 
-from eventing.core.cloudevents import Event
-from eventing.core.cursors import Cursor
-from eventing.core.descriptor import Ack, Descriptor
+from eventing.core.access.policy import OPEN_TO_DOMAIN, compile_policy
 from eventing.core.errors import NotFound
-from eventing.core.history import HistoryBounds
-from eventing.core.policy import OPEN_TO_DOMAIN, compile_policy
-from eventing.core.positions import LogState
-from eventing.log import control, keys, scripts
+from eventing.core.events.cloudevents import Event
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.history import HistoryBounds
+from eventing.core.events.positions import LogState
+from eventing.core.rps.descriptor import Ack, Descriptor
+from eventing.log import control, scripts
 from eventing.log.appender import Appender, Outcome
 from eventing.log.connection import Durability
 from eventing.log.reader import LogReader
@@ -61,7 +61,7 @@ class Log:
         return scripts.run(self.call(scripts.READ, scripts.read_args(self.rp, first, events_max, bytes_max)))
 
     def trim(self) -> control.Trimmed:
-        return control.Trimmed(*self.call(scripts.TRIM, [2, *keys.log_keys(self.rp)[:2]]))
+        return control.Trimmed(*self.call(scripts.TRIM, scripts.trim_args(self.rp)))
 
     def floor(self, max_events: int = 1000, max_bytes: int = 1 << 20, max_age_s: int | None = None) -> int:
         bounds = HistoryBounds(max_events, max_bytes, max_age_s)

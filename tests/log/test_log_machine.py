@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from eventing.core.cloudevents import Event
-from eventing.core.cursors import Cursor
 from eventing.core.errors import InvalidCursor
+from eventing.core.events.cloudevents import Event
+from eventing.core.events.cursors import Cursor
 from eventing.log import keys
 from tests.log.harness import NEW_RP, Log, make_event
 

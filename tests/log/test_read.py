@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from eventing.core.cursors import Cursor
 from eventing.core.errors import InvalidCursor
+from eventing.core.events.cursors import Cursor
 from eventing.log import keys
 from eventing.log.scripts import NoLog
 from tests.log.harness import Log, make_event

@@ -9,8 +9,8 @@ import pytest
 import redis.asyncio
 from redis.exceptions import RedisError
 
-from eventing.core.cursors import Cursor
-from eventing.core.history import HistoryBounds
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.history import HistoryBounds
 from eventing.log.connection import async_client
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NoLog

@@ -7,7 +7,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.cursors import OFFSET_MAX, Cursor
+from eventing.core.events.cursors import OFFSET_MAX, Cursor
 from eventing.log import scripts
 from eventing.log.scripts import RUN_BYTES_MAX, RUN_EVENTS_MAX, parse_bell
 from tests.log.harness import make_event

@@ -8,10 +8,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tests import scheduling
+from tests.edge.server import Prepared
+from tests.portal.browsing import CHROMIUM
 from tests.portal.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
 from tests.servers import Domain
-
-CHROMIUM = "/usr/bin/chromium"
 
 
 @pytest.fixture
@@ -28,7 +29,9 @@ def logged_in(redis_url: str) -> Callable[..., Client]:
 
 
 @pytest.fixture(scope="session")
-def console_domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[IdentityProvider, Domain]]:
+def console_domain(
+    tmp_path_factory: pytest.TempPathFactory, prepared: Prepared
+) -> Iterator[tuple[IdentityProvider, Domain]]:
     """A running domain whose console also takes logins of a provider: leave it running, use users of your own."""
     folder = tmp_path_factory.mktemp("console")
     secret = folder / "client_secret"
@@ -41,8 +44,8 @@ def console_domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[I
             "oidc_client_secret_file": str(secret),
             "oidc_roles": "watchers=viewer,herald-ops=operator,herald-admins=administrator",
         }
-        with Domain(folder / "var", **settings) as domain:
-            yield provider, domain
+        with scheduling.shared_by("console_domain") as shared:
+            yield provider, shared.enter_context(Domain(folder / "var", seed=prepared.migrated, **settings))
 
 
 @pytest.fixture(scope="module")  # while Playwright runs, an event loop runs in this thread: later modules need theirs

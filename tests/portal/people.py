@@ -51,8 +51,8 @@ class Person:
 
     @property
     def is_in(self) -> bool:
-        """Whether the session is good for the first page."""
-        return self.get("/", follow=False).status_code == 200
+        """Whether the session is good for a page."""
+        return self.get("/account", follow=False).status_code == 200
 
     def token(self) -> httpx.Response:
         """What the console's script asks for: a token for the WebSocket."""

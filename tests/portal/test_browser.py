@@ -1,16 +1,15 @@
-"""The console in a real browser, against a real domain: log in, create, watch, publish, lose the gateway, delete."""
+"""The pages of rendezvous points in a real browser, against a real domain: watch, publish, lose the gateway, delete."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.conftest import DomainFactory
+from tests.portal.browsing import PHONE, WIDE, WITHIN_MS, Closing, Console, created, eventually, publish
 from tests.servers import Domain
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -18,127 +17,13 @@ expect = playwright.expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
-WITHIN_MS = 20_000
-WIDE = {"width": 1280, "height": 900}
-PHONE = {"width": 390, "height": 844}
-
-
-class Console:
-    """A browser tab in the console of a domain, logged in as its administrator."""
-
-    def __init__(self, browser: Any, domain: Domain, viewport: dict[str, int] = WIDE) -> None:
-        self.domain = domain
-        self.errors: list[str] = []
-        self.context = browser.new_context(viewport=viewport, locale="en-GB", timezone_id="Europe/Oslo")
-        self.context.set_default_timeout(WITHIN_MS)
-        self.page = self.new_tab()
-
-    def new_tab(self) -> Any:
-        page = self.context.new_page()
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda said: self.errors.append(said.text) if "Content Security" in said.text else None)
-        return page
-
-    def log_in(self) -> Console:
-        link = self.domain.manage("login_link").stdout.strip()
-        self.page.goto(link)
-        self.page.get_by_role("button", name="Log in").click()
-        self.page.wait_for_url(f"{self.domain.url}/")
-        return self
-
-    def open(self, rp: str) -> None:
-        self.page.goto(f"{self.domain.url}/rps/{rp}")
-        self.expect_live()
-
-    def expect_live(self) -> None:
-        expect(self.page.locator("#state")).to_have_text("Live", timeout=WITHIN_MS)
-
-    @property
-    def rows(self) -> Any:
-        return self.page.locator("#events > li")
-
-    def offsets(self) -> list[int]:
-        return [int(text[1:]) for text in self.page.locator(".ev-offset").all_inner_texts()]
+IDLE = re.compile(r"^0\s/s$")
 
 
 @pytest.fixture
 def console(browser: Any, domain: Domain) -> Iterator[Console]:
     with Closing(Console(browser, domain)) as tab:
         yield tab.log_in()
-
-
-class Closing:
-    """Closes the browser context, and fails the test if a script of ours failed or broke the page's policy."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-
-    def __enter__(self) -> Console:
-        return self.console
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.console.context.close()
-        if kind is None:
-            assert self.console.errors == []
-
-
-def created(client: httpx.Client, **stated: Any) -> str:
-    answer = client.post("/api/v1/rps", json={"lease_s": 3600, **stated})
-    assert answer.status_code == 201, answer.text
-    rp: str = answer.json()["id"]
-    return rp
-
-
-def publish(client: httpx.Client, rp: str, *data: Any) -> None:
-    for start in range(0, len(data), 1000):
-        events = [
-            {
-                "specversion": "1.0",
-                "id": f"{rp}-{start + index}-{value!r:.40}",
-                "source": "/test",
-                "type": "test",
-                "data": value,
-            }
-            for index, value in enumerate(data[start : start + 1000])
-        ]
-        answer = client.post(
-            f"/api/v1/rps/{rp}/events",
-            content=json.dumps(events),
-            headers={"Content-Type": "application/cloudevents-batch+json"},
-        )
-        assert answer.status_code == 201, answer.text
-
-
-def eventually(page: Any, condition: Callable[[], bool], about: str) -> None:
-    for _ in range(WITHIN_MS // 50):
-        if condition():
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"not within {WITHIN_MS / 1000:g} s: {about}")
-
-
-def test_a_new_user_logs_in_creates_a_rendezvous_point_and_sees_an_event(
-    browser: Any, new_domain: DomainFactory
-) -> None:
-    domain = new_domain()
-    link = re.search(r"http://\S+/login/once/\S+", domain.output)
-    assert link is not None, "the first start prints a login link"
-    with Closing(Console(browser, domain)) as console, domain.http() as client:
-        page = console.page
-        page.goto(link[0])
-        page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("heading", name="Start here")).to_be_visible()
-        page.get_by_label("Name").fill("weather/bergen")
-        page.get_by_label("Title").fill("Rain in Bergen")
-        page.get_by_role("button", name="Create").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("/localhost/weather/bergen/")
-        console.expect_live()
-        expect(page.locator("#empty")).to_be_visible()
-        publish(client, page.url.rpartition("/")[2], {"mm": 7})
-        expect(console.rows).to_have_count(1, timeout=WITHIN_MS)
-        expect(console.rows.first).to_contain_text('{"mm":7}')
-        page.goto(domain.url)
-        expect(page.get_by_role("link", name="/localhost/weather/bergen/")).to_be_visible()
 
 
 def test_an_event_shows_where_it_stands_and_opens_to_its_whole_json(console: Console) -> None:
@@ -160,14 +45,14 @@ def test_a_test_event_is_published_from_the_form_and_its_answer_shown(console: C
         console.open(rp)
         page, answer = console.page, console.page.locator("#answer")
         page.get_by_label("Data", exact=True).fill('{"from": "the form"}')
-        page.get_by_role("button", name="Publish").click()
+        page.get_by_role("button", name="Publish", exact=True).click()
         expect(answer).to_have_text(re.compile(r"Stored as #1 in \d+ ms\."))
         expect(console.rows.first).to_contain_text('{"from":"the form"}')
         page.get_by_label("Data", exact=True).fill("not json")
-        page.get_by_role("button", name="Publish").click()
+        page.get_by_role("button", name="Publish", exact=True).click()
         expect(answer).to_contain_text("This is not JSON")
         page.get_by_role("radio", name="Text").check()
-        page.get_by_role("button", name="Publish").click()
+        page.get_by_role("button", name="Publish", exact=True).click()
         expect(answer).to_have_text(re.compile(r"Stored as #2 in \d+ ms\."))
         events = client.get(f"/api/v1/rps/{rp}/events").json()["events"]
     assert [event["data"] for event in events] == [{"from": "the form"}, "not json"]
@@ -175,9 +60,8 @@ def test_a_test_event_is_published_from_the_form_and_its_answer_shown(console: C
 
 
 def test_after_the_gateway_was_killed_the_page_goes_on_by_itself_and_misses_nothing(
-    browser: Any, new_domain: DomainFactory
+    browser: Any, domain: Domain
 ) -> None:
-    domain = new_domain()
     with Closing(Console(browser, domain)) as console, domain.http() as client:
         console.log_in()
         rp = created(client)
@@ -185,8 +69,8 @@ def test_after_the_gateway_was_killed_the_page_goes_on_by_itself_and_misses_noth
         publish(client, rp, *range(3))
         expect(console.rows).to_have_count(3, timeout=WITHIN_MS)
         pid = domain.kill("gateway")
-        expect(console.page.locator("#state")).to_have_text(re.compile("Reconnecting"), timeout=WITHIN_MS)
-        console.page.get_by_role("button", name="Publish").click()
+        console.expect_pill(re.compile("Reconnecting"))
+        console.page.get_by_role("button", name="Publish", exact=True).click()
         domain.wait_replaced("gateway", pid)
         eventually(console.page, domain.is_ready, "the gateway is back")
         publish(client, rp, *range(10, 15))
@@ -233,11 +117,11 @@ def test_while_paused_the_list_stands_still_and_then_shows_what_came(console: Co
         console.open(rp)
         publish(client, rp, 1)
         expect(console.rows).to_have_count(1, timeout=WITHIN_MS)
-        console.page.get_by_role("button", name="Pause").click()
+        console.page.get_by_role("button", name="Hold").click()
         publish(client, rp, 2, 3)
-        expect(console.page.get_by_role("button", name="Resume (2 new)")).to_be_visible(timeout=WITHIN_MS)
+        expect(console.page.get_by_role("button", name="Go on (2 new)")).to_be_visible(timeout=WITHIN_MS)
         expect(console.rows).to_have_count(1)
-    console.page.get_by_role("button", name="Resume (2 new)").click()
+    console.page.get_by_role("button", name="Go on (2 new)").click()
     expect(console.rows).to_have_count(3)
     console.page.get_by_role("button", name="Clear").click()
     expect(console.rows).to_have_count(0)
@@ -289,12 +173,15 @@ def test_what_publishers_write_is_shown_as_text_and_never_run(console: Console) 
 def test_the_list_shows_rates_that_follow_the_events(console: Console) -> None:
     with console.domain.http() as client:
         rp = created(client, name="rates/watched")
-        console.page.goto(f"{console.domain.url}/?prefix=rates")
+        console.page.goto(f"{console.domain.url}/rps?prefix=rates")
         row = console.page.locator(f'tr[data-rp="{rp}"]')
-        expect(row.locator("[data-rate]")).to_have_text("0 /s", timeout=WITHIN_MS)
-        publish(client, rp, *range(500))
-        expect(row.locator("[data-count]")).to_have_text("500", timeout=WITHIN_MS)
-        expect(row.locator("[data-rate]")).not_to_have_text("0 /s")
+        expect(row.locator("[data-rate]")).to_have_text(IDLE, timeout=WITHIN_MS)
+
+        def shown() -> bool:
+            publish(client, rp, *range(50))  # a rate is that of the last second
+            return not IDLE.match(row.locator("[data-rate]").inner_text())
+
+        eventually(console.page, shown, "a rate in the list")
         assert row.locator("polyline").get_attribute("points")
 
 
@@ -305,20 +192,27 @@ def test_deleting_asks_first_and_readers_are_told(console: Console) -> None:
     other = console.new_tab()
     other.goto(f"{console.domain.url}/rps/{rp}")
     other.get_by_role("link", name="Delete this rendezvous point").click()
-    other.get_by_role("button", name="Delete").click()
-    expect(other.get_by_role("status")).to_contain_text("/localhost/short/lived/ is deleted.")
-    expect(console.page.locator("#ended")).to_contain_text("This rendezvous point is gone.", timeout=WITHIN_MS)
-    expect(console.page.locator("#state")).to_have_text("Ended")
+    dialog = other.get_by_role("dialog")
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog).to_be_visible()  # its name is to be typed first
+    dialog.get_by_role("textbox").fill("/localhost/short/lived/")
+    dialog.get_by_role("button", name="Delete").click()
+    for page in (other, console.page):
+        expect(page.locator("#is-gone")).to_contain_text("This rendezvous point is gone.", timeout=WITHIN_MS)
+        expect(page.get_by_role("button", name="Pause publishing")).to_have_count(0)
+    expect(console.page.locator("#ended")).to_contain_text("This rendezvous point is gone.")
+    other.get_by_role("link", name="To the rendezvous points").click()
     expect(other.get_by_role("link", name="/localhost/short/lived/")).to_have_count(0)
 
 
 def test_when_the_session_has_ended_the_page_says_so_and_leads_back(console: Console) -> None:
     with console.domain.http() as client:
-        rp = created(client, name="session/ends")
-    console.page.goto(f"{console.domain.url}/?prefix=session")
-    expect(console.page.locator(f'tr[data-rp="{rp}"] [data-rate]')).to_have_text("0 /s", timeout=WITHIN_MS)
-    console.context.clear_cookies()
-    expect(console.page.locator("#lost")).to_contain_text("Your session has ended.", timeout=WITHIN_MS)
+        created(client, name="session/ends")
+        console.go("/rps?prefix=session")
+        console.expect_pill("Live")
+        console.context.clear_cookies()
+        created(client, name="session/ends/more")
+    expect(console.page.locator("#connection-ended")).to_contain_text("Your session has ended", timeout=WITHIN_MS)
     console.page.get_by_role("link", name="Log in again").click()
     expect(console.page.get_by_role("heading", name="Log in")).to_be_visible()
 
@@ -331,7 +225,17 @@ def test_no_page_is_wider_than_its_screen(browser: Any, domain: Domain, viewport
         console.page.goto(f"{domain.url}/login")
         pages = [console.page.evaluate("document.documentElement.scrollWidth")]
         console.log_in()
-        for path in ("/", "/rps/new", f"/rps/{rp}", f"/rps/{rp}/delete", "/password", "/nowhere"):
+        for path in (
+            "/",
+            "/rps",
+            "/start",
+            f"/start?rp={rp}",
+            "/rps/new",
+            f"/rps/{rp}",
+            f"/rps/{rp}/delete",
+            "/password",
+            "/nowhere",
+        ):
             console.page.goto(domain.url + path)
             pages.append(console.page.evaluate("document.documentElement.scrollWidth"))
         assert max(pages) <= viewport["width"]
@@ -399,6 +303,8 @@ def test_a_viewer_watches_live_and_has_nothing_to_publish_with(browser: Any, dom
             console.page.get_by_role("button", name="Log in").click()
             console.page.wait_for_url(f"{domain.url}/")
             console.open(rp)
-            expect(console.page.get_by_role("button", name="Publish")).to_have_count(0)
+            expect(console.page.get_by_role("button", name="Publish", exact=True)).to_have_count(0)
+            for acts in ("Pause publishing", "Trim", "Change", "Invite", "Renew", "Explain", "Disconnect"):
+                expect(console.page.get_by_role("button", name=acts, include_hidden=True)).to_have_count(0)
             assert http.post(f"/api/v1/rps/{rp}/events", json={"seen": 1}).status_code == 201
             expect(console.rows).to_have_count(1, timeout=WITHIN_MS)

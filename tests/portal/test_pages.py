@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,15 +17,23 @@ from django.utils import timezone
 from django.views.defaults import server_error
 
 from eventing.conf import config
-from eventing.core.cloudevents import Event
-from eventing.core.tokens import verify
+from eventing.core.access.tokens import verify
+from eventing.core.events.cloudevents import Event
+from eventing.core.events.cursors import Cursor
+from eventing.core.ids import admin_id
 from eventing.log import control
-from eventing.models import RendezvousPoint
-from eventing.selectors.keys import verification_keys
-from eventing.services.rendezvous_points import rendezvous_point_create
+from eventing.models import AuditEntry, RendezvousPoint
+from eventing.selectors.access.keys import verification_keys
+from eventing.selectors.rps.descriptors import admin_history
+from eventing.services.administrative_events import LOAD_SAMPLED, RP_PAUSED
+from eventing.services.federation.proofs import event_proof
+from eventing.services.rps.rendezvous_points import rendezvous_point_create
 from portal.accounts import login_link_create
+from portal.accounts.users import user_role_change
+from portal.diagnosis.console import console_finding
 from portal.pages.access import principal_of
 from portal.pages.live import TOKEN_S
+from portal.pages.start import TOKEN_S as START_TOKEN_S
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -88,7 +97,7 @@ def test_looking_at_a_login_link_does_not_spend_it_and_pressing_its_button_does(
         assert "One-time login" in text_of(Client().get(link))
     client = Client()
     response = client.post(link, follow=True)
-    assert response.redirect_chain == [("/", 302)]
+    assert response.redirect_chain == [("/", 302), ("/rps", 302)]
     assert "Set a password" in text_of(response)
     again = Client().post(link)
     assert again.status_code == 410
@@ -100,7 +109,7 @@ def test_who_came_by_link_sets_a_password_without_the_old_one_and_logs_in_with_i
     client.post(login_link_create(User.objects.create_user("ann", password="forgotten-long-ago")))
     new = {"new_password1": "correct horse battery", "new_password2": "correct horse battery"}
     assert client.post("/password", new).status_code == 302
-    assert client.get("/").status_code == 200, "the session in which it was set goes on"
+    assert client.get("/account").status_code == 200, "the session in which it was set goes on"
     other = Client()
     response = other.post("/login", {"username": "ann", "password": "correct horse battery", "next": "/rps/new"})
     assert response["Location"] == "/rps/new"
@@ -131,54 +140,150 @@ def test_logging_out_ends_the_session(logged_in: MakeClient) -> None:
 # -- the list ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_domain_without_rendezvous_points_says_how_to_start(logged_in: MakeClient) -> None:
-    page = text_of(logged_in().get("/"))
-    assert "Start here" in page
-    assert "Create the first one" in page
+def test_a_domain_without_rendezvous_points_leads_to_start_here(logged_in: MakeClient) -> None:
+    client = logged_in("root", admin=True)
+    assert client.get("/")["Location"] == "/start"
+    page = text_of(client.get("/start"))
+    assert "Create a rendezvous point" in page
     assert "herald rp create" in page
+    assert 'href="/start"' in logged_in("ann").get("/rps").content.decode()
+    made()
+    assert client.get("/").status_code == 200
 
 
-def test_the_list_is_searched_by_the_beginning_of_names(logged_in: MakeClient) -> None:
+def test_start_here_creates_and_goes_on_with_what_was_made(logged_in: MakeClient) -> None:
+    client = logged_in("ann")
+    response = client.post("/start", {**CREATE, "name": "hello/world"})
+    rp = RendezvousPoint.objects.get()
+    assert response["Location"] == f"/start?rp={rp.id}"
+    page = text_of(client.get(response["Location"]))
+    assert "/localhost/hello/world/" in page
+    assert "Waiting for the first event" in page
+    refused = client.post("/start", {**CREATE, "name": "hello/world"})
+    assert refused.status_code == 400
+    assert "is taken" in text_of(refused)
+
+
+def test_start_heres_token_is_for_that_one_rendezvous_point_and_the_users_own_rights(logged_in: MakeClient) -> None:
+    rp, secret = made(), made("ben", policy=NOBODY)
+    client = logged_in("ann")
+    token = client.post(f"/console/start-token?rp={rp.id}").json()["token"]
+    moment = timezone.now().timestamp()
+    principal = verify(token, verification_keys(), issuer="localhost", audience="localhost", now=moment)
+    assert (principal.subject, principal.admin) == ("ann", False)
+    assert principal.scopes is not None
+    assert [scope.rps for scope in principal.scopes] == [(rp.id,)]
+    assert "publish" in principal.scopes[0].operations
+    assert "administer" not in principal.scopes[0].operations
+    assert principal.expires_at <= moment + START_TOKEN_S
+    assert client.post(f"/console/start-token?rp={secret.id}").status_code == 403
+    assert client.get(f"/start?rp={secret.id}").status_code == 403
+    assert client.post("/console/start-token?rp=" + "a" * 26).status_code == 404
+
+
+# -- the overview -----------------------------------------------------------------------------------------------------
+
+
+def test_the_overview_is_for_who_oversees_the_domain(logged_in: MakeClient) -> None:
+    rp = made(name="weather/bergen")
+    assert logged_in("ann").get("/")["Location"] == "/rps"
+    assert logged_in("ann").get("/console/load").status_code == 403
+    root = logged_in("root", admin=True)
+    assert "History reserved" in text_of(root.get("/"))
+    assert set(root.get("/console/load").json()) == {"start", "until", "step_s", "series", "seen"}
+    assert root.get(f"/console/labels?ids={rp.id},nonsense").json() == {rp.id: "/localhost/weather/bergen/"}
+
+
+def test_names_are_told_only_of_what_a_user_may_see(logged_in: MakeClient) -> None:
+    secret = made("ben", name="secret/plan", policy=NOBODY)
+    assert logged_in("ann").get(f"/console/labels?ids={secret.id}").json() == {}
+    assert logged_in("ben").get(f"/console/labels?ids={secret.id}").json() == {secret.id: "/localhost/secret/plan/"}
+
+
+def test_the_navigation_lists_the_pages_that_exist_and_marks_this_one(logged_in: MakeClient) -> None:
+    rp = made()
+    content = logged_in("ann").get(f"/rps/{rp.id}").content.decode()
+    assert re.search(r'<a href="/rps" aria-current="true">', content), "a page under it"
+    assert re.search(r'<a href="/">', content)
+    assert 'href="/users"' not in content
+    assert 'href="/users"' in logged_in("root", admin=True).get("/rps").content.decode()
+    assert re.search(r'<a href="/rps" aria-current="page">', logged_in("ann").get("/rps").content.decode())
+
+
+def test_without_its_scripts_a_page_says_how_to_build_them(
+    logged_in: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.console_files._read_once", dict)
+    assert "are not built. Stop the domain and start it with make run" in text_of(logged_in().get("/rps"))
+    finding = console_finding()
+    assert (finding.grade, finding.subject) == ("warn", "console")
+    monkeypatch.setattr("portal.console_files._read_once", lambda: {"rp_list.js": "rp_list-ABCDEFGH.js"})
+    content = logged_in().get("/rps").content.decode()
+    assert "are not built" not in content
+    assert "/static/portal/dist/rp_list-ABCDEFGH.js" in content
+
+
+def test_the_list_is_searched_by_parts_of_names_and_titles(logged_in: MakeClient) -> None:
     for name in ("weather/bergen", "weather/oslo", "water/level"):
+        made(name=name, title="Rain and wind" if name == "weather/oslo" else "")
+    client = logged_in()
+    assert text_of(client.get("/rps")).count("/localhost/w") >= 3
+    for typed, found in (("EATHER", {"bergen", "oslo"}), ("/localhost/weat", {"bergen", "oslo"}), ("wind", {"oslo"})):
+        page = text_of(client.get("/rps", {"q": typed}))
+        assert {name for name in ("bergen", "oslo", "level") if f"/{name}/" in page} == found
+    assert "Nothing is found" in text_of(client.get("/rps", {"q": "nonesuch"}))
+    assert client.get("/rps", {"q": "x" * 200}).status_code == 200, "cut to what a search may have"
+
+
+def test_the_list_of_a_subtree_is_by_name_and_leads_back(logged_in: MakeClient) -> None:
+    for name in ("weather/oslo", "weather/bergen", "water/level"):
         made(name=name)
     client = logged_in()
-    assert text_of(client.get("/")).count("/localhost/w") >= 3
-    for typed in ("weat", "/localhost/weat", "weather/"):
-        page = text_of(client.get("/", {"prefix": typed}))
-        assert "/localhost/weather/bergen/" in page
-        assert "/localhost/weather/oslo/" in page
-        assert "water" not in page
-    assert "No rendezvous point of yours" in text_of(client.get("/", {"prefix": "nonesuch"}))
+    page = text_of(client.get("/rps", {"prefix": "/localhost/weather/"}))
+    assert 0 < page.index("/weather/bergen/") < page.index("/weather/oslo/")
+    assert "/water/level/" not in page
+    assert "Show all" in page
+    assert "Nothing is there" in text_of(client.get("/rps", {"prefix": "weather/none"}))
+    assert client.get("/rps", {"prefix": "no spaces"}).status_code == 400
 
 
-def test_searching_an_id_leads_to_its_page(logged_in: MakeClient) -> None:
-    rp = made()
-    assert logged_in().get("/", {"prefix": rp.id})["Location"] == f"/rps/{rp.id}"
+@pytest.mark.parametrize(
+    ("sort", "first", "direction"),
+    [("created", "c", "descending"), ("name", "a", "ascending"), ("ends", "b", "ascending")],
+)
+def test_the_list_is_sorted_by_its_heads(logged_in: MakeClient, sort: str, first: str, direction: str) -> None:
+    for name, lease_s in (("a/x", 7200), ("b/x", 60), ("c/x", 3600)):
+        made(name=name, lease_s=lease_s)
+    content = logged_in().get("/rps", {"sort": sort}).content.decode().replace("<wbr>", "")
+    assert re.findall(r"/localhost/([abc])/x/", content)[0] == first
+    assert content.count("aria-sort=") == 1
+    assert f'aria-sort="{direction}"' in content
+    assert logged_in().get("/rps", {"sort": "colour"}).status_code == 400
 
 
 def test_the_list_goes_on_page_by_page_and_shows_each_once(
     logged_in: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.pages.views.PAGE_ROWS", 2)
+    monkeypatch.setattr("portal.pages.rp_list.PAGE_ROWS", 2)
     names = {made(name=f"many/{number}").name for number in range(5)}
     client = logged_in()
-    for start in ("/", "/?prefix=many"):
+    for start in ("/rps", "/rps?prefix=many", "/rps?sort=name", "/rps?q=many&sort=ends"):
         seen: list[str] = []
         address: str | None = start
         while address:
             content = client.get(address).content.decode()
             seen += re.findall(r"/localhost/many/\d/", content.replace("<wbr>", ""))
             following = re.search(r'href="(\?[^"]*)" rel="next"', content)
-            address = "/" + following[1].replace("&amp;", "&") if following else None
+            address = "/rps" + following[1].replace("&amp;", "&") if following else None
         assert sorted(seen) == sorted(str(name) for name in names)
 
 
 def test_what_a_user_may_not_see_is_not_listed(logged_in: MakeClient) -> None:
     made("ben", name="secret/plan", policy=NOBODY)
-    assert "secret/plan" not in text_of(logged_in("ann").get("/"))
-    assert "secret/plan" not in text_of(logged_in("ann").get("/", {"prefix": "secret"}))
-    assert "secret/plan" in text_of(logged_in("ben").get("/"))
-    assert "secret/plan" in text_of(logged_in("root", admin=True).get("/"))
+    assert "secret/plan" not in text_of(logged_in("ann").get("/rps"))
+    assert "secret/plan" not in text_of(logged_in("ann").get("/rps", {"q": "secret"}))
+    assert "secret/plan" in text_of(logged_in("ben").get("/rps"))
+    assert "secret/plan" in text_of(logged_in("root", admin=True).get("/rps"))
 
 
 # -- creating ---------------------------------------------------------------------------------------------------------
@@ -258,7 +363,7 @@ def test_what_is_not_there_or_not_allowed_is_a_page_of_the_same_look(logged_in: 
         response = client.get(address)
         assert response.status_code == status
         assert title in text_of(response)
-        assert "herald.css" in response.content.decode()
+        assert "portal/dist/console" in response.content.decode()
 
 
 def test_the_lease_is_renewed_from_now(logged_in: MakeClient) -> None:
@@ -285,7 +390,7 @@ def test_without_the_data_plane_the_page_says_so(logged_in: MakeClient) -> None:
     client = logged_in()
     away = replace(config(), redis_url="unix:///nonexistent/redis.sock")
     with override_settings(HERALD=away):
-        for address in ("/", f"/rps/{rp.id}"):
+        for address in ("/rps", f"/rps/{rp.id}"):
             response = client.get(address)
             assert response.status_code == 503
             assert "data plane is away" in text_of(response)
@@ -303,6 +408,30 @@ def test_the_console_token_is_the_users_own_and_short(logged_in: MakeClient) -> 
         principal = verify(token, verification_keys(), issuer="localhost", audience="localhost", now=moment)
         assert (principal.subject, principal.admin) == (name, admin)
         assert principal.expires_at <= moment + TOKEN_S
+
+
+def test_the_audit_has_the_tokens_of_a_session_once(logged_in: MakeClient) -> None:
+    """Each page gets one, and reloads get more: what they could tell is who, from where and with which rights."""
+    client = logged_in("root", admin=True)
+    told = AuditEntry.objects.filter(action="token.create", who="root")
+
+    def pages(count: int, **how: Any) -> int:
+        for _ in range(count):
+            assert client.post("/console/token", **how).status_code == 200
+        return told.count()
+
+    assert pages(3) == 1
+    assert pages(2, REMOTE_ADDR="192.0.2.7") == 2, "the session's cookie is used from elsewhere"
+    User.objects.filter(username="root").update(is_superuser=False)
+    user_role_change(user_id=User.objects.get(username="root").pk, role="viewer", by=None)
+    assert pages(2, REMOTE_ADDR="192.0.2.7") == 3, "with other rights"
+    assert told.last().details["ops"] is not None
+    User.objects.filter(username="root").update(is_superuser=True)
+    assert logged_in("root").post("/console/token").status_code == 200
+    assert told.count() == 4, "another session"
+    rp = made("root")
+    assert client.post(f"/console/start-token?rp={rp.id}").status_code == 200
+    assert told.count() == 5, "one to give to programs is an act each time"
 
 
 def test_a_token_is_given_to_no_other_sites_script(logged_in: MakeClient) -> None:
@@ -324,17 +453,76 @@ def test_rates_tell_the_ends_of_the_logs_that_the_user_may_see(logged_in: MakeCl
     assert logged_in("ann").get("/console/rates").json() == {}
 
 
+def test_the_past_of_an_rp_is_told_to_who_may_watch_it(logged_in: MakeClient) -> None:
+    rp = made("ben", name="told/past")
+    logged_in("ben").post(f"/rps/{rp.id}/renew", {"lease": 5, "lease_unit": "hours"})
+    sample = {"gateway": "g", "at": "2026-11-21T20:00:07.000000Z", "interval_s": 1.0, "publishes": 1, "events_in": 30}
+    sample |= {"bytes_in": 900, "deliveries": 60, "bytes_out": 1800, "readings": 2, "joined": 0, "left": 0}
+    events = [administrative(LOAD_SAMPLED, sample), administrative(RP_PAUSED, {"by": "ben"})]
+    control.append(admin_id(rp.id), events, admin_history(admin_id(rp.id)))
+    assert logged_in("ann").get(f"/console/rps/{rp.id}/past").status_code == 403
+    for who, admin in (("ben", False), ("root", True)):
+        told = logged_in(who, admin=admin).get(f"/console/rps/{rp.id}/past").json()
+        assert told["events"][0]["event"]["type"] == RP_PAUSED, "the newest first"
+        assert LOAD_SAMPLED not in {one["event"]["type"] for one in told["events"]}
+        assert max(rate for rate in told["load"]["series"]["deliveries"] if rate is not None) == pytest.approx(
+            60 / 7, abs=1e-3
+        )
+
+
+def administrative(kind: str, data: dict[str, Any]) -> Event:
+    body = {"specversion": "1.0", "id": kind, "source": "/localhost", "type": kind, "time": "2026-11-21T20:00:07Z"}
+    return Event("/localhost", kind, kind, json.dumps({**body, "data": data}).encode())
+
+
+def test_how_far_a_feed_is_sealed_is_told(logged_in: MakeClient) -> None:
+    rp, secret = made(), made("ben", policy=NOBODY)
+    client = logged_in("ann")
+    assert client.get(f"/console/rps/{rp.id}/seals").json() == {"own": None, "others": [], "epochs": []}
+    event = Event("/s", "1", "t", b'{"specversion":"1.0","id":"1","source":"/s","type":"t"}')
+    appended = control.append(rp.id, [event], rp.bounds)
+    own = client.get(f"/console/rps/{rp.id}/seals").json()["own"]
+    assert (own["last"], own["sealed"], own["at"]) == (1, 0, None)
+    event_proof(rp=rp.id, place=Cursor(appended.epoch, 1))
+    own = client.get(f"/console/rps/{rp.id}/seals").json()["own"]
+    assert (own["last"], own["sealed"]) == (1, 1)
+    assert own["at"]
+    assert client.get(f"/console/rps/{secret.id}/seals").status_code == 403
+
+
+def test_only_who_may_act_is_offered_it(logged_in: MakeClient) -> None:
+    rp = made("ann", name="acts/on")
+    ids = {"pause-rp", "trim-rp", "change-rp", "delete-rp", "renew", "change-policy", "invite", "explain"}
+
+    def offered(who: str, *, admin: bool = False) -> set[str]:
+        content = logged_in(who, admin=admin).get(f"/rps/{rp.id}").content.decode()
+        return {name for name in ids if f'id="{name}"' in content}
+
+    assert offered("ann") == offered("root", admin=True) == ids
+    assert offered("ben") == set()
+
+
 # -- what a browser may run -------------------------------------------------------------------------------------------
 
 
 def test_no_page_contains_or_allows_inline_scripts_or_styles(logged_in: MakeClient) -> None:
     rp = made(name="a/b", title="<script>alert(1)</script>")
-    client = logged_in()
+    client = logged_in(admin=True)
     link = login_link_create(User.objects.get(username="ann"))
-    for address in ("/", "/rps/new", f"/rps/{rp.id}", f"/rps/{rp.id}/delete", "/password", link, "/nowhere", "/login"):
+    pages = (
+        "/",
+        "/start",
+        f"/start?rp={rp.id}",
+        "/rps",
+        "/rps/new",
+        f"/rps/{rp.id}",
+        f"/rps/{rp.id}/delete",
+        "/password",
+    )
+    for address in (*pages, link, "/nowhere", "/login"):
         response = (Client() if address == "/login" else client).get(address)
         content = response.content.decode()
-        assert not re.search(r"<script(?![^>]* src=)", content), address
+        assert not re.search(r'<script(?![^>]* src=|[^>]* type="application/json")', content), address
         assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", content), address
         policy = response["Content-Security-Policy"]
         assert "default-src 'none'" in policy
@@ -344,7 +532,7 @@ def test_no_page_contains_or_allows_inline_scripts_or_styles(logged_in: MakeClie
 
 def test_pages_are_not_kept_by_caches(logged_in: MakeClient) -> None:
     rp = made()
-    for address in ("/", f"/rps/{rp.id}", "/login"):
+    for address in ("/", "/rps", "/start", f"/rps/{rp.id}", "/login"):
         assert "no-store" in (Client() if address == "/login" else logged_in()).get(address)["Cache-Control"]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from eventing.core.config import Config
 from portal.accounts import login_link_create
 from portal.accounts.roles import role_store
 from portal.diagnosis.exposure import security_findings
+from portal.diagnosis.settings_table import settings_in_use
 from portal.middleware import SecurityHeaders, SessionLife
 from portal.security import Weakness, is_exposed, refusal, warnings, weaknesses
 from tests.servers import Domain, manage
@@ -71,9 +73,11 @@ def test_every_address_of_the_urlconf_answers_with_the_headers(logged_in: Callab
     assert len(walked) >= 25
     assert {"/users", "/login", "/login/oidc", "/console/token", "/.well-known/jwks.json"} <= set(walked)
     pages = 0
+    client = Client()  # one for all that keep its session: each new one walks all static files
     for address in walked:
         for method in ("get", "post", "delete"):
-            client = Client() if who == "a stranger" else logged_in("ann", admin=who == "an administrator")
+            if who != "a stranger" and "_auth_user_id" not in client.session:
+                client = logged_in("ann", admin=who == "an administrator")
             response = getattr(client, method)(address)
             page = response.headers.get("Content-Type", "text/html").startswith("text/html")
             protected(response, page=page)
@@ -151,6 +155,21 @@ def test_a_link_is_made_of_our_own_address_whatever_host_the_request_names(logge
 def test_redirects_stay_where_the_browser_is(logged_in: Callable[..., Client]) -> None:
     for client, address in ((Client(), "/"), (logged_in("ann"), "/login")):
         assert client.get(address, headers={"Host": "evil.example"})["Location"].startswith("/")
+
+
+@pytest.mark.django_db
+def test_what_strangers_get_wrong_fills_no_log() -> None:
+    said: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = said.append  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
+    try:
+        assert Client().get("/login", headers={"Host": "not_a_host"}).status_code == 400
+        assert Client(enforce_csrf_checks=True).post("/login", {"username": "x"}).status_code == 403
+        assert Client().get("/nothing").status_code == 404
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert [record.getMessage() for record in said] == []
 
 
 @pytest.mark.django_db
@@ -282,6 +301,17 @@ def test_what_may_be_right_in_its_place_is_a_loud_warning(tmp_path: Path, stated
     assert refusal(doubtful) is None
     assert [weakness.subject for weakness in warnings(doubtful)] == [subject]
     assert warnings(replace(doubtful, host="127.0.0.1", public_url="")) == []
+
+
+def test_no_page_shows_a_password_of_the_settings() -> None:
+    secret = "the-" + RANDOM
+    urls = {field.name: f"http://user:{secret}@host:1" for field in fields(Config) if field.metadata["unit"] == "URL"}
+    texts = dict.fromkeys(("secret_key", "metrics_token", "oidc_client_secret"), secret)
+    assert {"redis_url", "database_url", "otlp_url"} <= urls.keys()
+    shown = {one.name: one.value for one in settings_in_use(replace(Config(), **urls, **texts), {})}
+    public = {"HERALD_PUBLIC_URL", "HERALD_OIDC_ISSUER"}  # names that everybody is told
+    assert {name for name, value in shown.items() if secret in value} == public
+    assert shown["HERALD_OTLP_URL"] == "http://user:********@host:1"
 
 
 def test_the_gravest_comes_first(tmp_path: Path) -> None:

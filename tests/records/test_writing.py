@@ -58,6 +58,23 @@ def test_records_of_two_hours_are_two_segments_in_their_folders(tmp_path: Path, 
     assert not list((root / FOLDER).iterdir())
 
 
+def test_a_byte_that_changes_on_the_disk_is_noticed(tmp_path: Path, writer: Writer) -> None:
+    writer.take(_row(1) + _row(2))
+    assert writer.close(10)
+    (path,) = (tmp_path / "records").rglob("*.parquet")
+    group = pyarrow.parquet.read_metadata(path).row_group(0)
+    column = next(c for n in range(group.num_columns) if (c := group.column(n)).path_in_schema == "bytes_in")
+    begin = column.dictionary_page_offset or column.data_page_offset
+    raw = bytearray(path.read_bytes())
+    raw[begin + column.total_compressed_size - 1] ^= 1  # of the last page's content
+    path.write_bytes(raw)
+    with (
+        pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as damaged,
+        pytest.raises(OSError, match="checksum"),
+    ):
+        damaged.read()
+
+
 def test_deliveries_of_a_minute_are_one_record(tmp_path: Path, writer: Writer) -> None:
     writer.take(_row(0, NOW, DELIVER, 2) + _row(9) + _row(0, NOW, DELIVER, 3))
     writer.take(_row(0, NOW, DELIVER, 4) + _row(0, NOW + 60, DELIVER, 5))

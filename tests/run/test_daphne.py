@@ -37,6 +37,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
     )
     try:
         assert manage("migrate", "--verbosity=0", env=domain.env).returncode == 0
+        assert manage("token_create", "--subject", "first", env=domain.env).returncode == 0  # makes the first key
         client = redis_server.connect(config)
         wait_for(lambda: redis_server.is_up(client), about="Redis answers")
         client.close()

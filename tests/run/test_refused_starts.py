@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 from pathlib import Path
@@ -12,17 +13,10 @@ import pytest
 from portal.supervisor import data_folder
 from portal.supervisor.errors import StartError
 from portal.supervisor.java import Java, java_found, version_major
-from tests.servers import Domain, manage
+from tests.edge.server import Prepared
+from tests.servers import Domain, manage, program
 
 pytestmark = pytest.mark.processes
-
-
-def program(folder: Path, name: str, script: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    return path
 
 
 def refused(domain: Domain, **changed: str) -> str:
@@ -117,9 +111,9 @@ def test_data_of_a_newer_redis_is_not_silently_started_empty(domain: Domain, tmp
     assert "was written by Redis 7 or newer" in refused(domain, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
 
 
-def test_a_database_of_a_newer_version(domain: Domain) -> None:
-    with domain:
-        pass
+def test_a_database_of_a_newer_version(domain: Domain, prepared: Prepared) -> None:
+    domain.data_dir.mkdir()
+    shutil.copyfile(prepared.migrated, domain.data_dir / "herald.sqlite3")
     with sqlite3.connect(domain.data_dir / "herald.sqlite3") as database:
         database.execute(
             "INSERT INTO django_migrations (app, name, applied) VALUES ('eventing', '9999_from_the_future', '2030-01-01')"
@@ -146,14 +140,6 @@ def test_the_java_found_is_told_in_one_sentence(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{program(tmp_path / 'bin', 'java', script).parent}:/usr/bin:/bin")
     assert java_found().sentence() == expected
-
-
-def test_without_java_reports_are_off_and_everything_else_runs(tmp_path: Path) -> None:
-    program(tmp_path / "bin", "java", "echo 'openjdk version \"11.0.2\"' >&2")
-    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    with Domain(tmp_path / "var", extra_env={"PATH": path, "JAVA_HOME": ""}) as domain:
-        assert "reports    off       Java 11 found, 17 or newer is needed; everything else runs" in domain.output
-        assert domain.is_ready()
 
 
 def test_versions_of_java_as_they_are_printed() -> None:

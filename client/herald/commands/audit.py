@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +14,19 @@ import click
 
 from herald.client import Client
 from herald.commands.common import Command, Target, domain_options, dump, printable, run
+from herald.commands.moments import moment
 
 FOLLOW_S = 2.0
 PAGE = 500
 SHOWN_DEFAULT = 50
 SHOWN_MAX = 100_000
-_AGO = re.compile(r"([1-9][0-9]{0,8})([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-
-def _moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A moment, or how long ago it was, as RFC 3339 in UTC."""
-    if value is None:
-        return None
-    ago = _AGO.fullmatch(value)
-    try:
-        if ago:
-            moment = datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        else:
-            moment = datetime.fromisoformat(value)
-            moment = moment.astimezone(UTC)  # what states no offset is the local time here
-    except (ValueError, OverflowError):
-        raise click.BadParameter("use a moment such as 2026-11-21T08:00, or how long ago: 30m, 2h, 7d") from None
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 @click.command(cls=Command, short_help="See who did what, and what was refused.")
 @click.option(
-    "--since", callback=_moment, metavar="WHEN", help="From this moment on: 2026-11-21T08:00, or 30m, 2h, 7d ago."
+    "--since", callback=moment, metavar="WHEN", help="From this moment on: 2026-11-21T08:00, or 30m, 2h, 7d ago."
 )
-@click.option("--until", callback=_moment, metavar="WHEN", help="Before this moment.")
+@click.option("--until", callback=moment, metavar="WHEN", help="Before this moment.")
 @click.option(
     "--who", metavar="NAME", help="Of this identity only: a subject, ISSUER#SUBJECT, a console user, an address."
 )

@@ -16,6 +16,7 @@ import click
 
 from herald.client import URL_DEFAULT, Client
 from herald.errors import Closed, ConnectionLost, HeraldError, InputError, Problem
+from herald.rollover import Move
 
 REFUSED = 1
 USAGE = 2
@@ -36,18 +37,27 @@ _NO_TOKEN = "No token was given. " + _HINTS["unauthenticated"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The options that every command has."""
+    """The options that every command has. `others` are URLs of other replicas, with the token of each."""
 
     url: str
     token: str | None
     json: bool
+    others: tuple[tuple[str, str | None], ...] = ()
 
     def client(self, **options: Any) -> Client:
-        """A client that gives up at once if nobody is there, and never once it was connected."""
+        """A client that gives up at once if nobody is there, and never once it was connected. It says when it moves."""
         try:
-            return Client(self.url, token=self.token, first_patience_s=0, **options)
+            if not self.others:
+                return Client(self.url, token=self.token, first_patience_s=0, on_move=_say_move, **options)
+            tokens = {url: token for url, token in ((self.url, self.token), *self.others) if token}
+            return Client(list(self.urls), token=tokens, first_patience_s=0, on_move=_say_move, **options)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """All URLs, the preferred one first."""
+        return (self.url, *(url for url, _ in self.others))
 
     def show(self, document: Mapping[str, Any], text: str) -> None:
         """Print a result: the document on one line with --json, else the text."""
@@ -81,14 +91,49 @@ class Group(click.Group):
 def domain_options(function: F) -> F:
     """Add --url, --token and --json; the function gets them as its first argument, a Target."""
 
-    @click.option("--url", envvar="HERALD_URL", default=url_default, help="Address of the domain (HERALD_URL).")
-    @click.option("--token", envvar="HERALD_TOKEN", help="Token to show (HERALD_TOKEN).")
+    @click.option(
+        "--url",
+        envvar="HERALD_URL",
+        multiple=True,
+        type=Several(),
+        help="Address of the domain (HERALD_URL). Repeated, or with commas: of its replicas too, the preferred one first.",
+    )
+    @click.option(
+        "--token",
+        envvar="HERALD_TOKEN",
+        multiple=True,
+        type=Several(),
+        help="Token to show (HERALD_TOKEN). Repeated, or with commas: one for each address.",
+    )
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
     @wraps(function)
-    def wrapped(*args: Any, url: str, token: str | None, as_json: bool, **options: Any) -> Any:
-        return function(Target(url, token or None, as_json), *args, **options)
+    def wrapped(*args: Any, url: tuple[str, ...], token: tuple[str, ...], as_json: bool, **options: Any) -> Any:
+        return function(_target(url, token, as_json), *args, **options)
 
     return wrapped  # type: ignore[return-value]
+
+
+class Several(click.types.StringParamType):
+    """An option that may be repeated; its environment variable has commas instead."""
+
+    envvar_list_splitter = ","
+
+
+def _target(urls: tuple[str, ...], tokens: tuple[str, ...], as_json: bool) -> Target:
+    addresses = [url.strip() for part in urls for url in part.split(",") if url.strip()] or [url_default()]
+    shown: list[str | None] = [token.strip() for part in tokens for token in part.split(",") if token.strip()]
+    if len(shown) <= 1:  # one for all
+        shown = (shown or [None]) * len(addresses)
+    if len(shown) != len(addresses):
+        raise click.UsageError(
+            f"There are {len(addresses)} addresses and {len(shown)} tokens: one for all, or for each."
+        )
+    others = tuple(zip(addresses[1:], shown[1:], strict=True))
+    return Target(addresses[0], shown[0], as_json, others)
+
+
+def _say_move(move: Move) -> None:
+    complain(f"{move}.")
 
 
 def history_options(function: F) -> F:
@@ -142,7 +187,8 @@ def complain(text: str) -> None:
 
 def explain(error: HeraldError, ctx: click.Context) -> str:
     """What went wrong and what to do next, on one line."""
-    url, token = ctx.params.get("url"), ctx.params.get("token")
+    url = " or ".join(ctx.params.get("url") or [url_default()])
+    token = any(ctx.params.get("token") or ())
     if isinstance(error, ConnectionLost):
         return f"{error} Is the domain running (make run), and is {url} its address (--url)?"
     if isinstance(error, Closed) and error.code in (4100, 4101):

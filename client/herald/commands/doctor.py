@@ -8,6 +8,7 @@ import click
 
 from herald.commands.common import Command, Target, domain_options, explain, run
 from herald.commands.home import find_home, manage
+from herald.commands.peer import in_groups
 from herald.errors import HeraldError
 
 
@@ -38,6 +39,8 @@ async def _look(target: Target) -> None:
     async with target.client() as client:
         about = await client.about()
         say("domain", str(about.get("domain")))
+        if isinstance(about.get("fingerprint"), str):
+            say("fingerprint", in_groups(about["fingerprint"]))
         try:
             await client.ready()
             say("readiness", "everything it needs is up")

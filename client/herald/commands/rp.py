@@ -19,6 +19,7 @@ from herald.commands.common import (
     printable,
     run,
 )
+from herald.commands.watching import watch
 from herald.rendezvous_points import RendezvousPoint
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -32,8 +33,8 @@ def command() -> None:
 def _described(rp: RendezvousPoint) -> str:
     lines = [("name", rp.name or "-"), ("id", rp.id), ("title", rp.title or "-"), ("epoch", rp.epoch or "-")]
     if rp.lease.expires_at:
-        lines.append(("lease", f"{rp.lease.granted_s:g} s, until {rp.lease.expires_at}"))
-    for key in ("offset", "creator", "ack", "history", "policy"):
+        lines.append(("lease", f"{rp.lease}"))
+    for key in ("offset", "creator", "ack", "paused", "history", "policy", "audience", "watch"):
         value = rp.document.get(key)
         if value is not None:
             lines.append((key, value if isinstance(value, str) else dump(value)))
@@ -78,7 +79,7 @@ def create(
             rp = await client.rps.create(
                 name=name, title=title, lease_s=lease_s, history=history_of(**bounds), policy=_policy(policy), ack=ack
             )
-        until = f"lease {rp.lease.granted_s:g} s, until {rp.lease.expires_at}"
+        until = f"lease {rp.lease}"
         target.show(rp.document, f"created {rp.name or rp.id}\nid      {rp.id}\n{until}")
 
     run(work())
@@ -161,9 +162,60 @@ def renew(target: Target, rp: str, lease_s: int | None) -> None:
         async with target.client() as client:
             lease = await client.rps.renew(rp, lease_s)
         document = {"lease": {"granted_s": lease.granted_s, "expires_at": lease.expires_at}}
-        target.show(document, f"renewed {rp}: {lease.granted_s:g} s, until {lease.expires_at}")
+        target.show(document, f"renewed {rp}: {lease}")
 
     run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@click.option("--reason", help="Publishers are told it.")
+@domain_options
+def pause(target: Target, rp: str, reason: str | None) -> None:
+    """Have the domain take no events at a rendezvous point until it is resumed; its readers stay."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            document = await client.operating.pause(rp, reason=reason)
+        target.show(document, f"paused {document['name'] or document['id']}. To go on: herald rp resume {rp}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@domain_options
+def resume(target: Target, rp: str) -> None:
+    """Have the domain take events again at a rendezvous point that was paused."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            document = await client.operating.resume(rp)
+        target.show(document, f"resumed {document['name'] or document['id']}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@click.option("--before", required=True, metavar="CURSOR", help="What is up to this cursor goes; all: everything.")
+@click.option("--reason", help="For the audit.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@domain_options
+def trim(target: Target, rp: str, before: str, reason: str | None, yes: bool) -> None:
+    """Remove events from a rendezvous point's history, for good. Readers that are behind are told a gap."""
+    if not yes and not click.confirm(f"Remove the events up to {before} from {rp}? They cannot be had back.", err=True):
+        raise click.Abort
+
+    async def work() -> None:
+        async with target.client() as client:
+            done = await client.operating.trim(rp, before, reason=reason)
+        target.show(done, f"removed {done['removed']} events; the history begins at offset {done['first']}")
+
+    run(work())
+
+
+command.add_command(watch)
 
 
 @command.command(cls=Command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -22,6 +23,8 @@ from herald.commands.reading import Printer, show
 from herald.durable import LEASE_S_DEFAULT, DurableSubscription
 from herald.events import Received
 
+PAGE = 100
+
 
 @click.group(cls=Group, short_help="Subscriptions that outlive their connection.")
 def command() -> None:
@@ -32,12 +35,16 @@ def _described(found: DurableSubscription) -> str:
     lines = [
         ("id", found.id),
         ("rp", found.rp),
-        ("lease", f"{found.lease.granted_s:g} s, until {found.lease.expires_at}"),
+        ("lease", f"{found.lease}"),
     ]
     for key in ("cursor", "history", "deliver"):
         value = found.document.get(key)
         if value is not None:
             lines.append((key, value if isinstance(value, str) else dump(value)))
+    shared = found.document.get("shared")
+    if isinstance(shared, Mapping):
+        holders = ", ".join(map(str, shared.get("holders", [])))
+        lines.append(("delivers", f"{shared.get('delivers') or 'nobody right now'} (of {holders})"))
     return "\n".join(f"{key:8} {printable(str(value))}" for key, value in lines)
 
 
@@ -47,17 +54,60 @@ def _described(found: DurableSubscription) -> str:
     "--lease-s", type=click.IntRange(min=1), default=LEASE_S_DEFAULT, show_default=True, help="Seconds to live."
 )
 @click.option("--from", "from_", default="now", show_default=True, help="now, earliest, last, or a CURSOR.")
+@click.option(
+    "--replicas",
+    type=click.IntRange(1, 5),
+    help="Domains that hold it, this one among them: when one falls silent another delivers. Default: 1.",
+)
 @history_options
 @domain_options
-def create(target: Target, rp: str, lease_s: int, from_: str, **bounds: Any) -> None:
+def create(target: Target, rp: str, lease_s: int, from_: str, replicas: int | None, **bounds: Any) -> None:
     """Create a durable subscription at a rendezvous point (id or name)."""
 
     async def work() -> None:
         async with target.client() as client:
-            made = await client.subscriptions.create(rp, lease_s=lease_s, history=history_of(**bounds), from_=from_)
+            wanted = {} if replicas is None else {"replicas": replicas}
+            history = history_of(**bounds)
+            made = await client.subscriptions.create(rp, lease_s=lease_s, history=history, from_=from_, **wanted)
         target.show(made.document, f"{_described(made)}\nread it: herald sub-durable attach {made.id}")
 
     run(work())
+
+
+@command.command(name="list", cls=Command)
+@click.option("--rp", help="Only those at this rendezvous point, by id or name.")
+@click.option("--owner", help="Only those of this identity.")
+@click.option(
+    "--sort", type=click.Choice(["lag", "ends", "id"]), default="lag", help="Default: lag, the furthest behind first."
+)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="The first so many.")
+@domain_options
+def list_(target: Target, rp: str | None, owner: str | None, sort: str, limit: int) -> None:
+    """List durable subscriptions with how far they are behind: all for who oversees the domain, else your own."""
+
+    async def work() -> None:
+        cursor, left, whole = None, limit, True
+        async with target.client() as client:
+            while left > 0:
+                size = min(PAGE, left)
+                page = await client.operating.subscriptions(rp=rp, owner=owner, sort=sort, cursor=cursor, limit=size)
+                for item in page["items"]:
+                    target.show(item, _line(item))
+                whole, cursor, left = whole and page["complete"], page["next"], left - len(page["items"])
+                if cursor is None:
+                    break
+        if left == limit and not target.json:
+            click.echo("There is none.", err=True)
+        if not whole:
+            click.echo("There are too many to sort all of them: narrow the list with --rp or --owner.", err=True)
+
+    run(work())
+
+
+def _line(item: Mapping[str, Any]) -> str:
+    return printable(
+        f"{item['id']:30}  {item['lag']:>9} behind  until {item['lease']['expires_at'][:19]}Z  {item['owner']}  {item['rp']}"
+    )
 
 
 @command.command(name="show", cls=Command)
@@ -151,7 +201,7 @@ def renew(target: Target, subscription: str, lease_s: int | None) -> None:
         async with target.client() as client:
             lease = await client.subscriptions.renew(subscription, lease_s)
         document = {"lease": {"granted_s": lease.granted_s, "expires_at": lease.expires_at}}
-        target.show(document, f"renewed {subscription}: {lease.granted_s:g} s, until {lease.expires_at}")
+        target.show(document, f"renewed {subscription}: {lease}")
 
     run(work())
 

@@ -11,6 +11,10 @@ export class Domain {
     this.tokens = []; // of every connection, in order
     this.connections = new Set();
     this.refusing = false; // every token
+    this.without = new Set(); // rendezvous points that it does not serve
+    this.deliveredAt = new Map(); // durable subscription -> URL of the domain that delivers it, if that is another
+    this.attached = new Map(); // durable subscription -> what ends its reading
+    this.acknowledged = []; // cursors
     this.answering = true; // false: publishes are stored and not answered
     this.port = 0;
   }
@@ -51,6 +55,18 @@ export class Domain {
     return log.events.length;
   }
 
+  /** Send a frame to everybody. */
+  say(frame) {
+    for (const socket of this.connections) socket.write(encode(0x1, Buffer.from(JSON.stringify(frame))));
+  }
+
+  /** Another domain delivers a durable subscription from now on. */
+  deliversNoMore(subscription, url) {
+    this.deliveredAt.set(subscription, url);
+    this.attached.get(subscription)?.();
+    this.attached.delete(subscription);
+  }
+
   closeAll(code, reason) {
     for (const socket of this.connections) {
       const payload = Buffer.alloc(2 + reason.length);
@@ -89,16 +105,30 @@ export class Domain {
     });
   }
 
-  #frame({ op, id, rp, from, event, events }, send, readers) {
-    if (op === "subscribe") {
+  #frame({ op, id, rp: named, subscription, from, cursor, event, events }, send, readers) {
+    const rp = named ?? subscription; // a durable subscription reads the rendezvous point of its name
+    const moved = () => {
+      const to = [this.deliveredAt.get(subscription)];
+      send({ op: "error", id, type: "urn:herald:problem:moved", detail: `It is delivered at ${to}`, to });
+    };
+    if (this.deliveredAt.has(subscription)) {
+      moved();
+    } else if (this.without.has(rp)) {
+      send({ op: "error", id, type: "urn:herald:problem:not-found", detail: "There is none." });
+    } else if (op === "subscribe") {
       const log = this.log(rp);
-      const held = from === "now" ? log.events.length : from === "earliest" ? 0 : Number(from.split(":")[1]);
+      const place = from ?? this.acknowledged.at(-1) ?? "earliest";
+      const held = place === "now" ? log.events.length : place === "earliest" ? 0 : Number(place.split(":")[1]);
       send({ op: "ok", id, rp, epoch: log.epoch, offset: held, recovered: true });
       const tell = (offset) =>
         send({ op: "event", rp, epoch: log.epoch, offset, cursor: `${log.epoch}:${offset}`, event: log.events[offset - 1] });
       for (let offset = held + 1; offset <= log.events.length; offset++) tell(offset);
       readers.set(rp, tell);
       log.readers.add(tell);
+      if (subscription) this.attached.set(subscription, () => log.readers.delete(tell) && moved());
+    } else if (op === "ack") {
+      this.acknowledged.push(cursor);
+      send({ op: "ok", id, subscription, cursor });
     } else if (op === "unsubscribe") {
       this.log(rp).readers.delete(readers.get(rp));
       send({ op: "ok", id });

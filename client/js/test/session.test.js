@@ -124,7 +124,7 @@ test("a gap that the domain tells is passed on, and reading continues after it",
   bench.event(1);
   bench.frame({ op: "gap", rp: RP, epoch: "e", from: 2, to: 9 });
   bench.event(10);
-  assert.deepEqual(bench.gaps(), [{ rp: RP, epoch: "e", from: 2, to: 9, previousEpoch: null, cursor: "e:9" }]);
+  assert.deepEqual(bench.gaps(), [{ rp: RP, epoch: "e", from: 2, to: 9, previousEpoch: null, cursor: "e:9", feeds: {} }]);
   assert.deepEqual(bench.offsets(), [1, 10]);
 });
 
@@ -134,7 +134,7 @@ test("a hole that nobody told is a gap as well", () => {
   bench.event(4);
   const kinds = bench.outputs.map((output) => output.kind);
   assert.deepEqual(kinds, ["event", "gap", "event"]);
-  assert.deepEqual(bench.gaps(), [{ rp: RP, epoch: "e", from: 2, to: 3, previousEpoch: null, cursor: "e:3" }]);
+  assert.deepEqual(bench.gaps(), [{ rp: RP, epoch: "e", from: 2, to: 3, previousEpoch: null, cursor: "e:3", feeds: {} }]);
 });
 
 test("a new epoch is told even when none of its events is missing", () => {
@@ -144,7 +144,7 @@ test("a new epoch is told even when none of its events is missing", () => {
   bench.frame({ op: "ok", id: bench.sent().at(-1).id, rp: RP, epoch: "g", offset: 0, recovered: false });
   bench.frame({ op: "gap", rp: RP, epoch: "g", from: 1, to: 0 });
   bench.event(1, "g");
-  assert.deepEqual(bench.gaps(), [{ rp: RP, epoch: "g", from: 1, to: 0, previousEpoch: "e", cursor: "g:0" }]);
+  assert.deepEqual(bench.gaps(), [{ rp: RP, epoch: "g", from: 1, to: 0, previousEpoch: "e", cursor: "g:0", feeds: {} }]);
   assert.deepEqual(bench.offsets(), [1, 1]);
 });
 
@@ -357,7 +357,54 @@ test("a durable subscription is attached again by its id, and its acknowledgemen
   bench.sent();
   bench.lose().reopen();
   const [again, ack] = bench.sent();
-  assert.deepEqual([again.subscription, again.from, ack.op, ack.cursor], ["s1", "e:5", "ack", "e:5"]);
+  assert.deepEqual([again.subscription, again.from, ack.op, ack.cursor], ["s1", undefined, "ack", "e:5"]);
+});
+
+/** A durable subscription that the gateway put back to what was acknowledged, behind what was delivered. */
+function attachedAgain(ok) {
+  const bench = new Bench();
+  bench.give("subscribe", { key: 1, subscription: "s1" });
+  bench.give("opened");
+  bench.frame({ op: "ok", id: bench.sent()[0].id, rp: RP, epoch: "e", offset: 4, recovered: true });
+  for (const offset of [5, 6, 7]) bench.event(offset);
+  bench.lose().reopen();
+  bench.frame({ op: "ok", id: bench.sent()[0].id, rp: RP, epoch: "e", offset: 4, ...ok });
+  bench.outputs = [];
+  return bench;
+}
+
+test("a durable subscription does not deliver again what was not acknowledged", () => {
+  const bench = attachedAgain({ recovered: true });
+  for (const offset of [5, 6, 7, 8]) bench.event(offset);
+  assert.deepEqual([bench.offsets(), bench.gaps()], [[8], []]);
+});
+
+test("of a gap after what was acknowledged only what was not delivered is missing", () => {
+  const bench = attachedAgain({ recovered: false });
+  bench.frame({ op: "gap", rp: RP, epoch: "e", from: 5, to: 6 });
+  assert.deepEqual(bench.gaps(), []);
+  bench.event(8);
+  assert.deepEqual(bench.offsets(), [8]);
+  const other = attachedAgain({ recovered: false });
+  other.frame({ op: "gap", rp: RP, epoch: "e", from: 5, to: 9 });
+  assert.deepEqual(other.gaps().map(({ from, to }) => [from, to]), [[8, 9]]);
+});
+
+test("a gap that was announced and does not come is told before the next event", () => {
+  const bench = new Bench();
+  bench.give("subscribe", { key: 1, rp: RP, from: "e:7" });
+  bench.give("opened");
+  bench.frame({ op: "ok", id: bench.sent()[0].id, rp: RP, epoch: "g", offset: 3, recovered: false });
+  assert.equal(bench.take("state").at(-1).detail.cursor, null, "the gap tells the place");
+  bench.event(2, "g");
+  assert.deepEqual([bench.gaps().map(({ from, to }) => [from, to]), bench.offsets()], [[[1, 1]], [2]]);
+});
+
+test("what a gap names by feed is told; what is not of that form is not", () => {
+  const bench = Bench.live();
+  const feeds = { ["a".repeat(16)]: [2, 4], ["b".repeat(16)]: "all", ["c".repeat(16)]: [1] };
+  bench.frame({ op: "gap", rp: RP, epoch: "e", from: 1, to: 0, feeds, cursor: "e:0~x" });
+  assert.deepEqual(bench.gaps().map((gap) => gap.feeds), [{ ["a".repeat(16)]: [2, 4] }]);
 });
 
 test("a second subscription at the same rendezvous point is refused by the domain and does not disturb the first", () => {

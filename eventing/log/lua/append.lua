@@ -5,18 +5,13 @@
 -- duplicates, an offset per event, negative for a duplicate (that of the event it repeats).
 local log, meta, ids, old_ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local window_ms, ids_max, count = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local head = redis.call('HMGET', meta, 'e', 'n', 't', 'm', 'b', 'a', 'd', 'k')
+local head = redis.call('HMGET', meta, 'e', 'n', 't', 'm', 'b', 'a', 'd', 'k', 'f')
 if not head[1] then return redis.error_reply('NOLOG there is no such log') end
 local epoch, first, total = head[1], tonumber(head[2]), tonumber(head[3])
+local foreign = head[9] -- only where events of other domains came: the entries say their sequences then
 local now = now_ms()
 
--- The present window's ids live twice the window: at least one window after the last of them came.
-local started = tonumber(head[7])
-local remembered = redis.call('HLEN', ids)
-if remembered > 0 and (now - started > window_ms or remembered >= ids_max) then
-  if now - started > 2 * window_ms then redis.call('DEL', ids, old_ids) else redis.call('RENAME', ids, old_ids) end
-  remembered = 0
-end
+local remembered = window_turn(ids, old_ids, tonumber(head[7]), now, window_ms, ids_max)
 
 local digests = {}
 for i = 1, count do digests[i] = ARGV[4 + i] end
@@ -31,7 +26,11 @@ for i = 1, count do
     duplicates = duplicates + 1
   else
     local body, offset = ARGV[4 + count + i], int(next_offset)
-    redis.call('XADD', log, offset .. '-' .. int(now), 'e', body, 'c', int(total))
+    if foreign then
+      redis.call('XADD', log, offset .. '-' .. int(now), 'e', body, 'c', int(total), 's', int(next_offset - foreign))
+    else
+      redis.call('XADD', log, offset .. '-' .. int(now), 'e', body, 'c', int(total))
+    end
     fresh[#fresh + 1] = digests[i]
     fresh[#fresh + 1] = offset
     here[digests[i]] = offset
@@ -59,7 +58,12 @@ else
     drop_bytes(log, meta, next_offset, total, tonumber(head[5]))
   end
   drop_aged(log, next_offset, tonumber(head[6]))
-  redis.call('PUBLISH', ARGV[1], struct.pack('>I1', #epoch) .. epoch .. struct.pack('>I4I4', math.floor(first / 4294967296), first % 4294967296) .. table.concat(run))
+  local place = epoch .. long(first)
+  if foreign then
+    redis.call('PUBLISH', ARGV[1], struct.pack('>I1', 64 + #epoch) .. place .. long(first - foreign) .. table.concat(run))
+  else
+    redis.call('PUBLISH', ARGV[1], struct.pack('>I1', #epoch) .. place .. table.concat(run))
+  end
 end
 if duplicates == 0 then return {epoch, first, count} end
 return {epoch, first, count - duplicates, offsets}

@@ -2,8 +2,10 @@
 -- offset and an entry carries its age; offsets are contiguous, so the oldest is always next - length.
 --   meta: e epoch, n next offset, t bytes ever appended, m/b/a bounds (events, bytes, age in ms or 0),
 --         d start of the present deduplication window (ms), r oldest offset at the last report of trimming,
---         k bytes appended before the oldest entry, or before an older one: history holds at most t - k
---   entry: e the event's bytes, c the bytes appended before it
+--         k bytes appended before the oldest entry, or before an older one: history holds at most t - k,
+--         f events of other domains ever appended (absent: none), q last own sequence that is sealed, w own feed's key
+--   entry: e the event's bytes, c the bytes appended before it; one of another domain also f its feed and s its
+--         sequence; an own one s once the log has others: until then its sequence is its offset
 
 local function now_ms()
   local time = redis.call('TIME')
@@ -13,6 +15,11 @@ end
 -- A number as Redis wants it: integers beyond 1e14 would be written as floats by Lua.
 local function int(number)
   return string.format('%.0f', number)
+end
+
+-- A number of 64 bits in network order, as the bell's messages carry it.
+local function long(number)
+  return struct.pack('>I4I4', math.floor(number / 4294967296), number % 4294967296)
 end
 
 local function entry_at(log, offset)

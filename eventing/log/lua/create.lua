@@ -1,9 +1,10 @@
 -- Make sure that a log exists and has these bounds; an existing log keeps its epoch and its events (within the bounds).
--- KEYS: log, meta, ids (present window), ids (previous window)
+-- KEYS: log, meta, ids (present window), ids (previous window), feeds, vectors, prefix of the seals' keys
 -- ARGV: epoch to use if it is new, most events, most bytes, age in ms or 0
 -- Returns {epoch, first, next, bytes}
 local log, meta = KEYS[1], KEYS[2]
 if redis.call('HSETNX', meta, 'e', ARGV[1]) == 1 then
+  feeds_drop(meta, KEYS[5], KEYS[6], KEYS[7])
   redis.call('DEL', log, KEYS[3], KEYS[4])
   redis.call('HSET', meta, 'n', 1, 't', 0, 'd', int(now_ms()), 'r', 1, 'k', 0)
 end

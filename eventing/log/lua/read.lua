@@ -1,8 +1,12 @@
 -- Read a run of a log and its extent, at one instant.
--- KEYS: log, meta   ARGV: first offset wanted, most events (0: only the extent), most bytes (one event is always given)
--- Returns NOLOG, else {epoch, first, next, bytes, offset of the first event given, events...}
+-- KEYS: log, meta, feeds, vectors
+-- ARGV: first offset wanted, most events (0: only the extent), most bytes (one event is always given)
+-- Returns NOLOG, else {epoch, first, next, bytes, offset of the first event given, events...}; where events of other
+-- domains came, instead of that offset {it, places, vector, how many came}: places is index from 0, feed, sequence of
+-- each event that does not continue the feed of the one before; vector the one before that offset, where events were
+-- asked for and it is not beyond the log's end
 local log, meta = KEYS[1], KEYS[2]
-local head = redis.call('HMGET', meta, 'e', 'n', 't', 'a')
+local head = redis.call('HMGET', meta, 'e', 'n', 't', 'a', 'f')
 if not head[1] then return redis.error_reply('NOLOG there is no such log') end
 local next_offset = tonumber(head[2])
 drop_aged(log, next_offset, tonumber(head[4]))
@@ -12,12 +16,26 @@ if oldest < next_offset then bytes = tonumber(head[3]) - tonumber(entry_at(log, 
 local at = math.max(tonumber(ARGV[1]), oldest)
 local left, room, step = tonumber(ARGV[2]), tonumber(ARGV[3]), 8
 local answer = {head[1], oldest, next_offset, bytes, at}
+local foreign = tonumber(head[5])
+if foreign then
+  local known = left > 0 and at <= next_offset
+  answer[5] = {at, {}, known and to_flat(vector_at(log, KEYS[4], KEYS[3], next_offset, foreign, at - 1)) or {}, foreign}
+end
+local feed, sequence
 while left > 0 and room > 0 and at < next_offset do
   local entries = redis.call('XRANGE', log, int(at), '+', 'COUNT', math.min(step, left))
   for _, entry in ipairs(entries) do
     local body = entry[2][2]
     if room < #body and #answer > 5 then return answer end
     room = room - #body
+    if foreign then
+      local of, number = place_of(entry)
+      if of ~= feed or number ~= sequence + 1 then
+        local places = answer[5][2]
+        places[#places + 1], places[#places + 2], places[#places + 3] = #answer - 5, of, int(number)
+      end
+      feed, sequence = of, number
+    end
     answer[#answer + 1] = body
   end
   if #entries == 0 then break end

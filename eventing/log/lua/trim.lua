@@ -1,9 +1,29 @@
 -- Remove what the age bound no longer allows and say how much history went since the last call, by whatever bound.
--- KEYS: log, meta   Returns NOLOG, else {events trimmed since the last call, oldest offset held}
-local log, meta = KEYS[1], KEYS[2]
-local head = redis.call('HMGET', meta, 'n', 'a', 'r')
+-- Seals and checkpoints of what is gone go with it.
+-- KEYS: log, meta, feeds, vectors, prefix of the seals' keys
+-- ARGV, when somebody wants more to go: epoch, oldest offset to keep (the next one: nothing is kept)
+-- Returns NOLOG, else {events trimmed since the last call, oldest offset held}, then events removed because somebody wanted
+-- it, if somebody did; none are where the epoch is another
+local log, meta, feeds, vectors, prefix = unpack(KEYS)
+local head = redis.call('HMGET', meta, 'n', 'a', 'r', 'f', 'w', 'e')
 if not head[1] then return redis.error_reply('NOLOG there is no such log') end
 drop_aged(log, tonumber(head[1]), tonumber(head[2]))
-local oldest = tonumber(head[1]) - redis.call('XLEN', log)
+local oldest, wanted = tonumber(head[1]) - redis.call('XLEN', log), 0
+if ARGV[1] == head[6] then
+  local keep = math.min(tonumber(ARGV[2]), tonumber(head[1]))
+  wanted = math.max(keep - oldest, 0)
+  if wanted > 0 and keep == tonumber(head[1]) then
+    redis.call('XTRIM', log, 'MAXLEN', 0)
+  elseif wanted > 0 then
+    redis.call('XTRIM', log, 'MINID', int(keep))
+  end
+  oldest = oldest + wanted
+end
 if oldest > tonumber(head[3]) then redis.call('HSET', meta, 'r', int(oldest)) end
-return {oldest - tonumber(head[3]), oldest}
+local left = SEALS_DROPPED_MAX
+if head[5] then left = left - seals_trim(prefix .. head[5], oldest, left) end
+if head[4] then
+  vectors_trim(vectors, oldest)
+  for _, feed in ipairs(redis.call('HKEYS', feeds)) do left = left - seals_trim(prefix .. feed, oldest, left) end
+end
+return {oldest - tonumber(head[3]), oldest, ARGV[1] and wanted}

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from eventing.selectors.audit import audit_check
+from eventing.selectors.access.audit import audit_check
 from eventing.services.audit import chain_key
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from eventing.core.access.policy import OPERATIONS
 from eventing.core.errors import HeraldError
-from eventing.core.policy import OPERATIONS
+from eventing.services.access.tokens import token_create
 from eventing.services.administrative_events import timestamp
-from eventing.services.tokens import token_create
 
 
 class Command(BaseCommand):

@@ -12,14 +12,12 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from eventing.conf import config
-from portal.diagnosis import machine, stores
-from portal.diagnosis.exposure import security_findings
+from portal.diagnosis import machine
+from portal.diagnosis.checks import all_findings
 from portal.diagnosis.findings import Finding, Grade
-from portal.diagnosis.keys import key_finding
 from portal.diagnosis.settings_table import settings_in_use, settings_markdown
 from portal.supervisor.terminal import Terminal
 
@@ -75,20 +73,3 @@ class Command(BaseCommand):
         counts = {grade: sum(finding.grade == grade for finding in findings) for grade in Grade}
         terminal.line()
         terminal.line(f" {counts[Grade.OK]} ok, {counts[Grade.WARN]} to look at, {counts[Grade.FAIL]} failed")
-
-
-def all_findings() -> list[Finding]:
-    """Every check, in the order of reading."""
-    return [
-        *machine.settings_findings(os.environ),
-        *machine.python_findings(settings.BASE_DIR / "requirements" / "run.txt"),
-        machine.data_folder_finding(config()),
-        *security_findings(config()),
-        *stores.redis_findings(config()),
-        stores.database_finding(config()),
-        key_finding(),
-        machine.gateway_finding(config()),
-        machine.java_finding(),
-        machine.file_limit_finding(config()),
-        machine.clock_finding(),
-    ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
 from eventing.conf import config
+from portal.log_lines import catch_the_rest
 from portal.supervisor.domain import Supervisor
+from portal.supervisor.json_terminal import JsonTerminal
 from portal.supervisor.terminal import Terminal
 
 
@@ -17,4 +20,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        sys.exit(Supervisor(config(), Terminal()).run())
+        os.environ.setdefault("HERALD_PROCESS", "supervisor")
+        catch_the_rest(config().log_format)
+        terminal = JsonTerminal() if config().log_format == "json" else Terminal()
+        sys.exit(Supervisor(config(), terminal).run())

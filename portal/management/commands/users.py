@@ -14,9 +14,10 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from eventing.core.access.roles import ROLES
 from eventing.core.errors import HeraldError
-from eventing.core.roles import ROLES
 from eventing.identity.console_users import role_of
+from portal.accounts.login_links import INVITATION_S
 from portal.accounts.users import (
     user_activate,
     user_deactivate,
@@ -56,19 +57,31 @@ class Command(BaseCommand):
 
     def _do(self, options: dict[str, Any]) -> None:
         role = "" if options.get("role") == "none" else options.get("role", "")
+        name = options.get("name", "")
         match options["action"]:
             case "list":
                 self._list()
             case "add":
-                self.stdout.write(user_invite(name=options["name"], role=role)[1])
+                self._link(user_invite(name=name, role=role)[1], f"{name} is invited, {role or 'with no role yet'}.")
             case "role":
                 user_role_change(user_id=self._id(options), role=role)
+                self._say(f"{name} has {role or 'no role'} now.")
             case "deactivate":
                 user_deactivate(user_id=self._id(options))
+                self._say(f"{name} is let in no more; sessions and tokens have ended.")
             case "activate":
                 user_activate(user_id=self._id(options))
+                self._say(f"{name} is let in again.")
             case "reset":
-                self.stdout.write(user_reset(user_id=self._id(options))[1])
+                self._link(user_reset(user_id=self._id(options))[1], f"{name} has no password any more.")
+
+    def _link(self, link: str, about: str) -> None:
+        """The link alone on stdout, for programs; what it is for on stderr."""
+        self._say(f"{about} Give them this link: it lets in once, within {INVITATION_S // 3600} hours.")
+        self.stdout.write(link)
+
+    def _say(self, text: str) -> None:
+        self.stderr.write(text, style_func=str)
 
     def _list(self) -> None:
         for user in users_listed():

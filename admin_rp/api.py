@@ -1,0 +1,158 @@
+"""/api/v1/admin: the catalogue, snapshots, the export of names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpResponse, HttpResponseNotModified, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.cache import get_conditional_response
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from admin_rp import catalogue
+from admin_rp.names import names_begin, names_run
+from admin_rp.snapshots import domain_snapshot, rp_snapshot
+from eventing.api import documents as docs
+from eventing.api.base import View
+from eventing.core.access.roles import oversees
+from eventing.core.errors import Forbidden, NotFound
+from eventing.core.ids import admin_id, is_admin
+from eventing.selectors.rps.descriptors import descriptor_get
+from eventing.services.access.permission import require
+
+_FOREVER_S = 365 * 86_400
+_VERSION = OpenApiParameter(
+    "v", str, description="Digest that an `ETag` began with: if it is that of now, the answer may be kept for good."
+)
+_JSON: dict[str, Any] = {"type": "object"}
+_SNAPSHOT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "cursor": {"type": "string", "description": "Place of the administrative log to go on from."},
+        "state": {"type": "object", "description": "As docs/administrative-events.md says."},
+    },
+    "required": ["cursor", "state"],
+}
+_NAME: dict[str, Any] = {
+    "type": "object",
+    "description": "One line: an RP, or at last the cursor.",
+    "properties": {
+        "id": {"type": "string"},
+        "name": {"type": ["string", "null"]},
+        "title": {"type": "string"},
+        "home": {"type": "string"},
+        "version": {"type": "integer"},
+        "cursor": {"type": "string"},
+    },
+}
+
+
+class Catalogue(View):
+    """The catalogue of administrative events."""
+
+    @extend_schema(
+        operation_id="admin_catalogue",
+        summary="The catalogue of administrative events",
+        description="Per type the schema of its data and its effects on the states, and the empty states. The same for "
+        "everybody until the domain is upgraded: ask with `If-None-Match`.",
+        parameters=[_VERSION],
+        responses={200: _JSON},
+    )
+    def get(self, request: Request) -> HttpResponseBase:
+        """Show."""
+        packs = _takes_gzip(request.headers.get("Accept-Encoding", ""))
+        tag = f'"{catalogue.etag()}{"-gzip" if packs else ""}"'
+        answer = get_conditional_response(request._request, etag=tag)
+        if answer is None:
+            content = catalogue.packed() if packs else catalogue.exported()
+            answer = HttpResponse(content, content_type="application/json")
+            if packs:
+                answer["Content-Encoding"] = "gzip"
+        if not isinstance(answer, HttpResponseNotModified):
+            current = self.query("v") == catalogue.etag()
+            answer["Cache-Control"] = f"private, max-age={_FOREVER_S}, immutable" if current else "private, max-age=60"
+        answer["ETag"] = tag
+        answer["Vary"] = "Accept-Encoding"
+        return answer
+
+
+class DomainSnapshot(View):
+    """The domain's state."""
+
+    @extend_schema(
+        operation_id="admin_snapshot",
+        summary="The domain as it is",
+        description="State and cursor: follow `domain.admin` from there. For whoever oversees the domain.",
+        responses={200: _SNAPSHOT},
+    )
+    def get(self, request: Request) -> Response:
+        """Show."""
+        require_overseer(self)
+        return Response(domain_snapshot(), headers={"Cache-Control": "no-store"})
+
+
+class RendezvousPointSnapshot(View):
+    """An RP's state."""
+
+    @extend_schema(
+        operation_id="rps_snapshot",
+        summary="A rendezvous point as it is",
+        description="State and cursor: follow `ID.admin` from there. For whoever may read that, or oversees the domain.",
+        parameters=[docs.REFERENCE_BEFORE_ACTION],
+        responses={200: _SNAPSHOT},
+    )
+    def get(self, request: Request, reference: str) -> Response:
+        """Show."""
+        found = descriptor_get(reference)
+        if is_admin(found.id):
+            raise NotFound("An administrative rendezvous point has no administrative one itself.")
+        if not oversees(self.principal):
+            require(descriptor_get(admin_id(found.id)), self.principal, "subscribe")
+        return Response(rp_snapshot(found.id), headers={"Cache-Control": "no-store"})
+
+
+class Names(View):
+    """All names."""
+
+    @extend_schema(
+        operation_id="admin_names",
+        summary="Export all names",
+        description="JSON Lines by id: every RP with its name, and at last the cursor of `domain.admin` to go on from; "
+        "without that line the answer was cut off. For whoever oversees the domain.",
+        responses={(200, "application/x-ndjson"): _NAME},
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """Export."""
+        require_overseer(self)
+        answer = StreamingHttpResponse(_lines(names_begin()), content_type="application/x-ndjson")
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+
+def _takes_gzip(header: str) -> bool:
+    """Whether an Accept-Encoding takes gzip (RFC 9110, section 12.5.3)."""
+    for coding in header.split(","):
+        name, _, weight = coding.partition(";")
+        if name.strip().lower() in ("gzip", "*"):
+            return weight.replace(" ", "").lower() not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+async def _lines(cursor: str) -> AsyncIterator[bytes]:
+    """A run of RPs per piece, then the cursor."""
+    after, run_of = "", sync_to_async(names_run)
+    while run := await run_of(after):
+        yield b"".join(json.dumps(one._asdict(), ensure_ascii=False).encode() + b"\n" for one in run)
+        after = run[-1].id
+    yield json.dumps({"cursor": cursor}).encode() + b"\n"
+
+
+def require_overseer(view: View) -> None:
+    """Raises Forbidden for who does not see all of the domain."""
+    if not oversees(view.principal):
+        raise Forbidden("Only an administrator, operator or viewer of this domain sees all of it.")

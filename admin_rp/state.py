@@ -1,0 +1,149 @@
+"""States of administrative RPs: what they are after an event, by the catalogue's effects. Pure.
+
+    state = snapshot["state"]
+    for event in events_after(snapshot["cursor"]):
+        state = apply(DOMAIN, state, event)
+
+A state is a JSON object; nothing of it is changed in place: `apply` copies what is on the way to a change and shares the
+rest. Events that the state knows already change nothing for good: a snapshot is taken after its cursor was read, so the
+first events after the cursor may be in it. portal/console/state.js does the same in the browser, and both are proved
+with the same vectors (tests/admin_rp/vectors.json).
+
+An effect's members:
+
+    op      put: the value takes the place's; merge: the value's members are put into the object there, which is made if
+            there is none; remove
+    at      the path of the place: names, "$PATH" for one that the event's data says, [..] for several joined by spaces
+    value   "$PATH": of the event's data ("$": all of it); "@NAME": an attribute of the event; objects of these; or a
+            constant. Where something of it is missing, nothing is done
+    without members that are left out of the value
+    in      the state that it is for, "domain" or "rp"; absent: both
+    each    "$PATH" of a list: done for each of its items, which "$each.PATH" reads
+    when    members that the data must have with these values
+    if      "present": only where there is something; "absent": only where there is nothing
+    newer   path of a member of the value: what is there and has a greater one stays
+    most,by after a put, the object around it keeps so many members, those whose member `by` is greatest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from admin_rp.catalogue import CATALOGUE
+
+State = Mapping[str, Any]
+_MISSING: Any = object()
+
+
+def apply(which: str, state: State, event: Mapping[str, Any]) -> State:
+    """The state after `event`, a CloudEvent. Types that the catalogue does not have change nothing.
+
+    Args:
+        which: DOMAIN or RP.
+    """
+    kind = CATALOGUE.get(event.get("type", ""))
+    if kind is None:
+        return state
+    for effect in kind.effects:
+        if effect.get("in", which) == which:
+            state = _done(effect, state, event)
+    return state
+
+
+def _done(effect: Mapping[str, Any], state: State, event: Mapping[str, Any]) -> State:
+    data = event["data"]
+    if any(_read(data, path.split(".")) != value for path, value in effect.get("when", {}).items()):
+        return state
+    if "each" not in effect:
+        return _once(effect, state, event, data)
+    found = _read(data, effect["each"][1:].split("."))
+    for item in found if isinstance(found, list) else ():
+        state = _once(effect, state, event, {**data, "each": item})
+    return state
+
+
+def _once(effect: Mapping[str, Any], state: State, event: Mapping[str, Any], data: Mapping[str, Any]) -> State:
+    path = [name for segment in effect["at"] if (name := _segment(segment, data)) is not None]
+    if len(path) < len(effect["at"]):
+        return state
+    held = _read(state, path)
+    there = held is not _MISSING and held is not None
+    if effect.get("if", "present" if there else "absent") != ("present" if there else "absent"):
+        return state
+    if effect["op"] == "remove":
+        return _without(state, path) if held is not _MISSING else state
+    value = _value(effect["value"], event, data)
+    if value is _MISSING:
+        return state
+    if "without" in effect:
+        value = {name: member for name, member in value.items() if name not in effect["without"]}
+    if there and "newer" in effect and _older(effect["newer"].split("."), value, held):
+        return state
+    if effect["op"] == "merge" and there:
+        value = {**held, **value}
+    changed = _with(state, path, value)
+    return _bounded(changed, path[:-1], effect["most"], effect["by"]) if "most" in effect else changed
+
+
+def _segment(segment: Any, data: Mapping[str, Any]) -> str | None:
+    """A name of a path; None if the data does not say it."""
+    if isinstance(segment, list):
+        parts = [_segment(part, data) for part in segment]
+        return None if None in parts else " ".join(str(part) for part in parts)
+    if not segment.startswith("$"):
+        return str(segment)
+    found = _read(data, segment[1:].split("."))
+    return found if isinstance(found, str) else None
+
+
+def _value(template: Any, event: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+    if isinstance(template, str) and template[:1] == "$":
+        return data if template == "$" else _read(data, template[1:].split("."))
+    if isinstance(template, str) and template[:1] == "@":
+        return event.get(template[1:], _MISSING)
+    if isinstance(template, Mapping):
+        made = {name: _value(member, event, data) for name, member in template.items()}
+        return _MISSING if any(member is _MISSING for member in made.values()) else made
+    return template
+
+
+def _read(value: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        if not isinstance(value, Mapping) or name not in value:
+            return _MISSING
+        value = value[name]
+    return value
+
+
+def _older(path: Sequence[str], value: Any, held: Any) -> bool:
+    """Whether what is held has a greater one; numbers and RFC 3339 in UTC compare as they are."""
+    mine, theirs = _read(value, path), _read(held, path)
+    if mine is _MISSING or theirs is _MISSING or mine is None or theirs is None:
+        return False
+    return bool(theirs > mine)
+
+
+def _with(state: State, path: Sequence[str], value: Any) -> State:
+    """A copy with `value` at `path`; objects that are missing on the way are made."""
+    name, *rest = path
+    if not rest:
+        return {**state, name: value}
+    inner = state.get(name)
+    return {**state, name: _with(inner if isinstance(inner, Mapping) else {}, rest, value)}
+
+
+def _without(state: State, path: Sequence[str]) -> State:
+    name, *rest = path
+    if rest:
+        return {**state, name: _without(state[name], rest)}
+    return {member: value for member, value in state.items() if member != name}
+
+
+def _bounded(state: State, path: Sequence[str], most: int, by: str) -> State:
+    """A copy whose object at `path` has at most `most` members: those whose member `by` is greatest, then by name."""
+    rows = _read(state, path)
+    if len(rows) <= most:
+        return state
+    kept = sorted(rows, key=lambda name: (rows[name].get(by) or "", name))[-most:]
+    return _with(state, path, {name: row for name, row in rows.items() if name in set(kept)})

@@ -1,0 +1,15 @@
+"""Addresses of the administrative RPs below /api/v1/; portal/urls.py puts them before the others."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from admin_rp.api import Catalogue, DomainSnapshot, Names, RendezvousPointSnapshot
+from eventing.api import urls as _with_converters  # noqa: F401 - registers `reference_before_action`
+
+urlpatterns = [
+    path("admin/catalogue", Catalogue.as_view(), name="admin-catalogue"),
+    path("admin/snapshot", DomainSnapshot.as_view(), name="admin-snapshot"),
+    path("admin/names", Names.as_view(), name="admin-names"),
+    path("rps/<reference_before_action:reference>/snapshot", RendezvousPointSnapshot.as_view(), name="rp-snapshot"),
+]

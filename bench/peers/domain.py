@@ -1,0 +1,125 @@
+"""A whole Herald domain, all processes of `make run`, that peers with others: what the federation scenario measures.
+
+Several of them share the machine and both its cores. They are told everything over their ports, as administrators do.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bench.peers.herald import LEASE_S, ROOT, Herald
+from bench.processes import CannotStart
+
+READY_WITHIN_S = 60.0
+PEERED_WITHIN_S = 30.0
+STOP_WITHIN_S = 20.0
+_JOINERS = 2  # joins at a time: a peer takes four requests of one domain at once, and forwarding is one
+_OPEN = [{"issuer": "anyone", "allow": ["describe", "publish", "subscribe", "history", "replicate"]}]
+
+
+class Domain(Herald):
+    """One domain, NAME.test. Not in SERVERS: the scenario starts as many as it needs."""
+
+    label = "Herald domain"
+
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder / name)
+        self.folder.mkdir()
+        self.short = name
+        self.domain = f"{name}.test"
+        self.source = f"/bench/{name}"  # the same id at another domain is another event
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def _environment(self) -> dict[str, str]:
+        return super()._environment() | {"HERALD_DOMAIN": self.domain, "HERALD_ALLOW_PRIVATE_PEERS": "1"}
+
+    def spawn(self) -> None:
+        """Start it and do not wait."""
+        command = [sys.executable, str(ROOT / "manage.py"), "run"]
+        self.processes.start("run", command, env=self._environment(), all_cores=True)
+
+    def wait_up(self) -> None:
+        """Wait until it serves after `spawn`."""
+        self._until(lambda: self._status("/readyz") == 200, READY_WITHIN_S, "ready")
+        if not self._token:
+            self._token = self._manage("token_create", "--admin", "--lease-s", str(LEASE_S)).strip()
+
+    def start(self) -> None:
+        self.spawn()
+        self.wait_up()
+
+    def _until(self, holds: Any, within_s: float, what: str) -> None:
+        deadline = time.monotonic() + within_s
+        while not holds():
+            if time.monotonic() > deadline:
+                raise CannotStart(f"{self.domain} was not {what} within {within_s:g} s: {self.processes.tail('run')}")
+            time.sleep(0.05)
+
+    def _status(self, path: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except OSError:
+            return 0
+        finally:
+            connection.close()
+
+    def ask(self, method: str, path: str, members: Any = None) -> Any:
+        """A request as administrator; its JSON. Raises CannotStart for a refusal."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            return self._ask(connection, method, path, None if members is None else json.dumps(members).encode())
+        finally:
+            connection.close()
+
+    # -- peers and replicas -----------------------------------------------------------------------------------------
+
+    def add_peer(self, other: Domain) -> None:
+        """What its administrator does: look at the other domain, compare the fingerprint, add it."""
+        seen = self.ask("POST", "/api/v1/peers/look", {"url": other.url})
+        stated = {"url": other.url, "fingerprint": seen["fingerprint"], "push": True, "host": True, "gossip": True}
+        self.ask("POST", "/api/v1/peers", stated)
+
+    def await_peer(self, other: Domain) -> None:
+        """Wait until the peering is active here."""
+        path = f"/api/v1/peers/{other.domain}"
+        self._until(lambda: self.ask("GET", path)["state"] == "active", PEERED_WITHIN_S, f"a peer of {other.domain}")
+
+    def prepare(self, streams: int, history_events: int = 1000) -> None:
+        """As for a lone server; whoever asks may replicate them."""
+        self.describe["policy"] = _OPEN
+        super().prepare(streams, history_events)
+
+    def join(self, home: Domain) -> None:
+        """Take part in all RPs that `home` has prepared."""
+        with ThreadPoolExecutor(_JOINERS) as pool:
+            asked = [{"rp": rp, "via": home.domain, "lease_s": LEASE_S} for rp in home.rps]
+            list(pool.map(lambda one: self.ask("POST", "/api/v1/replicas", one), asked))
+        self.rps = list(home.rps)
+
+    # -- what it holds and has counted ------------------------------------------------------------------------------
+
+    def held(self, streams: Sequence[int]) -> int:
+        """How many events its logs of these RPs have taken, its own and others'."""
+        with ThreadPoolExecutor(_JOINERS) as pool:
+            return sum(pool.map(lambda stream: self.stored(stream) or 0, streams))
+
+    def traffic(self, peer: Domain) -> dict[str, int]:
+        """What it has taken of the peer since it knows it, by the names of the answer."""
+        return dict(self.ask("GET", f"/api/v1/peers/{peer.domain}/delivery")["traffic"])
+
+    def pid_of(self, process: str) -> int:
+        """The process of this name (gateway, forwarder, redis ...)."""
+        table = json.loads((self.folder / "herald" / "processes.json").read_text())
+        return int(table["processes"][process]["pid"])

@@ -1,0 +1,126 @@
+"""`herald admin`: the domain, or a rendezvous point, as it is now, and the place to follow what changes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from herald.commands.common import Command, Group, Target, domain_options, printable, run
+
+_SHOWN = 10
+"""Rows of a list that are shown; --json has all."""
+
+
+@click.group(cls=Group, short_help="The domain as it is now; all names.")
+def command() -> None:
+    """What administrative events begin with: the domain as it is now, and all names. Needs a viewer's token.
+
+    Each tells the cursor that it is valid at: what changes afterwards is read from there, and nothing is missed.
+    """
+
+
+@command.command(cls=Command)
+@click.argument("rp", required=False)
+@domain_options
+def snapshot(target: Target, rp: str | None) -> None:
+    """Show the domain as it is now, or the rendezvous point RP; --json has all of it."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            found = await client.operating.snapshot(rp)
+        state = found["state"]
+        lines = _domain(state) if rp is None else _rp(state)
+        at = "domain.admin" if rp is None else f"{(state['rp'] or {}).get('id', rp)}.admin"
+        lines.append(f"what changes: herald sub {at} --from {found['cursor']}")
+        target.show(found, printable("\n".join(lines), keep="\n"))
+
+    run(work())
+
+
+@command.command(cls=Command)
+@domain_options
+def names(target: Target) -> None:
+    """Print every rendezvous point with its name and title, by id; with --json as JSON Lines that end in the cursor."""
+
+    async def work() -> None:
+        cursor = ""
+        async with target.client() as client:
+            async for row in client.operating.names():
+                if "cursor" in row and target.json:
+                    target.show(row, "")
+                elif "cursor" in row:
+                    cursor = row["cursor"]
+                else:
+                    target.show(row, printable(f"{row['id']}  {row['name'] or '-'}  {row['title']}").rstrip())
+        if cursor:
+            click.echo(f"what changes: herald sub domain.admin --from {cursor}", err=True)
+
+    run(work())
+
+
+def _domain(state: Mapping[str, Any]) -> list[str]:
+    counts, domain = state["counts"], state["domain"]
+    reserved = 100 * counts["reserved_bytes"] / max(1, counts["quota_bytes"])
+    lines = [
+        f"{domain['name']}, Herald {domain['version']}",
+        f"{counts['rps']:,} rendezvous points, {counts['subscriptions']:,} durable subscriptions, "
+        f"histories reserve {reserved:.1f} % of what they may",
+    ]
+    lines += _listed("gateway", state["gateways"], _gateway)
+    lines += _listed("peer", state["peers"], _peer)
+    lines += _listed(
+        "quarantine", state["quarantines"], lambda origin, row: f"{origin} since {row['since']}: {row['why']}"
+    )
+    return lines + _alarms(state)
+
+
+def _rp(state: Mapping[str, Any]) -> list[str]:
+    rp, history = state["rp"], state["history"]
+    if rp is None:
+        return ["It is gone."]
+    lines = [f"{rp['name'] or rp['id']}  {rp['title']}".rstrip()]
+    if history is not None:
+        held = history["next"] - history["first"]
+        lines.append(
+            f"{held:,} events held, offsets {history['first']} to {history['next'] - 1}, {history['bytes']:,} bytes"
+        )
+    lines += _listed("subscription", state["subscriptions"], _subscription)
+    if len(state["replicas"]) > 1:
+        lines += _listed("replica", state["replicas"], _replica)
+    return lines + _alarms(state)
+
+
+def _alarms(state: Mapping[str, Any]) -> list[str]:
+    found = _listed("alarm", state["alarms"], lambda number, row: f"{number} {row['severity']}: {row['detail']}")
+    return found or ["no alarm is in force"]
+
+
+def _listed(word: str, rows: Mapping[str, Any], text: Any) -> list[str]:
+    shown = [f"{word:12}  {text(name, row)}" for name, row in sorted(rows.items())[:_SHOWN]]
+    more = len(rows) - len(shown)
+    return [*shown, f"{word:12}  and {more:,} more (--json)"] if more else shown
+
+
+def _gateway(name: str, row: Mapping[str, Any]) -> str:
+    return (
+        f"{name}  {row['sessions']:,} sessions, {row['readings']:,} readings; in {row['interval_s']:g} s"
+        f" {row['events_in']:,} events in, {row['deliveries']:,} out"
+    )
+
+
+def _peer(name: str, row: Mapping[str, Any]) -> str:
+    delivery = row["delivery"]
+    return f"{name} {row['state']}, {delivery['backlog']:,} events wait. {delivery['detail']}".rstrip()
+
+
+def _subscription(name: str, row: Mapping[str, Any]) -> str:
+    events = row["lag"]["events"]
+    behind = "not looked at yet" if events is None else f"{events:,} events behind"
+    return f"{name} of {row['owner']}: {behind}, lease until {row['lease']['expires_at']}"
+
+
+def _replica(name: str, row: Mapping[str, Any]) -> str:
+    behind = row["progress"]["behind"]
+    return f"{name}{' (home)' if row['home'] == name else ''}: {'not known' if behind is None else f'{behind:,} events behind'}"

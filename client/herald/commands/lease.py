@@ -1,0 +1,102 @@
+"""`herald lease`: what ends when in a domain, and making it last longer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from herald.client import Client
+from herald.commands.common import Command, Group, Target, domain_options, printable, run
+from herald.commands.moments import ahead, span
+from herald.leases import Lease
+
+PAGE = 100
+KINDS = ("rp", "subscription", "replica", "peer")
+
+
+@click.group(cls=Group, short_help="See what ends soon; renew it.")
+def command() -> None:
+    """See the leases of a domain, the soonest to end first, and renew them. To see them takes a viewer's token."""
+
+
+@command.command(name="list", cls=Command)
+@click.option("--kind", type=click.Choice(KINDS), help="Only leases of this kind.")
+@click.option("--within", callback=ahead, metavar="TIME", help="Only those that end within 30m, 2h, 7d.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="The next so many.")
+@domain_options
+def list_(target: Target, kind: str | None, within: str | None, limit: int) -> None:
+    """List leases, the soonest to end first: of rendezvous points, subscriptions, replicas and peers together."""
+
+    async def work() -> None:
+        cursor, left, empty = None, limit, True
+        async with target.client() as client:
+            while left > 0:
+                size = min(PAGE, left)
+                page = await client.operating.leases(kind=kind, ends_before=within, cursor=cursor, limit=size)
+                for item in page["items"]:
+                    empty = False
+                    target.show(item, _line(item))
+                left -= len(page["items"])
+                cursor = page["next"]
+                if cursor is None:
+                    break
+        if empty and not target.json:
+            click.echo("No lease ends by then." if within else "There is none.", err=True)
+        elif cursor is not None and not target.json:
+            click.echo(f"There are more, which end later: --limit {limit * 10}", err=True)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("name", metavar="ID")
+@click.option("--lease-s", type=click.IntRange(min=1), help="Seconds from now. Default: as long as it was granted.")
+@domain_options
+def renew(target: Target, kind: str, name: str, lease_s: int | None) -> None:
+    """Renew the lease of one thing of the list, by its KIND and ID, from now on.
+
+    It never ends earlier than it would have. Of rendezvous points and subscriptions whoever may change them does this, of
+    replicas and peers an operator.
+    """
+    if kind == "peer" and lease_s is not None:
+        raise click.UsageError("A peer's lease is as long as the domain says; leave --lease-s out.")
+
+    async def work() -> None:
+        async with target.client() as client:
+            lease = await _renewed(client, kind, name, lease_s)
+        document = {"kind": kind, "id": name, "lease": {"granted_s": lease.granted_s, "expires_at": lease.expires_at}}
+        target.show(document, f"renewed {kind} {name}: {lease}")
+
+    run(work())
+
+
+async def _renewed(client: Client, kind: str, name: str, lease_s: int | None) -> Lease:
+    if kind == "peer":
+        return Lease.of(await client.peers.renew(name))
+    if kind == "subscription":
+        lease_s = lease_s or _granted_s((await client.subscriptions.get(name)).lease)
+        return await client.subscriptions.renew(name, lease_s)
+    lease_s = lease_s or _granted_s((await client.rps.get(name)).lease)
+    if kind == "replica":
+        return (await client.replicas.join(name, lease_s=lease_s)).lease
+    return await client.rps.renew(name, lease_s)
+
+
+def _granted_s(lease: Lease) -> int | None:
+    return round(lease.granted_s) or None
+
+
+def _line(item: Mapping[str, Any]) -> str:
+    ends = datetime.fromisoformat(item["expires_at"])
+    left = span((ends - datetime.now(UTC)).total_seconds())
+    warned = "warned" if item["warned"] else ""
+    about = "  ".join(
+        part for part in (item["name"] or (item["rp"] if item["rp"] != item["id"] else ""), item["owner"]) if part
+    )
+    return printable(
+        f"{item['kind']:12}  {item['id']:30}  {item['expires_at'][:19]}Z  in {left:8}  {warned:6}  {about}"
+    ).rstrip()

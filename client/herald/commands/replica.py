@@ -1,0 +1,112 @@
+"""`herald replica`: hold replicas of other domains' rendezvous points, and invite others to yours."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from herald.commands.common import Command, Group, Target, domain_options, history_of, history_options, printable, run
+
+_ID = re.compile(r"[a-z2-7]{26}")
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Hold replicas of other domains' rendezvous points.
+
+    A replica serves everything that its home serves, under the home's policy, and goes on while the home cannot be reached.
+    """
+
+
+@command.command(cls=Command)
+@click.argument("rp", metavar="ID")
+@click.option(
+    "--via", help="Peer to ask: the home, or any that has a replica. Default: all peers, one after the other."
+)
+@click.option(
+    "--lease-s", type=click.IntRange(min=1), help="Seconds of each lease; it is renewed. Default: the domain's."
+)
+@history_options
+@domain_options
+def join(target: Target, rp: str, via: str | None, lease_s: int | None, **bounds: Any) -> None:
+    """Hold a replica of the rendezvous point with this ID. Its home decides by its policy (replicate).
+
+    A name is known at its home only; `herald rp show NAME` there tells the id.
+    """
+    if not _ID.fullmatch(rp):
+        raise click.UsageError(f"{rp} is no id (26 letters and digits): herald rp show NAME tells it, at the home.")
+
+    async def work() -> None:
+        async with target.client() as client:
+            made = await client.replicas.join(rp, via=via, lease_s=lease_s, history=history_of(**bounds))
+        home = printable(str(made.document.get("home", "")))
+        text = f"joined {made.name or made.id}\nhome   {home}\nlease  {made.lease}"
+        target.show(made.document, f"{text}, renewed until you leave: herald replica leave {made.id}")
+
+    run(work())
+
+
+@command.command(name="list", cls=Command)
+@click.argument("rp", required=False)
+@domain_options
+def list_(target: Target, rp: str | None) -> None:
+    """List this domain's replicas; with RP, the domains that participate in that rendezvous point."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            if rp is not None:
+                for one in await client.replicas.participants(rp):
+                    target.show(one, _participant(one))
+                return
+            count = 0
+            async for replica in client.replicas.list():
+                home = printable(str(replica.document.get("home", "")))
+                text = f"{replica.id}  {home:24}  {replica.lease.expires_at:27}  {printable(replica.name) or '-'}"
+                target.show(replica.document, text)
+                count += 1
+        if not count and not target.json:
+            click.echo("There is none yet. Join one: herald replica join ID --via PEER", err=True)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@domain_options
+def leave(target: Target, rp: str) -> None:
+    """End this domain's replica of the rendezvous point with the id RP. The rendezvous point goes on elsewhere."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            await client.replicas.leave(rp)
+        target.show({"rp": rp, "left": True}, f"left {rp}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@click.argument("peer")
+@domain_options
+def invite(target: Target, rp: str, peer: str) -> None:
+    """Have PEER hold a replica of RP (id or name), a rendezvous point of this domain.
+
+    The policy of RP must let the peer replicate, and the peer must trust this domain to host.
+    """
+
+    async def work() -> None:
+        async with target.client() as client:
+            found = await client.replicas.invite(rp, peer)
+        target.show(found.document, f"{peer} holds a replica of {found.name or found.id}")
+
+    run(work())
+
+
+def _participant(one: dict[str, Any]) -> str:
+    vector = one.get("vector") or {}
+    held = " ".join(f"{feed[:6]}={sequence}" for feed, sequence in sorted(vector.items())) or "-"
+    link = one.get("link") or "-"
+    text = f"{one.get('domain', '')!s:24}  {one.get('role', '')!s:8}  {link!s:8}  {held}  {one.get('url', '')}"
+    return printable(text)

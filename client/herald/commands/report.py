@@ -1,0 +1,188 @@
+"""`herald report`: what a domain's access records say: make reports, see how they go, take away their tables."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from herald.client import Client
+from herald.commands.common import Command, Group, Target, domain_options, printable, run
+from herald.commands.moments import moment
+from herald.errors import InputError, Problem
+
+PAGE = 100
+LOOK_EVERY_S = 1.0
+OPEN = ("queued", "running")
+JOBS = ("access", "load", "placement", "overlap", "federation", "compaction")
+
+
+@click.group(cls=Group, short_help="Make and read reports of who used what.")
+def command() -> None:
+    """Reports of a domain's access records. To read them takes a viewer's token, to make one an operator's."""
+
+
+@command.command(name="run", cls=Command)
+@click.argument("job", type=click.Choice(JOBS))
+@click.option(
+    "--from", "begin", callback=moment, metavar="WHEN", help="2026-11-20, or 30m, 2h, 7d ago. Default: a day."
+)
+@click.option("--to", "end", callback=moment, metavar="WHEN", help="The end, not part of it. Default: now.")
+@click.option("--wait", is_flag=True, help="Until it is done, saying how far it is; then what it says.")
+@domain_options
+def run_(target: Target, job: str, begin: str | None, end: str | None, wait: bool) -> None:
+    """Queue a report. They are made one at a time."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            made = await client.reports.run(job, begin=begin, end=end)
+            if not wait:
+                target.show(made, f"run {made['id']} is {made['state']}; see: herald report show {made['id']}")
+                return
+            _print(target, await _followed(client, made))
+
+    run(work())
+
+
+@command.command(name="list", cls=Command)
+@click.option("--job", type=click.Choice(JOBS), help="Only of this kind.")
+@click.option("--state", help="Only in this state: queued, running, done, failed, superseded.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="The newest so many.")
+@domain_options
+def list_(target: Target, job: str | None, state: str | None, limit: int) -> None:
+    """List runs, newest first."""
+
+    async def work() -> None:
+        cursor, left = None, limit
+        async with target.client() as client:
+            while left > 0:
+                page = await client.reports.page(job=job, state=state, cursor=cursor, limit=min(PAGE, left))
+                for item in page["items"]:
+                    target.show(item, _line(item))
+                left -= len(page["items"])
+                cursor = page["next"]
+                if cursor is None:
+                    break
+        if page["engine"]["state"] == "off":
+            click.echo(page["engine"]["detail"], err=True)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("run_id", metavar="RUN")
+@domain_options
+def show(target: Target, run_id: str) -> None:
+    """Show a run: how far it is, or what it says; --json prints all of the report."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            _print(target, await client.reports.get(run_id))
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("run_id", metavar="RUN")
+@click.argument("table")
+@click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
+@click.option("-o", "--output", metavar="FILE", help="Where to. Default: standard output.")
+@domain_options
+def download(target: Target, run_id: str, table: str, form: str, output: str | None) -> None:
+    """Take away a table of a report, all of it. Which there are: herald report show RUN."""
+    if output is None and form == "parquet" and sys.stdout.isatty():
+        raise click.UsageError("Parquet is not for a terminal: say where to with -o FILE.")
+
+    async def work() -> None:
+        async with target.client() as client:
+            chunks = client.reports.download(run_id, table, form)
+            with _written(output) as file:
+                async for chunk in chunks:
+                    file.write(chunk)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("run_id", metavar="RUN")
+@domain_options
+def cancel(target: Target, run_id: str) -> None:
+    """End a run that is queued or running."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            ended = await client.reports.cancel(run_id)
+        target.show(ended, f"run {ended['id']} is cancelled")
+
+    run(work())
+
+
+@contextmanager
+def _written(output: str | None) -> Iterator[BinaryIO]:
+    """A file that is in place when all of it was written; standard output for None."""
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    part = Path(f"{output}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(output)
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {error.strerror}.") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+async def _followed(client: Client, made: dict[str, Any]) -> dict[str, Any]:
+    """The run when it has ended; meanwhile how far it is, on standard error."""
+    said = ""
+    while True:
+        found = await client.reports.get(made["id"])
+        if found["state"] not in OPEN:
+            if found["state"] == "failed":
+                raise Problem(title="The report could not be made", detail=found["reason"])
+            return found
+        text = _state(found)
+        if text != said:
+            said = text
+            click.echo(text, err=True)
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _state(item: dict[str, Any]) -> str:
+    if item["state"] == "running":
+        count = f" {item['done']}/{item['total']}" if item["total"] else ""
+        return f"running: {item['stage']}{count}"
+    return f"{item['state']}: {item['reason']}" if item["reason"] else str(item["state"])
+
+
+def _line(item: dict[str, Any]) -> str:
+    return printable(
+        f"{item['id']:>6}  {item['job']:10}  {item['from'][:16]}Z  {item['to'][:16]}Z  {item['cadence']:6}  {_state(item)}"
+    )
+
+
+def _print(target: Target, found: dict[str, Any]) -> None:
+    lines = [_line(found)]
+    report = found["report"]
+    if report is not None:
+        given = report["input"]
+        skipped = f", {given['skipped_segments']} skipped" if given["skipped_segments"] else ""
+        lines.append(f"{given['records']:,} records in {given['segments']:,} segments{skipped}, {report['took_s']} s")
+        lines += [_number(name, number) for name, number in report["headline"].items()]
+        lines.append("tables: " + ", ".join(f"{name} ({one['rows']:,})" for name, one in report["tables"].items()))
+    target.show(found, "\n".join(lines))
+
+
+def _number(name: str, number: dict[str, Any]) -> str:
+    value = number["value"]
+    text = f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    unit = "" if value is None or number["unit"] == "UTC" else f" {number['unit']}"
+    return printable(f"  {name.replace('_', ' '):22} {text}{unit}")

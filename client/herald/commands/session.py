@@ -1,0 +1,84 @@
+"""`herald session`: the live sessions of a domain, and disconnecting them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from herald.commands.common import Command, Group, Target, domain_options, printable, run
+
+PAGE = 100
+
+
+@click.group(cls=Group, short_help="See who is connected; disconnect.")
+def command() -> None:
+    """See who is connected to a domain, who is slow, and disconnect. Needs an administrator's or operator's token."""
+
+
+@command.command(name="list", cls=Command)
+@click.option("--principal", help="Only those of this identity.")
+@click.option("--rp", help="Only those that read this rendezvous point, by id or name.")
+@click.option(
+    "--sort", type=click.Choice(["id", "lag", "since"]), default="lag", help="Default: lag, the slowest first."
+)
+@domain_options
+def list_(target: Target, principal: str | None, rp: str | None, sort: str) -> None:
+    """List the live sessions over all gateways."""
+
+    async def work() -> None:
+        cursor, missing, empty = None, 0, True
+        async with target.client() as client:
+            while True:
+                page = await client.operating.sessions(principal=principal, rp=rp, sort=sort, cursor=cursor, limit=PAGE)
+                for item in page["items"]:
+                    empty = False
+                    target.show(item, _line(item))
+                missing = max(missing, page["gateways"]["asked"] - page["gateways"]["answered"])
+                cursor = page["next"]
+                if cursor is None:
+                    break
+        if missing:
+            click.echo(f"{missing} of the gateways did not answer: their sessions are not in this list.", err=True)
+        elif empty and not target.json:
+            click.echo("Nobody is connected.", err=True)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("session", required=False)
+@click.option("--principal", help="All sessions of this identity.")
+@click.option("--rp", help="All sessions that read this rendezvous point, by id or name.")
+@click.option(
+    "--retry/--no-retry", default=False, help="Whether the clients are told to connect again. Default: not to."
+)
+@click.option("--reason", help="For the audit.")
+@domain_options
+def disconnect(
+    target: Target, session: str | None, principal: str | None, rp: str | None, retry: bool, reason: str | None
+) -> None:
+    """Disconnect SESSION (its id in the list), all sessions of a principal, or all that read a rendezvous point.
+
+    They may come back: to keep somebody out, revoke the token (herald token revoke) or change the policy.
+    """
+    if sum(one is not None for one in (session, principal, rp)) != 1:
+        raise click.UsageError("Say which: SESSION, --principal NAME or --rp RP.")
+
+    async def work() -> None:
+        async with target.client() as client:
+            done = await client.operating.disconnect(session, principal=principal, rp=rp, retry=retry, reason=reason)
+        silent = done["gateways"]["asked"] - done["gateways"]["answered"]
+        missing = f"; {silent} gateways did not answer" if silent else ""
+        target.show(done, f"disconnected {done['disconnected']}{missing}")
+
+    run(work())
+
+
+def _line(item: dict[str, Any]) -> str:
+    reads = item["rps"][0] if item["readings"] == 1 else f"{item['readings']} rps"
+    behind = f"{item['lag']} behind, {item['waiting_bytes']} bytes wait"
+    who = item["principal"] or "(no token)"
+    return printable(
+        f"{item['id']:14}  {item['state']:9}  {item['kind']:11}  {item['since']}  {behind:32}  {who}  {reads}"
+    )

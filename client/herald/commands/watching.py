@@ -1,0 +1,98 @@
+"""`herald rp watch`: what is watched at a rendezvous point, and who must be reading there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from herald.commands.common import Command, Target, domain_options, dump, printable, run
+
+_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+_LIMITS = {
+    "lag_events": ("lag", "events"),
+    "lag_s": ("lag", "seconds"),
+    "backlog_events": ("backlog", "events"),
+    "backlog_s": ("backlog", "oldest_s"),
+    "lease_gap_s": ("lease_gap", "s"),
+    "silence_s": ("silence", "s"),
+}
+
+
+@click.command(cls=Command)
+@click.argument("rp")
+@click.option("--lag-events", type=click.IntRange(min=1), help="Alarm when a durable subscription is further behind.")
+@click.option("--lag-s", type=click.IntRange(min=1), help="Alarm when its oldest event waits longer.")
+@click.option("--backlog-events", type=click.IntRange(min=1), help="Alarm when more events wait for a peer.")
+@click.option("--backlog-s", type=click.IntRange(min=1), help="Alarm when they wait longer.")
+@click.option("--lease-gap-s", type=click.IntRange(min=1), help="Alarm when a lease has less left.")
+@click.option("--silence-s", type=click.IntRange(min=1), help="Alarm when no event has come for so long.")
+@click.option("--source", help="With --silence-s: only events of this CloudEvents source count.")
+@click.option("--severity", type=click.Choice(["warning", "critical"]), help="Default: warning.")
+@click.option("--for-s", type=click.IntRange(min=0), help="Seconds that it must last. Default: 10.")
+@click.option("--rules", type=_file, help="JSON file of rules, instead of the options above.")
+@click.option("--audience", type=_file, help="JSON file: who must be reading while events are published.")
+@click.option("--none", "nothing", is_flag=True, help="Watch nothing any more, and require nobody.")
+@domain_options
+def watch(
+    target: Target,
+    rp: str,
+    source: str | None,
+    severity: str | None,
+    for_s: int | None,
+    rules: Path | None,
+    audience: Path | None,
+    nothing: bool,
+    **limits: int | None,
+) -> None:
+    """Set what is watched at a rendezvous point: the rules stated here are all that it has then.
+
+    Without options, show them.
+    """
+    stated = _stated(limits, source, {"severity": severity, "for_s": for_s})
+    if rules is not None and stated:
+        raise click.UsageError("State rules by --rules FILE, or by the other options.")
+    changes: dict[str, Any] = {}
+    if nothing:
+        changes = {"watch": [], "audience": []}
+    elif rules is not None or stated:
+        changes["watch"] = rules_of_file(rules) if rules is not None else stated
+    if audience is not None:
+        changes["audience"] = rules_of_file(audience)
+
+    async def work() -> None:
+        async with target.client() as client:
+            document = await client.alarms.watch(rp, **changes) if changes else (await client.rps.get(rp)).document
+        shown = [dump(one) for one in (*document["watch"], *document["audience"])]
+        target.show(document, printable("\n".join(shown) or "Nothing is watched there.", keep="\n"))
+
+    run(work())
+
+
+def rules_of_file(path: Path) -> list[Any]:
+    """The list in a JSON file."""
+    try:
+        found = json.loads(path.read_text())
+    except ValueError as error:
+        raise click.UsageError(f"{path} is not JSON: {error}") from error
+    if not isinstance(found, list):
+        raise click.UsageError(f"{path} is not a JSON list.")
+    return found
+
+
+def _stated(limits: dict[str, int | None], source: str | None, common: dict[str, Any]) -> list[dict[str, Any]]:
+    made: dict[str, dict[str, Any]] = {}
+    for option, value in limits.items():
+        if value is not None:
+            kind, member = _LIMITS[option]
+            made.setdefault(kind, {})[member] = value
+    if source is not None:
+        if "silence" not in made:
+            raise click.UsageError("--source goes with --silence-s.")
+        made["silence"]["source"] = source
+    common = {name: value for name, value in common.items() if value is not None}
+    if common and not made:
+        raise click.UsageError("--severity and --for-s go with a limit, such as --lag-events.")
+    return [{kind: settings, **common} for kind, settings in made.items()]

@@ -1,0 +1,69 @@
+"""Replicas over REST: `client.replicas`. A replica is a domain's participation in a rendezvous point of another domain."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from herald.rendezvous_points import PAGES_MAX, RendezvousPoint
+from herald.rest import Rest, json_object, rp_path
+
+_REPLICAS = "/api/v1/replicas"
+JOIN_S = 40.0  # a join waits for other domains
+
+
+class Replicas:
+    """Join, list and leave rendezvous points of other domains; see who participates, and invite. All methods raise HeraldError."""
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+
+    async def join(
+        self,
+        rp: str,
+        *,
+        via: str | None = None,
+        lease_s: int | None = None,
+        history: Mapping[str, int | None] | None = None,
+    ) -> RendezvousPoint:
+        """Have the domain hold a replica of the rendezvous point with the id `rp`; it is there when this returns.
+
+        Arguments:
+            via: the peer to ask, the home or any that has a replica; None for all peers, one after the other.
+            lease_s: how long each lease is to be; the domain renews it until it leaves. None for its default.
+            history: what to keep at most (`max_events`, `max_bytes`, `max_age_s`), if less than the home does.
+        """
+        wish = {"rp": rp, "via": via, "lease_s": lease_s, "history": dict(history) if history else None}
+        members = {name: value for name, value in wish.items() if value is not None}
+        # Joining again only renews, so it may be repeated.
+        return _described(await self._rest.request("POST", _REPLICAS, members, again=True, timeout_s=JOIN_S))
+
+    async def list(self) -> AsyncIterator[RendezvousPoint]:
+        """The domain's replicas that you may describe, by id."""
+        cursor: str | None = None
+        for _ in range(PAGES_MAX):
+            page = await self._rest.members("GET", _REPLICAS, params={"cursor": cursor} if cursor else None, again=True)
+            for document in page.get("items", ()):
+                yield RendezvousPoint.of(document)
+            cursor = page.get("next")
+            if cursor is None:
+                return
+
+    async def leave(self, rp: str) -> None:
+        """End the domain's replica of the rendezvous point with the id `rp`, with the history held here."""
+        await self._rest.request("DELETE", f"{_REPLICAS}/{quote(rp, safe='')}", again=False, timeout_s=JOIN_S)
+
+    async def participants(self, reference: str) -> Sequence[dict[str, Any]]:
+        """Who participates: `domain`, `url`, `role`, `vector`, `link`, `backlog`; the home first."""
+        answer = await self._rest.members("GET", f"{rp_path(reference)}/replicas", again=True)
+        return list(answer.get("items", ()))
+
+    async def invite(self, reference: str, peer: str) -> RendezvousPoint:
+        """Invite a peer to hold a replica of a rendezvous point of the domain; it holds one when this returns."""
+        path = f"{rp_path(reference)}/replicas"
+        return _described(await self._rest.request("POST", path, {"peer": peer}, again=True, timeout_s=JOIN_S))
+
+
+def _described(response: Any) -> RendezvousPoint:
+    return RendezvousPoint.of(json_object(response), response.headers.get("ETag", ""))

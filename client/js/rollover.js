@@ -1,0 +1,222 @@
+/**
+ * Which of several replicas a connection uses, and when it goes back to its preferred one. No input, output, clock or
+ * random source of its own; the same decisions as client/herald/rollover.py. Times are milliseconds of any steady clock.
+ *
+ * Laws:
+ *  1. A failure lets a replica rest, longer each time. Of those that are not resting the first in the given order is
+ *     next, one that was not tried since the last connection before one that was.
+ *  2. No replica is waited for while another does not rest.
+ *  3. A replica that refuses is not asked again for REFUSED_MS (MOVED_MS if it named others); when all refuse, that is the
+ *     end (`verdict`).
+ *  4. The preferred one is gone back to only after it answered PROBES_GOOD times over a hold that doubles with each
+ *     return that did not last.
+ *  5. With one replica there is nothing to choose: only the backoff is left.
+ */
+
+import { Closed, HeraldError, Problem } from "./errors.js";
+
+export const URLS_MAX = 16;
+export const ROLLOVER_DEFAULTS = Object.freeze({
+  backoffMinMs: 500, // the first delay is between 0 and this, then it doubles: full jitter
+  backoffMaxMs: 30_000,
+  stableMs: 5_000, // a connection that lived this long starts the backoff anew
+  restMs: 1_000, // how long a replica rests at least that failed, where there are others
+  spreadMs: 200, // clients of a lost replica arrive at the next one spread over this
+  probeMs: 1_000, // between probes, at first
+  probeMaxMs: 30_000,
+  holdMs: 3_000, // from leaving the preferred replica to going back, at least
+});
+const REFUSED_MS = 300_000;
+const MOVED_MS = 5_000; // where a shared subscription is delivered may change back as soon as its holders notice
+const PROBES_GOOD = 2;
+const HOLD_MAX_MS = 600_000;
+const STAYED_MS = 60_000;
+const BACK = "answers again";
+
+/**
+ * Full jitter: a delay between 0 and the doubled and capped bound.
+ * @param {number} attempt attempts that failed before this one
+ * @param {number} random in [0, 1)
+ */
+export function backoffMs(attempt, random, { backoffMinMs, backoffMaxMs } = ROLLOVER_DEFAULTS) {
+  return Math.round(random * Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(attempt, 30)));
+}
+
+/** The refusals of several replicas (URL -> error) as one error that says whose they are; the first counts. */
+export function named(refusals) {
+  const [first] = refusals.values();
+  if (refusals.size === 1) return first;
+  const said = [...refusals].map(([url, error]) => `${host(url)}: ${error.message.replace(/\.$/, "")}.`).join(" ");
+  if (first instanceof Problem) return new Problem({ ...first.document, detail: said });
+  return first instanceof Closed ? new Closed(first.code, said) : new HeraldError(said);
+}
+
+/** A URL as people call it. */
+export function host(url) {
+  return new URL(url).host;
+}
+
+/** Whether a replica says that others serve it. */
+function isMoved(error) {
+  return error instanceof Problem && error.code === "moved";
+}
+
+function refusing(error) {
+  return isMoved(error) ? "does not serve it now" : `refuses (${error.message.replace(/\.$/, "")})`;
+}
+
+export class Rollover {
+  #replicas = new Map(); // URL -> {url, attempts, dueAt, tried, refusal}
+  #random;
+  #options;
+  #openedAt = null;
+  #leftAt = 0;
+  #holdMs;
+  #returnedAt = null;
+  #good = 0;
+  #probes = 0;
+  #openAt = null; // the URL of the last connection that was open
+  reason = "does not answer";
+  /** When to ask the preferred replica whether it is ready; null if it is the one in use, or none is. */
+  probeAt = null;
+
+  /** `refused`: what replicas of `urls` answered already (URL -> error), as of `now`, so that the others are asked first. */
+  constructor(urls, random, tuning = {}, refused = new Map(), now = 0) {
+    this.#random = random;
+    this.#options = { ...ROLLOVER_DEFAULTS, ...tuning };
+    this.#holdMs = this.#options.holdMs;
+    this.#add(urls);
+    for (const [url, error] of refused) if (this.#replicas.has(url)) this.#refuse(this.#replicas.get(url), error, now);
+    if (refused.size) {
+      const soon = now + random() * this.#options.spreadMs; // by now many may be sent from one replica to another
+      for (const replica of this.#replicas.values()) replica.dueAt = Math.max(replica.dueAt, soon);
+    }
+    const [{ refusal }] = this.#replicas.values();
+    if (refusal) this.reason = refusing(refusal);
+    this.current = this.preferred;
+  }
+
+  get known() {
+    return [...this.#replicas.keys()];
+  }
+
+  get many() {
+    return this.#replicas.size > 1;
+  }
+
+  /** The first that does not refuse; the first of all if every one does. */
+  get preferred() {
+    const all = [...this.#replicas.values()];
+    return (all.find(({ refusal }) => !refusal) ?? all[0]).url;
+  }
+
+  /** There are other replicas too; they come after those known, up to the bound. */
+  learn(urls) {
+    this.#add(urls);
+  }
+
+  /** Where to connect, and in how many milliseconds. */
+  next(now) {
+    const all = [...this.#replicas.values()];
+    const rest = all.filter(({ refusal, dueAt }) => !refusal || dueAt <= now);
+    const ready = rest.filter(({ dueAt }) => dueAt <= now);
+    const soonest = (list) => list.reduce((best, one) => (one.dueAt < best.dueAt ? one : best));
+    const chosen = ready.find(({ tried }) => !tried) ?? ready[0] ?? soonest(rest.length ? rest : all);
+    return { url: chosen.url, delayMs: Math.max(0, chosen.dueAt - now) };
+  }
+
+  /** What to end with if every replica refuses; else null. */
+  verdict() {
+    const refused = [...this.#replicas.values()].filter(({ refusal }) => refusal);
+    if (refused.length < this.#replicas.size) return null;
+    return named(new Map(refused.map(({ url, refusal }) => [url, refusal])));
+  }
+
+  dialled(url) {
+    this.current = url;
+  }
+
+  /** The current replica did not answer, or was lost. */
+  failed(now, reason = "does not answer") {
+    const replica = this.#left(now, reason);
+    const pause = backoffMs(replica.attempts++, this.#random(), this.#options);
+    replica.dueAt = now + (this.many ? Math.max(pause, this.#options.restMs) : pause);
+    replica.tried = true;
+  }
+
+  /** The current replica does not take us. */
+  refuses(error, now) {
+    this.#refuse(this.#left(now, refusing(error)), error, now);
+  }
+
+  /** The current replica is to be tried again at once, with another token. */
+  again(now) {
+    Object.assign(this.#replicas.get(this.current), { dueAt: now, refusal: null });
+  }
+
+  /** A connection to the current replica is open. Answers {from, to, reason, back} if it is another than before. */
+  opened(now) {
+    this.#openedAt = now;
+    Object.assign(this.#replicas.get(this.current), { dueAt: now, refusal: null });
+    for (const replica of this.#replicas.values()) replica.tried = replica.dueAt > now;
+    this.#good = this.#probes = 0;
+    this.probeAt = this.current === this.preferred ? null : now + this.#probePause() + this.#options.probeMs;
+    const from = this.#openAt ?? this.known[0];
+    this.#openAt = this.current;
+    return from === this.current ? null : { from, to: this.current, reason: this.reason, back: this.reason === BACK };
+  }
+
+  /** The preferred replica was asked. True: go back to it now, and say so by `returning`. */
+  probed(good, now) {
+    this.#good = good ? this.#good + 1 : 0;
+    if (good) this.#probes = 0;
+    this.probeAt = now + this.#probePause() + this.#options.probeMs / 2;
+    return this.#good >= PROBES_GOOD && now - this.#leftAt >= this.#holdMs;
+  }
+
+  /** The connection is being closed in order to go back. */
+  returning(now) {
+    this.probeAt = this.#openedAt = null;
+    this.#returnedAt = now;
+    this.reason = BACK;
+    Object.assign(this.#replicas.get(this.preferred), { dueAt: now, tried: false, attempts: 0 });
+  }
+
+  #refuse(replica, error, now) {
+    Object.assign(replica, { refusal: error, tried: true, dueAt: now + (isMoved(error) ? MOVED_MS : REFUSED_MS) });
+  }
+
+  #add(urls) {
+    for (const url of urls) {
+      if (this.#replicas.size >= URLS_MAX || this.#replicas.has(url)) continue;
+      this.#replicas.set(url, { url, attempts: 0, dueAt: 0, tried: false, refusal: null });
+    }
+  }
+
+  #probePause() {
+    const { probeMs: backoffMinMs, probeMaxMs: backoffMaxMs } = this.#options;
+    return backoffMs(this.#probes++, this.#random(), { backoffMinMs, backoffMaxMs });
+  }
+
+  #left(now, reason) {
+    const replica = this.#replicas.get(this.current);
+    this.reason = reason;
+    this.probeAt = null;
+    if (this.#openedAt !== null && now - this.#openedAt >= this.#options.stableMs) replica.attempts = 0;
+    this.#openedAt = null;
+    if (!this.many) return replica;
+    if (this.current === this.known[0]) this.#hold(now);
+    const soon = now + this.#random() * this.#options.spreadMs; // the same for all, so that their order counts
+    for (const one of this.#replicas.values()) if (!one.refusal && one.dueAt <= now) one.dueAt = soon;
+    return replica;
+  }
+
+  /** The preferred replica is left: not to be gone back to for a while, longer if the last return did not last. */
+  #hold(now) {
+    this.#leftAt = now;
+    if (this.#returnedAt === null) return;
+    const brief = now - this.#returnedAt < STAYED_MS;
+    this.#holdMs = brief ? Math.min(HOLD_MAX_MS, this.#holdMs * 2) : this.#options.holdMs;
+    this.#returnedAt = null;
+  }
+}

@@ -1,0 +1,61 @@
+"""What can be typed while the demo runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from demo.network import Five
+
+
+class Unknown(Exception):
+    """What was typed is no command, or names no domain; the text says what would be."""
+
+
+class Acts:
+    """Does what is typed; `say` is told what was done."""
+
+    def __init__(self, five: Five, say: Callable[[str], None]) -> None:
+        self._five = five
+        self._say = say
+        self._known: dict[str, Callable[[str], str]] = {
+            "cut": self._cut,
+            "heal": self._heal,
+            "forge": self._forge,
+            "kill": self._kill,
+            "start": self._start,
+            "lift": self._lift,
+        }
+
+    def do(self, text: str) -> None:
+        """Do `WORD NAME`. Raises Unknown."""
+        word, _, name = text.partition(" ")
+        act = self._known.get(word)
+        if act is None:
+            raise Unknown(f"{word!r} is no command; there are {', '.join(self._known)} with a domain's name, and quit.")
+        name = name.strip()
+        if name not in self._five.names:
+            raise Unknown(f"{word} which domain? {', '.join(self._five.names)}.")
+        self._say(f"> {act(name)}")
+
+    def _cut(self, name: str) -> str:
+        self._five.cut(name)
+        return f"{name} is cut off from all others; its monitor goes on."
+
+    def _heal(self, name: str) -> str:
+        self._five.heal(name)
+        return f"{name} is connected again."
+
+    def _forge(self, name: str) -> str:
+        return self._five.forge(name)
+
+    def _kill(self, name: str) -> str:
+        self._five.kill_one(name)
+        return f"{name} was killed: all its processes, without warning."
+
+    def _start(self, name: str) -> str:
+        self._five.start_one(name)
+        return f"{name} starts on the data that it left."
+
+    def _lift(self, name: str) -> str:
+        lifted = self._five.lift(name)
+        return f"{', '.join(lifted) or 'Nobody'} lifted the quarantine of {name}."

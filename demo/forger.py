@@ -1,0 +1,53 @@
+"""A domain that turns liar on command: its operator holds its keys, and says with them what its software never would.
+
+What it brings its neighbours are events of another domain, altered, under a seal of its own making: a forgery that each
+of them detects by itself and counts under who brought it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from eventing.core.events.feeds import Feed
+from eventing.core.federation import merkle, seals
+from eventing.federation import signatures, wire
+
+EVENT = b'{"specversion":"1.0","id":"forged","source":"/hosts/%s","type":"herald.host.load","data":{"cpu":100}}'
+ANSWER_S = 10.0
+
+
+def forge(*, url: str, to: str, liar: str, key: Mapping[str, Any], rp: str, victim: str, epoch: str, first: int) -> int:
+    """Bring the domain `to` at `url` a forged event of `victim`; the status that it answers.
+
+    Args:
+        liar, key: in whose name, and with which private JWK, the request is signed: both real.
+        epoch, first: the victim's feed, and the sequence that the event claims there.
+    """
+    event = EVENT % victim.encode()
+    seal = seals.seal_make(
+        rp=rp,
+        feed=Feed(victim, epoch),
+        first=first,
+        leaves=merkle.leaves([event]),
+        previous=secrets.token_bytes(merkle.HASH_BYTES),
+        sealed_at_ms=int(time.time() * 1000),
+        private_jwk=key,
+    )
+    part = wire.RpPart(rp, {}, [wire.Run(seal, [event], b"", [victim, liar])])
+    body = wire.encode(wire.Request(wire.VERSION, [part]))
+    request = signatures.request_signed(
+        f"{url}/federation/v1/exchange",
+        body,
+        origin=liar,
+        destination=to,
+        key=key,
+        nonce=secrets.token_urlsafe(16),
+        now=time.time(),
+    )
+    answer = httpx.post(request.url, content=body, headers=request.headers, timeout=ANSWER_S, trust_env=False)
+    return answer.status_code

@@ -1,0 +1,1 @@
+"""Addresses about access: tokens, keys, policies, limits, revocations, the audit."""

@@ -1,0 +1,75 @@
+"""The OpenAPI description's parts that are data: parameters, and the forms of answers, a module per group of resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventing.api.documents import (
+    access,
+    alarms,
+    common,
+    events,
+    peers,
+    rendezvous_points,
+    reports,
+    sessions,
+    subscriptions,
+    trust,
+)
+from eventing.api.documents.forms import ref
+from eventing.api.documents.parameters import (
+    CURSOR,
+    CURSOR_PATTERN,
+    ETAG,
+    ID_EXAMPLE,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    LIMIT,
+    LOCATION,
+    PREFIX,
+    REFERENCE,
+    REFERENCE_BEFORE_ACTION,
+    REFERENCE_BEFORE_ACTION_SCHEMA,
+    REFERENCE_SCHEMA,
+    SCOPE_SCHEMA,
+    SORT,
+    SUBSCRIPTION_ID,
+    SUBSCRIPTION_ID_SCHEMA,
+    Q,
+)
+
+__all__ = [
+    "CURSOR",
+    "CURSOR_PATTERN",
+    "ETAG",
+    "IDEMPOTENCY_KEY",
+    "ID_EXAMPLE",
+    "IF_MATCH",
+    "LIMIT",
+    "LOCATION",
+    "PREFIX",
+    "REFERENCE",
+    "REFERENCE_BEFORE_ACTION",
+    "REFERENCE_BEFORE_ACTION_SCHEMA",
+    "REFERENCE_SCHEMA",
+    "SCHEMAS",
+    "SCOPE_SCHEMA",
+    "SORT",
+    "SUBSCRIPTION_ID",
+    "SUBSCRIPTION_ID_SCHEMA",
+    "Q",
+    "ref",
+]
+
+SCHEMAS: dict[str, Any] = {
+    **common.SCHEMAS,
+    **events.SCHEMAS,
+    **rendezvous_points.SCHEMAS,
+    **subscriptions.SCHEMAS,
+    **sessions.SCHEMAS,
+    **access.SCHEMAS,
+    **peers.SCHEMAS,
+    **trust.SCHEMAS,
+    **alarms.SCHEMAS,
+    **reports.SCHEMAS,
+}

@@ -1,0 +1,1 @@
+"""Addresses about other domains: peers, deliveries, proofs, misbehaviour."""

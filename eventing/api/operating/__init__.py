@@ -1,0 +1,1 @@
+"""Addresses for operators: alarms, watch rules, reports, sessions, lists of the whole domain."""

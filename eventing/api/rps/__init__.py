@@ -1,0 +1,1 @@
+"""Addresses of rendezvous points, their replicas and durable subscriptions."""

@@ -1,0 +1,1 @@
+"""Who may do what: tokens, policies, rates, revocations, the chain of the audit. Pure."""

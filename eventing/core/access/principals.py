@@ -1,0 +1,102 @@
+"""Who asks: what a verified credential says of its bearer. Pure; made by the verification of tokens, read everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """RPs and operations that a token is narrowed to.
+
+    Attributes:
+        rps: patterns: an RP's id, its name `/authority/a/b/`, a beginning of names `/authority/a/*`, or `*` for all.
+        operations: of core.access.policy.OPERATIONS.
+    """
+
+    rps: tuple[str, ...]
+    operations: frozenset[str]
+
+    def covers(self, operation: str, rp: str, name: str) -> bool:
+        """Whether the scope grants `operation` at the RP of this id and name (empty: it has none)."""
+        return operation in self.operations and any(_covers(pattern, rp, name) for pattern in self.rps)
+
+
+def _covers(pattern: str, rp: str, name: str) -> bool:
+    if pattern in ("*", rp):
+        return True
+    if not name:
+        return False
+    return name.startswith(pattern[:-1]) if pattern.endswith("/*") else name == pattern
+
+
+class Restriction(Protocol):
+    """What narrows a principal beyond its scopes and must be asked each time (a delegated token's own conditions)."""
+
+    def permits(self, operation: str, rp: str, name: str) -> bool:
+        """Whether the conditions hold now for `operation` at this RP; `rp` is empty for operations of the domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks: the verified claims of a token.
+
+    Attributes:
+        issuer: whose key signed the token: this domain's name, or a foreign issuer; empty for a stranger without token.
+        subject: the `sub` claim.
+        admin: whether the token administers this domain; only this domain's own tokens can.
+        expires_at: Unix time in seconds at which the token ends.
+        claims: all verified claims, for predicates.
+        scopes: what the token is narrowed to; None for no narrowing.
+        local: whether this domain issued the token.
+        token_id: the `jti` claim; empty if it has none.
+        key_id: the `kid` of the key that signed it.
+        restriction: conditions that are asked each time; None for none.
+        keys_from: the JWKS address, if a policy had to name one, whose key signed a foreign token; empty when the keys
+            are those that the issuer itself publishes. Whoever can write a policy can name an address of their own:
+            what such keys sign is never the same bearer as what the issuer's own keys sign.
+    """
+
+    issuer: str
+    subject: str
+    admin: bool
+    expires_at: float
+    claims: Mapping[str, Any]
+    scopes: tuple[Scope, ...] | None = None
+    local: bool = True
+    token_id: str = ""
+    key_id: str = ""
+    restriction: Restriction | None = None
+    keys_from: str = ""
+
+    @property
+    def identity(self) -> str:
+        """One name for the bearer across issuers, as kept in SQL: the subject, or ISSUER#SUBJECT from elsewhere.
+
+        No local subject contains `#`, and no issuer `#` or `|`, so nobody can take another's name. What keys from a
+        policy's own JWKS address signed is ISSUER|JWKS#SUBJECT.
+        """
+        if self.local:
+            return self.subject
+        return f"{self.issuer}{'|' if self.keys_from else ''}{self.keys_from}#{self.subject}"
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether no credential was shown."""
+        return not self.issuer
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the token grants less than its bearer could do."""
+        return self.scopes is not None or self.restriction is not None
+
+    def permits(self, operation: str, rp: str = "", name: str = "") -> bool:
+        """Whether the token itself grants `operation` at the RP of this id and name; the policy is another question."""
+        if self.scopes is not None and not any(scope.covers(operation, rp, name) for scope in self.scopes):
+            return False
+        return self.restriction is None or self.restriction.permits(operation, rp, name)
+
+
+ANONYMOUS = Principal("", "", False, float("inf"), {}, local=False)

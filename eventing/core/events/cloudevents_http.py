@@ -1,0 +1,225 @@
+"""The CloudEvents 1.0.2 HTTP protocol binding: from a request's headers and body to events in the JSON form.
+
+The content type and the headers decide, in this order:
+
+    application/cloudevents+json           one event, structured; its bytes are kept
+    application/cloudevents-batch+json     a JSON array of them
+    application/cloudevents*               another format, not understood: UnsupportedMediaType
+    any ce-* header                        one event, binary: attributes in headers, the body is its data
+    anything else                          wrapped: the body is the data of an event with an id and time of our own,
+                                           and with the trace that the request's headers name (traceparent, tracestate)
+
+Binary and wrapped events are put into the JSON form once, always the same way: attributes in a fixed order, then data
+as JSON if the content type says JSON (or says nothing) and the body is JSON, as a string if it is UTF-8 text, else
+as base64. No byte of the data is lost: what the first two cannot carry goes the third way.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Collection, Iterable
+
+import msgspec
+
+from eventing.core.errors import InvalidEvent, TooLarge, UnsupportedMediaType
+from eventing.core.events.cloudevents import DEPTH_MAX, Event, nests_deeper, parse_batch, parse_structured
+from eventing.core.events.cloudevents_attributes import (
+    OPTIONAL,
+    REQUIRED,
+    SPECVERSION,
+    check_attributes,
+    check_names,
+    is_media_type,
+    show,
+    split_media_type,
+    unquote,
+)
+
+STRUCTURED = "application/cloudevents+json"
+BATCH = "application/cloudevents-batch+json"
+WRAPPED_TYPE = "io.herald.message"
+
+_PREFIX = "application/cloudevents"
+_JSON_CHARSETS = ("utf-8", "us-ascii")
+_OWS = b" \t"
+_QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+_PERCENT_ENCODED = re.compile(rb"%([0-9A-Fa-f]{2})")
+_LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+# W3C Trace Context, section 3.2; version ff does not exist.
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+TRACESTATE_CHARS_MAX = 512  # what everybody is asked to carry on (section 3.3.1.5); a longer one is left out
+_ORDER = REQUIRED + OPTIONAL
+_decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
+
+# What curl calls the body of `curl -d` when it is told nothing: text, whatever the name says.
+_CURL_DATA = "application/x-www-form-urlencoded"
+
+
+def parse_http(
+    headers: Collection[tuple[bytes, bytes]],
+    body: bytes,
+    *,
+    bytes_max: int,
+    events_max: int,
+    make_id: Callable[[], str],
+    now: Callable[[], str],
+    default_source: Callable[[], str],
+) -> tuple[list[Event], bool]:
+    """The events of one HTTP message, and whether it was a batch.
+
+    Args:
+        headers: lower-case names and raw values, as ASGI has them.
+        body: the whole body; the caller has bounded it.
+        bytes_max: largest event taken, in bytes of its JSON form.
+        events_max: most events of a batch.
+        make_id: makes the id of a wrapped event, unique within its source.
+        now: makes the time of a wrapped event, RFC 3339.
+        default_source: gives the source of a wrapped event, a URI-reference.
+
+    Raises:
+        InvalidEvent: a rule is broken; the detail names the attribute or header (in a batch, the event) and the rule.
+        TooLarge: more than `bytes_max` or `events_max`.
+        UnsupportedMediaType: another event format, or a content coding or character set that is not read here.
+    """
+    content_type, ce_headers = _read_headers(headers)
+    media_type, charset = _media_type(content_type)
+    if media_type.startswith(_PREFIX):
+        if media_type not in (STRUCTURED, BATCH):
+            raise UnsupportedMediaType(f"{show(media_type)} is not read here; send {STRUCTURED} or {BATCH}.")
+        if charset not in _JSON_CHARSETS:
+            raise UnsupportedMediaType(f"{media_type} is read in UTF-8 only; the charset is {show(charset)}.")
+        if media_type == BATCH:
+            return parse_batch(body, bytes_max=bytes_max, events_max=events_max), True
+        return [parse_structured(body, bytes_max=bytes_max)], False
+    if len(body) > bytes_max:
+        raise TooLarge(f"An event has at most {bytes_max} bytes; its data alone has {len(body)}.")
+    if ce_headers:
+        attributes = _binary_attributes(ce_headers)
+    else:
+        attributes = {"specversion": SPECVERSION, "id": make_id(), "source": default_source(), "type": WRAPPED_TYPE}
+        attributes["time"] = now()
+        attributes.update(_trace(headers))
+    if content_type is not None:
+        attributes["datacontenttype"] = content_type
+    check_attributes(attributes)
+    event = _event(attributes, _data_member(media_type, charset, body))
+    if len(event.body) > bytes_max:
+        raise TooLarge(f"An event has at most {bytes_max} bytes; as JSON this one has {len(event.body)}.")
+    return [event], False
+
+
+def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str | None, list[tuple[bytes, bytes]]]:
+    """The content type (None: not given) and the ce-* headers. Raises InvalidEvent or UnsupportedMediaType."""
+    content_type: str | None = None
+    ce_headers: list[tuple[bytes, bytes]] = []
+    for name, value in headers:
+        if name == b"content-type":
+            if content_type is not None:
+                raise InvalidEvent("The content-type header is given twice.")
+            content_type = value.strip(_OWS).decode("latin-1")
+            if not is_media_type(content_type):
+                raise InvalidEvent(f"content-type must be a media type (RFC 2045); it is {show(content_type)}.")
+        elif name.startswith(b"ce-"):
+            ce_headers.append((name, value))
+        elif name == b"content-encoding" and value.strip(_OWS).lower() not in (b"", b"identity"):
+            raise UnsupportedMediaType(
+                f"The content coding {show(value.decode('latin-1'))} is not read here; send the body as it is."
+            )
+    return content_type, ce_headers
+
+
+def _trace(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The trace that a request belongs to, as the attributes of CloudEvents' distributed tracing extension.
+
+    Nothing if the headers are malformed: then a trace begins anew, as W3C Trace Context has it, and nothing is refused.
+    """
+    parents = [value for name, value in headers if name == b"traceparent"]
+    if len(parents) != 1 or _TRACEPARENT.fullmatch(parent := parents[0].strip(_OWS).decode("latin-1")) is None:
+        return {}
+    state = b",".join(value.strip(_OWS) for name, value in headers if name == b"tracestate").decode("latin-1")
+    told = state and len(state) <= TRACESTATE_CHARS_MAX and state.isascii() and state.isprintable()
+    return {"traceparent": parent, "tracestate": state} if told else {"traceparent": parent}
+
+
+def _media_type(content_type: str | None) -> tuple[str, str]:
+    """The lower-case media type without parameters, empty if none, and the lower-case charset, utf-8 if none."""
+    split = split_media_type(content_type) if content_type is not None else None
+    if split is None:
+        return "", "utf-8"
+    charsets = [value.lower() for name, value in split[1] if name == "charset"]
+    return split[0], " ".join(charsets) if charsets else "utf-8"
+
+
+def _binary_attributes(ce_headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The attributes that ce-* headers carry, in the order in which the JSON form has them. Raises InvalidEvent."""
+    found: dict[str, str] = {}
+    for header, value in ce_headers:
+        name = header[3:].decode("latin-1")
+        if name == "datacontenttype":
+            raise InvalidEvent("ce-datacontenttype must not be given; the content-type header says it.")
+        check_names([name])
+        if name in found:
+            raise InvalidEvent(f"{name} is given twice; send one ce-{name} header.")
+        found[name] = _header_value(name, value)
+    return found
+
+
+def _header_value(name: str, value: bytes) -> str:
+    """The attribute's value from its header's: unquoted, then percent-decoded once (HTTP binding, section 3.1.3.2).
+
+    Spaces and quotation marks need no encoding, for senders of older versions of the binding. Raises InvalidEvent for
+    raw bytes beyond ASCII, malformed quoting, a lone %, and what is not UTF-8 after decoding.
+    """
+    text = value.strip(_OWS)
+    if not text.isascii():
+        raise InvalidEvent(f"{name} has bytes beyond ASCII in its header; percent-encode them.")
+    if text.startswith(b'"'):
+        quoted = text.decode("ascii")
+        if _QUOTED_STRING.fullmatch(quoted) is None:
+            raise InvalidEvent(f"{name} begins with a quotation mark but is no quoted string; write the mark as %22.")
+        text = unquote(quoted).encode("ascii")
+    if b"%" in text:
+        if _LONE_PERCENT.search(text) is not None:
+            raise InvalidEvent(f"{name} has a % without two hexadecimal digits in its header; write it as %25.")
+        text = _PERCENT_ENCODED.sub(lambda match: bytes((int(match[1], 16),)), text)
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise InvalidEvent(f"{name} is not UTF-8 after percent-decoding its header.") from None
+
+
+def _data_member(media_type: str, charset: str, body: bytes) -> bytes:
+    """The JSON member that carries `body`, with the comma before it; empty for an empty body."""
+    if not body:
+        return b""
+    subtype = media_type.partition("/")[2]
+    if charset in _JSON_CHARSETS and (body.isascii() or charset == "utf-8"):
+        if not media_type or subtype == "json" or subtype.endswith("+json"):
+            value = _json_value(body)
+            if value is not None:
+                return b',"data":' + value
+        elif media_type.startswith("text/") or media_type == _CURL_DATA:
+            try:
+                return b',"data":' + msgspec.json.encode(body.decode())
+            except UnicodeDecodeError:
+                pass
+    return b',"data_base64":"' + base64.b64encode(body) + b'"'
+
+
+def _json_value(body: bytes) -> bytes | None:
+    """The JSON text in `body` without the whitespace around it; None if it is none, or nests too deep for an event."""
+    try:
+        body.decode()
+        value = bytes(_decode_raw(body))
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return None
+    return None if nests_deeper(value, DEPTH_MAX - 1) else value
+
+
+def _event(attributes: dict[str, str], data_member: bytes) -> Event:
+    """The event in its JSON form: required attributes, optional ones, extensions by name, data."""
+    ordered = {name: attributes[name] for name in _ORDER if name in attributes}
+    ordered.update(sorted((name, value) for name, value in attributes.items() if name not in ordered))
+    body = msgspec.json.encode(ordered)[:-1] + data_member + b"}"
+    return Event(attributes["source"], attributes["id"], attributes["type"], body)

@@ -1,0 +1,45 @@
+"""Version vectors: per feed key, the highest contiguous sequence held. Pure; vectors are plain mappings.
+
+A feed that a vector does not name is held up to 0. Vectors of one RP form a lattice: `merged` is its join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eventing.core.events.feeds import FEEDS_MAX, KEY_PATTERN
+
+SEQUENCE_MAX = 2**53 - 1  # exact in every JSON reader
+
+Vector = Mapping[str, int]
+
+
+def covers(one: Vector, other: Vector) -> bool:
+    """Whether whoever holds `one` lacks nothing of `other`."""
+    return all(one.get(feed, 0) >= sequence for feed, sequence in other.items())
+
+
+def lacking(have: Vector, wanted: Vector) -> dict[str, tuple[int, int]]:
+    """Per feed, the first and last sequence of `wanted` that `have` lacks; feeds in the order of their keys."""
+    return {feed: (have.get(feed, 0) + 1, wanted[feed]) for feed in sorted(wanted) if wanted[feed] > have.get(feed, 0)}
+
+
+def merged(one: Vector, other: Vector) -> dict[str, int]:
+    """The least vector that covers both."""
+    joined = dict(one)
+    for feed, sequence in other.items():
+        if sequence > joined.get(feed, 0):
+            joined[feed] = sequence
+    return joined
+
+
+def distance(have: Vector, wanted: Vector) -> int:
+    """How many events of `wanted` are lacking in `have`."""
+    return sum(max(0, sequence - have.get(feed, 0)) for feed, sequence in wanted.items())
+
+
+def valid(vector: Vector) -> bool:
+    """Whether a vector from outside has the form and the bounds of one."""
+    return len(vector) <= FEEDS_MAX and all(
+        KEY_PATTERN.fullmatch(feed) is not None and 0 <= sequence <= SEQUENCE_MAX for feed, sequence in vector.items()
+    )

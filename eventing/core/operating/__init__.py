@@ -1,0 +1,1 @@
+"""What operators watch: alarms, audiences, rules, runs of reports, live sessions. Pure."""

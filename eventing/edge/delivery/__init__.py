@@ -1,0 +1,1 @@
+"""From the log to readers: the hub, its channels, sessions and sinks."""

@@ -1,0 +1,84 @@
+"""POST /api/v1/rps/{rp}/events: one event, or a batch."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from eventing.core.access.principals import Principal
+from eventing.core.errors import InvalidEvent
+from eventing.core.events.cloudevents import Event
+from eventing.core.events.cloudevents_http import parse_http
+from eventing.core.events.cursors import Cursor
+from eventing.edge import http
+from eventing.edge.gateway import Gateway
+from eventing.edge.guarding.access import require
+from eventing.edge.guarding.limits import account_of, bytes_of, caller
+from eventing.edge.recording import access
+from eventing.log.scripts import Appended
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _make_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
+    """Answer 201 once the event is as durable as the RP's acknowledgement level asks."""
+    principal = await caller(gateway, scope)
+    descriptor = gateway.descriptors.peek(reference) or await gateway.descriptors.get(reference)
+    access(scope).rp = descriptor.id
+    require(descriptor, principal, "publish")
+    if descriptor.audience:
+        await gateway.audiences.look(descriptor)
+    gateway.require_taken(descriptor)
+    body = await http.body(scope, receive, gateway.config.batch_bytes_max, gateway.config.request_timeout_s)
+    events, batch = events_of(gateway, principal, scope["headers"], body)
+    if not events:
+        raise InvalidEvent("A batch holds at least one event.")
+    size = bytes_of(events)
+    access(scope).published(len(events), size)
+    gateway.limits.publish(account_of(scope), descriptor.id, len(events), size)
+    appended = await gateway.appender.append_and_wait(descriptor, events)
+    await http.answer_json(send, 201, published(events, appended, batch))
+
+
+def events_of(gateway: Gateway, principal: Principal, headers: http.Headers, body: bytes) -> tuple[list[Event], bool]:
+    """The events of a publish, which may be none, and whether it is a batch. Raises what `parse_http` raises."""
+    config = gateway.config
+    return parse_http(
+        headers,
+        body,
+        bytes_max=config.event_bytes_max,
+        events_max=config.batch_events_max,
+        make_id=_make_id,
+        now=_now,
+        default_source=lambda: f"/{config.domain}/principals/{quote(principal.identity, safe='')}",
+    )
+
+
+def published_json(events: list[Event], appended: Appended, batch: bool) -> bytes:
+    """`published` as JSON."""
+    return _encode(published(events, appended, batch))
+
+
+def published(events: list[Event], appended: Appended, batch: bool) -> dict[str, Any]:
+    """What a publisher is answered: where its event is, or its events are."""
+    last = appended.offsets[-1]
+    place = {"epoch": appended.epoch, "offset": last, "cursor": str(Cursor(appended.epoch, last))}
+    if not batch:
+        return {**place, "id": events[0].id, "source": events[0].source, "duplicate": appended.duplicates[0]}
+    results = [
+        {"offset": offset, "duplicate": duplicate}
+        for offset, duplicate in zip(appended.offsets, appended.duplicates, strict=True)
+    ]
+    return {**place, "results": results}

@@ -1,0 +1,1 @@
+"""What is seen of a gateway: metrics, spans, its sessions."""

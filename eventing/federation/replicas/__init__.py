@@ -1,0 +1,1 @@
+"""Replicas: asked for, answered, told of and kept alive between domains."""

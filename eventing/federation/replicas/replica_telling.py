@@ -1,0 +1,108 @@
+"""Telling: what changed about replicas goes to whom it concerns: new participants and links, ends, leaves.
+
+A change of an RP is sent along its links with the next exchange (`spread`); a new participant makes links possible, which
+are offered at once (`link_participants`). The end of an RP, and our leaving one, are requests of their own, tried again by
+the sweep (replica_sweeping.py) until whoever must know has taken them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from redis.exceptions import RedisError
+
+from eventing.conf import config
+from eventing.core import errors
+from eventing.core.errors import NotFound
+from eventing.core.federation.signing import Signed
+from eventing.core.rps.replicas import unpacked
+from eventing.federation.client import PeerError, call
+from eventing.federation.replicas.replica_messages import LeaveRequest, encode
+from eventing.federation.replicas.replica_ways import ASK_S, LEAVE_PATH, Way, way_if_active
+from eventing.federation.runs import waking
+from eventing.federation.wire import VERSION
+from eventing.identity.revocations import revocations
+from eventing.models import ReplicaEnd
+from eventing.selectors.federation.domain_documents import domain_statements
+from eventing.selectors.federation.forwarding import participations_forget
+from eventing.selectors.rps.replicas import links_of_rp
+from eventing.services.federation.domain_documents import own_document
+from eventing.services.rps.replica_ends import end_told
+from eventing.services.rps.replica_links import Offered, links_offer
+from eventing.services.rps.replicas import join_sign
+
+END_S = 5.0  # for one domain to take the end of an RP, while other tasks wait for the worker
+logger = logging.getLogger(__name__)
+
+
+def spread(rp: str) -> None:
+    """Have what changed about an RP sent to whom it is linked with, now rather than at the next sweep."""
+    links_wake(Offered(rp, peer) for peer in links_of_rp(rp))
+
+
+def tell_end(end: ReplicaEnd) -> int:
+    """Tell whoever is left to tell of an end. Returns how many were told."""
+    if end.reason != ReplicaEnd.Reason.DELETED:
+        done = tell_leave(end.rp, [way for name in end.pending if (way := way_if_active(name))])
+        end_told(rp=end.rp, told=end.pending if done else [])
+        return int(done)
+    told: list[str] = []
+    message = encode(LeaveRequest(VERSION, unpacked(end.statement or b""), _home_document(end.home), [config().domain]))
+    for name in end.pending:
+        way = way_if_active(name)
+        if way is None:
+            told.append(name)  # it is no peer any more
+            continue
+        try:
+            call(way.url, way.domain, LEAVE_PATH, message, END_S)
+            told.append(name)
+        except PeerError as error:
+            if error.kind == "refused":
+                told.append(name)
+            logger.info("%s does not take the end of %s: %s", name, end.rp, error.detail)
+    end_told(rp=end.rp, told=told)
+    return len(told)
+
+
+def tell_leave(rp: str, ways: Sequence[Way]) -> bool:
+    """Have the home told that we left, along the first way that takes it. Whether one did."""
+    if not ways:
+        return False
+    message = encode(LeaveRequest(VERSION, join_sign(rp=rp, lease_s=0), [own_document()], [config().domain]))
+    for way in ways:
+        try:
+            call(way.url, way.domain, LEAVE_PATH, message, ASK_S / len(ways))
+        except PeerError as error:
+            if error.kind == "refused" and error.code in (NotFound.code, errors.Gone.code):
+                return True  # it is gone there too
+            logger.info("%s does not take our leave of %s: %s", way.domain, rp, error.detail)
+        else:
+            return True
+    return False
+
+
+def _home_document(home: str) -> list[Signed]:
+    if home == config().domain:
+        return [own_document()]
+    return domain_statements([home])
+
+
+def link_participants(rp: str) -> None:
+    """Offer the links that a new participant makes possible, and have what it must know sent."""
+    participations_forget()
+    revocations().look()  # whose tokens count here; other gateways are told
+    offered = links_offer(rps=[rp])
+    links_wake([*offered, *(Offered(rp, peer) for peer in links_of_rp(rp))])
+
+
+def links_wake(links: Iterable[Offered]) -> None:
+    """Have the peers forwarded to; what is lost here the exchange's own sweep finds."""
+    by_peer: dict[str, set[str]] = {}
+    for rp, peer in links:
+        by_peer.setdefault(peer, set()).add(rp)
+    for peer, rps in sorted(by_peer.items()):
+        try:
+            waking.wake(peer, sorted(rps))
+        except RedisError as error:
+            logger.warning("%s is not woken, Redis does not answer: %s", peer, error)

@@ -1,0 +1,1 @@
+"""Runs of events between domains: woken, sent, judged, taken, swept."""

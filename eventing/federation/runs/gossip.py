@@ -1,0 +1,46 @@
+"""Gossip: what concerns everybody is told to every peer at once, whether or not there are events for it: proofs of equivocation.
+
+They travel with the next exchange; `proof_found` sees to it that there is one. What a peer missed goes with a later one.
+"""
+
+from __future__ import annotations
+
+from eventing.core.federation.signing import Signed
+from eventing.federation import wire
+from eventing.federation.runs import waking
+from eventing.models import Peer
+from eventing.selectors.federation.evidence import evidence_pending
+from eventing.selectors.federation.peers import peers_active
+from eventing.services.federation.evidence import evidence_keep, evidence_spread
+
+
+def proof_found(one: Signed, other: Signed, *, carrier: str, whole: bool = True) -> None:
+    """Two seals may prove that their origin told two stories: if they do, keep them, and have all peers told.
+
+    Args:
+        carrier: who brought them, or the second of them.
+        whole: whether it brought both, and so knows.
+
+    Raises redis.RedisError.
+    """
+    if evidence_keep(one, other, carrier=carrier, whole=whole):
+        for peer in peers_active():
+            if peer.gossip and not (whole and peer.name == carrier):
+                waking.wake(peer.name, anyway=True)
+
+
+def proofs_due(peer: Peer) -> bool:
+    """Whether there are proofs that the peer has not been told of."""
+    return peer.gossip and bool(evidence_pending(peer.name, 1))
+
+
+def proofs_for(peer: Peer) -> list[wire.Evidence]:
+    """The proofs to tell the peer next."""
+    return [wire.Evidence(proof.one, proof.other) for proof in evidence_pending(peer.name)] if peer.gossip else []
+
+
+def proofs_told(peer: str, count: int) -> None:
+    """The peer has taken a request with as many proofs as `proofs_for` gave."""
+    told = evidence_pending(peer, count) if count else []
+    if told:
+        evidence_spread(peer, told[-1].id)

@@ -1,0 +1,1 @@
+"""Shared durable subscriptions between their holders."""

@@ -1,0 +1,18 @@
+-- How far a log's feeds are.   KEYS: log, meta, feeds
+-- Returns NOLOG, else {epoch, first offset held, next, last own sequence, last own sequence sealed, tip of the own feed,
+-- feed, sequence, tip, ...}; a tip is '' where none is known
+local head = redis.call('HMGET', KEYS[2], 'e', 'n', 'f', 'q', 'w')
+if not head[1] then return redis.error_reply('NOLOG there is no such log') end
+local next_offset = tonumber(head[2])
+local answer = {
+  head[1], next_offset - redis.call('XLEN', KEYS[1]), next_offset, next_offset - 1 - tonumber(head[3] or 0),
+  tonumber(head[4] or 0), head[5] and redis.call('HGET', KEYS[2], 'x' .. head[5]) or '',
+}
+local feeds, names = redis.call('HGETALL', KEYS[3]), {}
+if #feeds == 0 then return answer end
+for i = 1, #feeds, 2 do names[#names + 1] = 'x' .. feeds[i] end
+local tips = redis.call('HMGET', KEYS[2], unpack(names))
+for i = 1, #feeds, 2 do
+  answer[#answer + 1], answer[#answer + 2], answer[#answer + 3] = feeds[i], feeds[i + 1], tips[(i + 1) / 2] or ''
+end
+return answer

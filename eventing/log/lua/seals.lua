@@ -1,0 +1,41 @@
+-- Seals of the runs of each feed, own and foreign: a stream per feed, an entry's id is LAST-0 of the run's sequences.
+--   b first sequence, o/z first and last local offset of the run's events that came here, p path, s the seal,
+--   l the leaf hashes of the whole run: what is trimmed of a run can still be proved to have been there
+local LEAF_BYTES = 32
+local SEALS_DROPPED_MAX = 64 -- of one call: a seal has up to 32 KB of leaves
+
+-- A seal read from its stream.
+local function to_seal(entry)
+  local values = entry[2]
+  return {
+    last = tonumber(string.match(entry[1], '^(%d+)')), first = tonumber(values[2]), o = tonumber(values[4]),
+    z = tonumber(values[6]), path = values[8], seal = values[10], leaves = values[12],
+  }
+end
+
+local function seal_add(seals, first, last, o, z, path, seal, leaves)
+  redis.call('XADD', seals, int(last) .. '-0', 'b', int(first), 'o', int(o), 'z', int(z), 'p', path, 's', seal, 'l', leaves)
+end
+
+-- Drop the seals of which no event is held, at most `most`; returns how many. The newest stays: the next one is linked
+-- to it.
+local function seals_trim(seals, oldest, most)
+  for dropped = 0, most - 1 do
+    local two = redis.call('XRANGE', seals, '-', '+', 'COUNT', 2)
+    if #two < 2 or to_seal(two[1]).z >= oldest then return dropped end
+    redis.call('XTRIM', seals, 'MINID', two[2][1])
+  end
+  return most
+end
+
+-- Forget all feeds: what each is held up to, their seals and tips, the checkpoints.
+local function feeds_drop(meta, feeds, vectors, prefix)
+  local known = redis.call('HKEYS', feeds)
+  local own = redis.call('HGET', meta, 'w')
+  if own then known[#known + 1] = own end
+  for _, feed in ipairs(known) do
+    redis.call('DEL', prefix .. feed)
+    redis.call('HDEL', meta, 'x' .. feed)
+  end
+  redis.call('DEL', feeds, vectors)
+end

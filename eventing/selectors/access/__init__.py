@@ -1,0 +1,1 @@
+"""Reads about access: the audit, keys, issuers, quotas, revocations."""

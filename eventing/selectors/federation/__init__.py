@@ -1,0 +1,1 @@
+"""Reads about other domains: peers, their documents, seals, proofs, misbehaviour."""

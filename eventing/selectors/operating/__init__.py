@@ -1,0 +1,1 @@
+"""Reads for operators: alarms, watch rules, reports, live sessions, measures."""

@@ -1,0 +1,1 @@
+"""Reads of rendezvous points: descriptors, replicas, leases, durable subscriptions."""

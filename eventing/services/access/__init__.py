@@ -1,0 +1,1 @@
+"""Writes about access: keys, tokens, policies, quotas, revocations, refusals."""

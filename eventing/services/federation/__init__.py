@@ -1,0 +1,1 @@
+"""Writes about other domains: peers, deliveries, seals, proofs, misbehaviour."""

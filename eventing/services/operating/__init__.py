@@ -1,0 +1,1 @@
+"""Writes for operators: alarms, watch rules, reports, live sessions."""

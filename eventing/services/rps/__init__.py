@@ -1,0 +1,1 @@
+"""Writes about rendezvous points: their replicas, leases, histories, durable subscriptions."""

@@ -1,0 +1,73 @@
+"""What the operating system knows of this process, put into the metrics once a second by whoever runs it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+import psutil
+
+from eventing.conf import config
+from eventing.telemetry import folder, metrics
+
+PERIOD_S = 1.0
+
+_no_fork = threading.Lock()  # held while values are written: a process forked then would find their lock taken for ever
+os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
+
+
+def build_version() -> str:
+    """The version of Herald: that of the client installed with it, which is released together with the server."""
+    try:
+        return version("herald-client")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+class ProcessMeasures:
+    """Of one process; make it in the process that it is about.
+
+    Args:
+        name: what the domain calls the process; several of one name are added up.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._process = psutil.Process()
+        self._cpu_s = 0.0
+        metrics.STARTED.labels(name).set(self._process.create_time())
+        metrics.BUILD_INFO.labels(build_version(), platform.python_version(), config().domain).set(1)
+
+    def copy(self) -> None:
+        """Put the present values into the metrics."""
+        with self._process.oneshot():
+            times = self._process.cpu_times()
+            resident_bytes = self._process.memory_info().rss
+        cpu_s = times.user + times.system
+        metrics.CPU.labels(self._name).inc(max(0.0, cpu_s - self._cpu_s))
+        self._cpu_s = cpu_s
+        metrics.MEMORY.labels(self._name).set(resident_bytes)
+        metrics.FILES.labels(self._name).set(self._process.num_fds())
+
+
+def measure_in_background(*copies: Callable[[], None], name: str = "") -> threading.Event:
+    """Call the process's measures, and `copies`, once a second on a thread of its own, for processes without an event loop.
+
+    Returns what ends it.
+    """
+    measures = ProcessMeasures(name or folder.process_name())
+    ended = threading.Event()
+
+    def run() -> None:
+        while True:
+            with _no_fork:
+                for copy in (measures.copy, *copies):
+                    copy()
+            if ended.wait(PERIOD_S):
+                return
+
+    threading.Thread(target=run, name="measuring", daemon=True).start()
+    return ended

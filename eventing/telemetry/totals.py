@@ -1,0 +1,100 @@
+"""Plain running totals of this process, for code that is too busy for metrics: an addition for each batch, nothing else.
+
+Once a second somebody takes the differences (edge/watching/measuring.py for the metrics, the load samples for the console).
+Counted on the event loop's thread only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Upper bounds of the buckets of durations, seconds: an fsync of a good disk takes 0.5 ms, an append is given up after 8 s."""
+
+REASONS_MAX = 100
+"""Reasons of refusals told apart; there are some thirty codes, and statuses of what Django answers. The rest is `other`."""
+
+
+class Durations:
+    """A histogram in plain numbers.
+
+    Attributes:
+        counts: observations by bucket of BOUNDS_S, the last one beyond all of them.
+        sum_s: of all, seconds.
+    """
+
+    __slots__ = ("counts", "sum_s")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self.sum_s = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one."""
+        self.counts[bisect_left(BOUNDS_S, seconds)] += 1
+        self.sum_s += seconds
+
+
+class Totals:
+    """What one process did since it began.
+
+    Attributes:
+        publishes: appends that succeeded: requests or operations, each of one event or a batch.
+        events_in, bytes_in: events of these, repeated ones included, and their bytes.
+        duplicates: of the events, those that the log had already.
+        flights: how long each round trip of appends to Redis took.
+        deliveries, bytes_out: events given to readers, one per reader and event, and their bytes.
+        lag: from an event's storing to its being written to readers, of some flushes each second.
+        gaps: gaps told to readers.
+        refused: answers that are refusals, by their code.
+        sessions_opened, sessions_closed: WebSocket and SSE connections.
+        readings_joined, readings_left: readings of an RP by a session.
+        redis_failures: of the appender's own connections to Redis.
+        loop_lag: how much later than asked for the event loop came back, once a second; loop_lag_s the last of these.
+    """
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "deliveries",
+        "duplicates",
+        "events_in",
+        "flights",
+        "gaps",
+        "lag",
+        "loop_lag",
+        "loop_lag_s",
+        "publishes",
+        "readings_joined",
+        "readings_left",
+        "redis_failures",
+        "refused",
+        "sessions_closed",
+        "sessions_opened",
+    )
+
+    def __init__(self) -> None:
+        self.publishes = self.events_in = self.bytes_in = self.duplicates = 0
+        self.deliveries = self.bytes_out = self.gaps = 0
+        self.sessions_opened = self.sessions_closed = 0
+        self.readings_joined = self.readings_left = 0
+        self.redis_failures = 0
+        self.refused: dict[str, int] = {}
+        self.flights, self.lag, self.loop_lag = Durations(), Durations(), Durations()
+        self.loop_lag_s = 0.0
+
+    @property
+    def readings(self) -> int:
+        """Readings there are now."""
+        return self.readings_joined - self.readings_left
+
+    def refuse(self, code: str) -> None:
+        """Count a refusal by its code."""
+        refused = self.refused
+        if code not in refused and len(refused) >= REASONS_MAX:
+            code = "other"
+        refused[code] = refused.get(code, 0) + 1
+
+
+TOTALS = Totals()
+"""Of this process."""

@@ -1,0 +1,29 @@
+/** What a button in a row does at once: busy while it works, a toast after it. What must be asked first: dialog.js. */
+
+import { SessionEnded } from "./requests.js";
+import { tellEnd } from "./line.js";
+import { toast } from "./toast.js";
+
+/**
+ * @param {HTMLElement} button
+ * @param {() => Promise<unknown>} perform
+ * @param {string | ((answer: any) => string)} done one sentence
+ */
+export async function act(button, perform, done) {
+  if (button.getAttribute("aria-busy") === "true") return;
+  button.setAttribute("aria-busy", "true");
+  try {
+    const answer = await perform();
+    toast(typeof done === "function" ? done(answer) : done);
+  } catch (error) {
+    if (error instanceof SessionEnded) tellEnd(error);
+    toast(error.message, "bad");
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+}
+
+/** What to say of a renewed lease. @param {{granted_s: number}} lease @param {number} askedS */
+export function renewed({ granted_s: granted }, askedS) {
+  return granted < askedS ? "The lease is renewed, for as long as this domain grants." : "The lease is renewed.";
+}

@@ -1,0 +1,59 @@
+/** The one pill in the header that says how the page is connected, and the bar that says what to do when that has ended. */
+
+const TEXTS = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", ended: "Ended" };
+const COUNTED_FROM_MS = 1_000;
+let timer = null;
+
+/**
+ * @param {"connecting" | "live" | "reconnecting" | "ended"} state
+ * @param {{reason?: string, retryInMs?: number}} [detail]
+ */
+export function showConnection(state, { reason = "", retryInMs = 0 } = {}) {
+  const pill = document.getElementById("connection");
+  if (!pill) return; // an embedding without our frame
+  clearInterval(timer);
+  if (pill.dataset.state !== state) {
+    document.getElementById("connection-said").textContent = `Connection: ${TEXTS[state].toLowerCase()}`;
+  }
+  pill.hidden = false;
+  pill.dataset.state = state;
+  pill.textContent = TEXTS[state];
+  pill.title = reason;
+  if (state !== "ended") document.getElementById("connection-ended").hidden = true;
+  if (state === "reconnecting" && retryInMs >= COUNTED_FROM_MS) countDown(pill, performance.now() + retryInMs);
+}
+
+function countDown(pill, at) {
+  const tick = () => {
+    const seconds = Math.ceil((at - performance.now()) / 1000);
+    pill.textContent = seconds > 0 ? `Reconnecting in ${seconds} s` : TEXTS.reconnecting;
+  };
+  tick();
+  timer = setInterval(tick, 1000);
+}
+
+/** The session has ended: lead to the login page, and back here. */
+export function showLoggedOut() {
+  const bar = document.getElementById("connection-ended");
+  const link = document.createElement("a");
+  link.href = bar.dataset.loginUrl;
+  link.textContent = "Log in again";
+  showEnd("Your session has ended; what you see is old.", link);
+}
+
+/** It ended for another reason; `again` connects anew. @param {string} says @param {() => void} again */
+export function showEnded(says, again) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "button compact";
+  button.textContent = "Connect again";
+  button.addEventListener("click", again);
+  showEnd(`${says} What you see is old.`, button);
+}
+
+function showEnd(says, action) {
+  showConnection("ended", { reason: says });
+  const bar = document.getElementById("connection-ended");
+  bar.replaceChildren(says, action);
+  bar.hidden = false;
+}

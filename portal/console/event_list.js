@@ -1,0 +1,210 @@
+/**
+ * The list of events: oldest at the top, newest at the bottom, as a terminal shows them.
+ *
+ * Rows are drawn once per frame, however many events arrive, and at most ROWS_MAX are kept. The list follows the newest
+ * event while it is scrolled to its end and no row is open; otherwise what is being read stays where it is.
+ */
+
+import { timeOfDay } from "./times.js";
+
+export const ROWS_MAX = 500;
+const PREVIEW_CHARS = 300;
+const AT_END_PX = 24;
+const WHOLE = new Intl.NumberFormat();
+
+export class EventList {
+  #list;
+  #empty;
+  #newest;
+  #waiting = []; // rows to be drawn: functions that make the element
+  #skipped = 0; // events that came faster than they can be shown
+  #scheduled = false;
+  #paused = false;
+  #held = 0; // events that came while paused
+  #onHeld;
+  #events = new WeakMap(); // <details> -> {rp, offset, event}
+
+  /**
+   * @param {{list: HTMLElement, empty: HTMLElement, newest: HTMLElement, onHeld: (count: number) => void}} parts
+   */
+  constructor({ list, empty, newest, onHeld }) {
+    this.#list = list;
+    this.#empty = empty;
+    this.#newest = newest;
+    this.#onHeld = onHeld;
+    list.addEventListener("scroll", () => this.#showNewestButton(), { passive: true });
+    list.addEventListener("toggle", (event) => this.#toggled(event.target), true);
+    newest.addEventListener("click", () => this.#toNewest());
+  }
+
+  get paused() {
+    return this.#paused;
+  }
+
+  /** @param {import("../../client/js/herald.js").Received} received */
+  add(received) {
+    this.#put(() => this.#eventRow(received));
+    if (this.#paused) this.#onHeld(++this.#held);
+  }
+
+  /** @param {import("../../client/js/herald.js").Gap} gap */
+  addGap(gap) {
+    this.#put(() => markRow("mark-row", gapText(gap)));
+  }
+
+  pause() {
+    this.#paused = true;
+    this.#held = 0;
+  }
+
+  resume() {
+    this.#paused = false;
+    this.#schedule();
+  }
+
+  /** It was hidden, and is seen again: go to its end, if that is where the reader was. */
+  shown() {
+    if (this.#list.querySelector("details[open]") === null && this.#newest.hidden) this.#list.scrollTop = this.#list.scrollHeight;
+  }
+
+  clear() {
+    this.#waiting = [];
+    this.#skipped = 0;
+    this.#held = 0;
+    this.#list.replaceChildren();
+    this.#empty.hidden = false;
+    this.#newest.hidden = true;
+  }
+
+  #put(row) {
+    this.#waiting.push(row);
+    if (this.#waiting.length > ROWS_MAX) {
+      this.#waiting.shift();
+      this.#skipped++;
+    }
+    if (!this.#paused) this.#schedule();
+  }
+
+  #schedule() {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    requestAnimationFrame(() => {
+      this.#scheduled = false;
+      if (!this.#paused) this.#draw();
+    });
+  }
+
+  #draw() {
+    if (this.#waiting.length === 0) return;
+    const follow = this.#follows();
+    const rows = document.createDocumentFragment();
+    if (this.#skipped) {
+      const many = this.#skipped === 1 ? "1 earlier row is" : `${WHOLE.format(this.#skipped)} earlier rows are`;
+      rows.append(markRow("mark-row plain", `${many} not shown: this page keeps the newest ${ROWS_MAX}.`));
+      this.#skipped = 0;
+    }
+    for (const row of this.#waiting) rows.append(row());
+    this.#waiting = [];
+    this.#empty.hidden = true;
+    this.#list.append(rows);
+    this.#trim(follow);
+    if (follow) this.#list.scrollTop = this.#list.scrollHeight;
+    this.#showNewestButton();
+  }
+
+  /** Remove the oldest rows beyond the bound, and keep what is being read where it is. */
+  #trim(follow) {
+    const excess = this.#list.childElementCount - ROWS_MAX;
+    if (excess <= 0) return;
+    const height = this.#list.scrollHeight;
+    for (let count = 0; count < excess; count++) this.#list.firstElementChild.remove();
+    if (!follow) this.#list.scrollTop -= height - this.#list.scrollHeight;
+  }
+
+  #atEnd() {
+    return this.#list.scrollHeight - this.#list.scrollTop - this.#list.clientHeight < AT_END_PX;
+  }
+
+  #follows() {
+    return this.#atEnd() && this.#list.querySelector("details[open]") === null;
+  }
+
+  #showNewestButton() {
+    this.#newest.hidden = this.#atEnd();
+  }
+
+  #toNewest() {
+    this.#list.scrollTop = this.#list.scrollHeight;
+    this.#newest.hidden = true;
+    this.#list.focus({ preventScroll: true });
+  }
+
+  #toggled(details) {
+    if (!details.open || details.childElementCount > 1) return;
+    const raw = document.createElement("pre");
+    raw.className = "ev-raw";
+    const { rp, offset, event } = this.#events.get(details);
+    raw.textContent = JSON.stringify(event, null, 2);
+    const link = element("a", "ev-link small", "Its bytes, origin and way, in the timescale");
+    link.href = `/timescale?${new URLSearchParams({ rp, event: offset })}`;
+    details.append(raw, link);
+  }
+
+  #eventRow({ rp, offset, event }) {
+    const item = document.createElement("li");
+    const details = document.createElement("details");
+    const summary = document.createElement("summary");
+    const time = element("time", "ev-time", "");
+    const instant = new Date(event.time ?? "");
+    if (Number.isNaN(instant.getTime())) {
+      time.textContent = "no time";
+    } else {
+      time.textContent = timeOfDay(instant);
+      time.dateTime = time.title = event.time;
+    }
+    summary.append(
+      element("span", "ev-offset", `#${offset}`),
+      time,
+      element("span", "ev-type", String(event.type)),
+      element("span", "ev-data", preview(event)),
+    );
+    details.append(summary);
+    item.append(details);
+    this.#events.set(details, { rp, offset, event });
+    return item;
+  }
+}
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+function markRow(className, text) {
+  return element("li", className, text);
+}
+
+function preview(event) {
+  if ("data" in event) {
+    const text = typeof event.data === "string" ? event.data : JSON.stringify(event.data);
+    return text.slice(0, PREVIEW_CHARS);
+  }
+  if (typeof event.data_base64 === "string") {
+    const padding = event.data_base64.endsWith("==") ? 2 : event.data_base64.endsWith("=") ? 1 : 0;
+    return `${WHOLE.format((event.data_base64.length * 3) / 4 - padding)} bytes of ${event.datacontenttype ?? "binary data"}`;
+  }
+  return "no data";
+}
+
+function gapText(gap) {
+  const known =
+    gap.missing === 0
+      ? ""
+      : gap.missing === 1
+        ? `Event #${gap.from} is not in the history any more.`
+        : `Events #${gap.from} to #${gap.to} are not in the history any more.`;
+  if (gap.previousEpoch === null) return known || "Some events are not in the history any more.";
+  return `The log has begun anew (epoch ${gap.epoch}); what was missed of the old one is unknown. ${known}`;
+}

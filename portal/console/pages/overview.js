@@ -1,0 +1,255 @@
+/** The domain at a glance: numbers, the last hour, alarms, what is busy. Live from domain.admin. */
+
+import { causeOf } from "../alarm_cause.js";
+import { awayWords } from "../away.js";
+import { LoadSeries, STEPS } from "../load_series.js";
+import { age, byteRate, bytes, count, duration, percent, plural, rate } from "../format.js";
+import { Hottest } from "../hottest.js";
+import { openDomain } from "../live.js";
+import { Plot } from "../plot.js";
+import { getJson } from "../requests.js";
+import { drawSparkline } from "../sparkline.js";
+import { Table, breakable, html, nothing, render } from "../table.js";
+
+const LOAD_SAMPLED = "io.herald.load.sampled";
+const GATEWAY_LOST = "io.herald.gateway.lost";
+const ALARMS_SHOWN = 5;
+const HOT_SHOWN = 8;
+const LINES_EVERY_MS = 1_000; // how often the lines of the last hour are drawn anew
+const page = document.getElementById("main").dataset;
+const byId = (id) => document.getElementById(id);
+
+const load = new LoadSeries();
+const hottest = new Hottest(page.labelsUrl);
+const plot = new Plot(byId("rates"), {
+  title: "Events per second in the last hour",
+  format: rate,
+  series: [{ name: "in", fill: true }, { name: "out to readers", dash: [7, 4] }],
+  height: 236,
+});
+
+// ---- tiles ----
+
+/** What each tile says of the state: [Quantity, note, series of the sparkline]. */
+const TILES = {
+  in: (now) => [rate(now.eventsIn), byteRate(now.bytesIn), "events_in"],
+  out: (now) => [rate(now.deliveries), byteRate(now.bytesOut), "deliveries"],
+  sessions: (now) => [count(now.sessions), plural(now.readings, "reading"), "sessions"],
+  rps: (now, { counts }) => [count(counts.rps), now.newest, "rps"],
+  subscriptions: (now, { counts }) => [count(counts.subscriptions), "", "subscriptions"],
+  peers: (now) => [count(now.active), now.peersNote, null],
+  backlog: (now) => [count(now.backlog), now.oldest, "backlog"],
+  history: (now, { counts }) => [
+    percent(counts.reserved_bytes, counts.quota_bytes),
+    `${bytes(counts.reserved_bytes)} of ${bytes(counts.quota_bytes)}`,
+    null,
+  ],
+};
+const tiles = new Map(
+  [...document.querySelectorAll("[data-tile]")].map((element) => [
+    element.dataset.tile,
+    {
+      element,
+      value: element.querySelector(".tile-value"),
+      note: element.querySelector(".tile-note"),
+      line: element.querySelector("svg"),
+      meter: element.querySelector("meter"),
+    },
+  ]),
+);
+
+/** Sums over the gateways, and what the peers come to. */
+function summary(state) {
+  const gateways = Object.values(state.gateways);
+  const sum = (name) => gateways.reduce((total, sample) => total + sample[name], 0);
+  const each = (name) => gateways.reduce((total, sample) => total + sample[name] / sample.interval_s, 0);
+  const peers = Object.values(state.peers);
+  const failing = peers.filter(({ delivery }) => delivery?.failures > 0).length;
+  const waiting = peers.filter(({ state }) => state === "asked").length;
+  const backlog = peers.reduce((total, { delivery }) => total + (delivery?.backlog ?? 0), 0);
+  const oldest = peers.map(({ delivery }) => delivery?.oldest_at).filter(Boolean).sort()[0];
+  const newest = Object.values(state.recent_rps).map(({ created_at: at }) => at).sort().at(-1);
+  return {
+    eventsIn: each("events_in"), bytesIn: each("bytes_in"), deliveries: each("deliveries"), bytesOut: each("bytes_out"),
+    sessions: sum("sessions"), readings: sum("readings"),
+    active: peers.filter(({ state }) => state === "active").length,
+    failing, waiting, backlog,
+    peersNote: [failing && `${failing} failing`, waiting && `${waiting} waiting for you`].filter(Boolean).join(", ") || (peers.length ? "all well" : "none yet"),
+    oldest: oldest ? `oldest waits ${age(oldest)}` : "nothing waits",
+    newest: newest ? `newest ${age(newest)} ago` : "",
+  };
+}
+
+function drawTiles(state, now) {
+  for (const [name, tile] of tiles) {
+    const [quantity, note] = TILES[name](now, state);
+    setNumber(tile.value, quantity);
+    setText(tile.note, String(note));
+    if (name === "history") tile.meter.value = state.counts.quota_bytes ? state.counts.reserved_bytes / state.counts.quota_bytes : 0;
+  }
+  mark(tiles.get("peers"), now.failing ? "bad" : now.waiting ? "warn" : "");
+  mark(tiles.get("backlog"), now.failing && now.backlog ? "bad" : "");
+}
+
+function setNumber(element, { value, unit }) {
+  const text = `${value}\u202f${unit}`;
+  if (element.dataset.text === text) return;
+  element.dataset.text = text;
+  if (!unit) {
+    element.textContent = value;
+    return;
+  }
+  const small = document.createElement("span");
+  small.className = "unit";
+  small.textContent = unit;
+  element.replaceChildren(value, small);
+}
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text || "\u00a0";
+}
+
+/** A tile that asks for attention: a word and a sign in its note, and the colour. */
+function mark({ element }, kind) {
+  element.classList.toggle("bad", kind === "bad");
+  element.classList.toggle("warn", kind === "warn");
+}
+
+function drawLines() {
+  const { series } = load;
+  plot.show(series.times, [series.column("events_in"), series.column("deliveries")]);
+  for (const [name, { line, element }] of tiles) {
+    const column = line && TILES[name]({}, { counts: {} })[2];
+    if (!column) {
+      if (line) line.setAttribute("hidden", "");
+      continue;
+    }
+    const known = series.column(column);
+    drawSparkline(line, known, STEPS);
+    const most = Math.max(0, ...known.filter((value) => value !== null));
+    const title = element.querySelector(".tile-name").textContent;
+    const words = `${title}, last hour: at most ${column === "events_in" || column === "deliveries" ? rate(most) : count(most)}`;
+    if (line.getAttribute("aria-label") !== words) line.setAttribute("aria-label", words);
+  }
+}
+
+// ---- alarms ----
+
+let drawn = false;
+const SEVERITIES = { critical: "bad", warning: "warn" };
+
+function drawAlarms(state) {
+  if (!drawn) byId("alarms").replaceChildren(); // what stood there while loading
+  drawn = true;
+  const order = Object.keys(SEVERITIES);
+  const alarms = Object.values(state.alarms).sort(
+    (a, b) => order.indexOf(a.severity) - order.indexOf(b.severity) || b.raised_at.localeCompare(a.raised_at),
+  );
+  setText(byId("alarms-count"), alarms.length ? plural(alarms.length, "alarm") : "");
+  const shown = alarms.slice(0, ALARMS_SHOWN);
+  render(
+    shown.length
+      ? html`<ul class="alarm-list">${shown.map(alarm)}</ul>${alarms.length > shown.length ? html`<p class="empty"><a href="/alarms">All ${alarms.length} alarms</a></p>` : nothing}`
+      : html`<div class="empty"><strong>No alarm is raised</strong><span>${Object.keys(state.watches).length ? `${plural(Object.keys(state.watches).length, "rule")} watched.` : "Rules of rendezvous points and of the domain raise them."}</span></div>`,
+    byId("alarms"),
+  );
+}
+
+function alarm(one) {
+  const { severity, detail, raised_at: at } = one;
+  return html`<li>
+    <span class="alarm-head"><span class="badge ${SEVERITIES[severity] ?? ""}">${severity}</span>
+      <time class="small muted" datetime=${at} data-age></time></span>
+    <span><a class="alarm-link" href=${causeOf(one)}>${detail}</a></span>
+  </li>`;
+}
+
+// ---- tables ----
+
+const hot = new Table(byId("hot"), {
+  caption: "The rendezvous points with the most events now",
+  key: (row) => row.rp,
+  rowsMax: HOT_SHOWN,
+  columns: [
+    { name: "Name", header: true, cell: (row) => html`<a class="rp-link" href=${`/rps/${row.rp}`} title=${row.label}>${breakable(row.label)}</a>` },
+    { name: "In", number: true, width: "5.25rem", cell: (row) => rate(row.eventsIn), by: (row) => row.eventsIn },
+    { name: "Out", number: true, width: "5.25rem", cell: (row) => rate(row.deliveries), by: (row) => row.deliveries },
+    { name: "Readers", number: true, width: "5.75rem", wideOnly: true, cell: (row) => count(row.readings), by: (row) => row.readings },
+  ],
+  sort: { column: 1, descending: true },
+  empty: html`<strong>It is quiet</strong><span>Rendezvous points appear here while events flow.</span>`,
+});
+
+const gateways = new Table(byId("gateways"), {
+  caption: "Gateway processes and what they do now",
+  key: (row) => row.gateway,
+  columns: [
+    { name: "Gateway", header: true, cell: (row) => html`<span class="mono nowrap">${row.gateway}</span>`, by: (row) => row.gateway },
+    { name: "Sessions", number: true, width: "6rem", cell: (row) => count(row.sessions), by: (row) => row.sessions },
+    { name: "CPU", number: true, width: "4.75rem", cell: (row) => percent(row.cpu_s, row.interval_s), by: (row) => row.cpu_s / row.interval_s },
+    { name: "Memory", number: true, width: "6.25rem", wideOnly: true, cell: (row) => bytes(row.rss_bytes), by: (row) => row.rss_bytes },
+    { name: "Loop late", number: true, width: "6rem", wideOnly: true, cell: (row) => duration(row.lag_ms), by: (row) => row.lag_ms },
+  ],
+  sort: { column: 0 },
+  empty: html`<strong>No gateway has reported yet</strong><span>Each does so within ten seconds of its start.</span>`,
+});
+
+function drawTables(state) {
+  hot.show(hottest.rows());
+  gateways.show(Object.values(state.gateways));
+  const { used_bytes: used, ops_s: operations } = state.redis;
+  setText(byId("redis"), used ? `Redis ${bytes(used)}, ${rate(operations)}` : "");
+}
+
+// ---- what moves ----
+
+let lines = 0; // when the lines were drawn last
+let loaded = false;
+
+async function loadHour() {
+  try {
+    load.reset(await getJson(page.loadUrl));
+  } catch {
+    // Without the past the lines begin now; what is wrong is said by the connection's pill.
+  }
+  loaded = true;
+}
+
+function onChange(state, events, { fresh }) {
+  if (fresh) {
+    byId("overview").classList.remove("loading");
+    byId("away").hidden = true;
+    for (const sample of Object.values(state.gateways)) hottest.take(sample);
+  }
+  const now = summary(state);
+  for (const { type, data } of events) {
+    if (type === LOAD_SAMPLED) {
+      if (loaded) load.add(data, now.backlog);
+      hottest.take(data);
+    } else if (type === GATEWAY_LOST) {
+      load.forget(data.gateway);
+    } else if (type === "io.herald.alarm.raised") {
+      byId("said").textContent = `Alarm, ${data.alarm.severity}: ${data.alarm.detail}`;
+    }
+  }
+  drawTiles(state, now);
+  drawAlarms(state);
+  drawTables(state);
+  if (fresh || performance.now() - lines >= LINES_EVERY_MS) {
+    lines = performance.now();
+    drawLines();
+  }
+}
+
+const live = openDomain({
+  onChange,
+  onState: (state, error) => {
+    byId("overview").classList.toggle("stale", state !== "live");
+    if (live.state) return; // what is shown is old, as the pill says; before the first snapshot there is nothing to show
+    byId("away").hidden = state === "live";
+    byId("away").textContent = awayWords(state, error);
+  },
+});
+hottest.onNames = () => hot.show(hottest.rows());
+await loadHour();
+if (live.state) drawLines();

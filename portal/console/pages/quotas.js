@@ -1,0 +1,53 @@
+/** How far each limit is used; what has no limit has no bar. Asked again as the load moves; connections come from the gateways' samples. */
+
+import { bytes, count, percent } from "../format.js";
+import { keepCurrent } from "../listing.js";
+import { SessionEnded, getJson } from "../requests.js";
+import { tellEnd } from "../line.js";
+import { PausedLook } from "../looks.js";
+
+const LIMITS_URL = "/api/v1/limits";
+const CHANGES = /^io\.herald\.(load\.sampled|rp\.|subscription\.|replica\.)/;
+const problem = document.getElementById("away");
+const rows = new Map([...document.querySelectorAll("[data-limit]")].map((element) => [element.dataset.limit, element]));
+
+/** One bar: used of most, in the limit's unit. */
+function show(name, { unit, limit, used, remaining }) {
+  const row = rows.get(name);
+  if (!row) return;
+  const amount = unit.startsWith("bytes") ? bytes : count;
+  const meter = row.querySelector("meter");
+  const gone = limit === null ? 0 : 1 - remaining / (used + remaining || 1);
+  row.classList.remove("loading");
+  row.querySelector("[data-used]").textContent = String(amount(used));
+  row.querySelector("[data-share]").textContent = limit === null ? "" : String(percent(gone, 1));
+  if (meter) meter.value = gone;
+}
+
+function shown({ limits, domain }) {
+  for (const state of [...limits, ...(domain ?? [])]) show(state.name, state);
+  problem.hidden = true;
+}
+
+function failed(error) {
+  if (error instanceof SessionEnded) tellEnd(error);
+  problem.textContent = `${error.message} What is shown is old.`;
+  problem.hidden = false;
+}
+
+function showConnections({ gateways }) {
+  const row = rows.get("domain-sessions");
+  if (!row) return;
+  const each = Object.values(gateways);
+  const used = each.reduce((total, { sessions }) => total + sessions, 0);
+  const most = Number(row.dataset.most) * Math.max(1, each.length);
+  show("domain-sessions", { unit: "connections", limit: most, used, remaining: Math.max(0, most - used) });
+}
+
+const look = new PausedLook(() => getJson(LIMITS_URL), shown, failed);
+look.soon();
+keepCurrent([], (state, events) => {
+  showConnections(state);
+  const changes = events.filter(({ type }) => CHANGES.test(type)).length;
+  if (changes) look.soon(changes);
+});

@@ -1,0 +1,237 @@
+/** Reports: the latest of a kind in pictures and tables, compared with another, and how runs go. Live from domain.admin. */
+
+import { html, nothing, render } from "lit-html";
+
+import { openDomain } from "../live.js";
+import { Plot } from "../plot.js";
+import { getJson } from "../requests.js";
+import { RpLabels } from "../rp_labels.js";
+import { toast } from "../toast.js";
+import { askForReport } from "../reports/asking.js";
+import { headlines, movers } from "../reports/compare.js";
+import { pictures, rpsNamed } from "../reports/pictures.js";
+import { Runs, drawUnderWay, underWay } from "../reports/runs.js";
+import { Tables } from "../reports/tables.js";
+import { change, period, plain, shown, spoken, unitBeside } from "../reports/words.js";
+
+const RUNS_LISTED = 100;
+const page = document.getElementById("main").dataset;
+const mayRun = "mayRun" in page;
+const byId = (id) => document.getElementById(id);
+const kinds = [...document.querySelectorAll("nav.tabs a")].map((link) => ({ job: new URL(link.href).searchParams.get("job"), title: link.textContent.trim() }));
+
+const runs = new Map(); // of this kind, by id: as the domain listed them, then as its events say
+const labels = new RpLabels(page.labelsUrl, () => draw());
+const nameOf = (rp) => labels.of(rp);
+const table = new Runs(byId("runs"), (run) => void choose(run.id, null));
+let report = null; // what is shown: GET /api/v1/reports/ID
+let against = null;
+let tables = null;
+let plots = [];
+let box = null; // what the report is drawn into
+let listed = false; // whether the domain has said which runs there are
+let wanted = null; // the id of a run that the reader has asked for: shown when it is done
+
+// ---- what is shown ----
+
+const done = () => [...runs.values()].filter(({ state }) => state === "done").sort((a, b) => b.to.localeCompare(a.to) || Number(b.id) - Number(a.id));
+
+async function choose(id, other = against?.id ?? null) {
+  const address = new URL(location.href);
+  address.searchParams.set("job", page.job);
+  address.searchParams.set("run", id);
+  if (other) address.searchParams.set("against", other);
+  else address.searchParams.delete("against");
+  history.replaceState(history.state, "", address);
+  await show(id, other);
+}
+
+async function show(id, other) {
+  try {
+    const [one, two] = await Promise.all([getJson(`/api/v1/reports/${id}`), other ? getJson(`/api/v1/reports/${other}`) : null]);
+    report = one.report ? one : null;
+    against = two?.report && two.job === one.job ? two : null;
+    if (!one.report) return broken(one.state === "done" ? "What this run wrote is not there any more." : `This run is ${one.state}.`);
+  } catch (error) {
+    return broken(error.message);
+  }
+  fillChoice();
+  void labels.ask([...rpsNamed(report.report), ...(against ? rpsNamed(against.report) : [])]);
+  for (const { plot } of plots) plot.destroy();
+  plots = [];
+  tables = null;
+  anew();
+  draw();
+}
+
+/** An empty box for another report: what is drawn into it belongs to that one alone. */
+function anew() {
+  box = document.createElement("div");
+  box.className = "stack";
+  byId("report").classList.remove("loading");
+  byId("report").replaceChildren(box);
+}
+
+function broken(sentence) {
+  report = null;
+  anew();
+  render(html`<div class="card broken"><strong>${sentence}</strong></div>`, box);
+}
+
+function draw() {
+  if (!report) return;
+  const { report: made } = report;
+  const cards = pictures(made, nameOf);
+  render(
+    html`${headline(made)}
+      ${against ? differences(made) : nothing}
+      ${made.input.skipped_segments || made.input.late_segments ? notes(made.input) : nothing}
+      <div class="report-pictures">${cards.map((card, index) => html`<section class="card ${card.wide ? "wide" : ""}" aria-labelledby="picture-${index}">
+        <h2 id="picture-${index}">${card.title}</h2>
+        ${card.about ? html`<p class="muted small report-about">${card.about}</p>` : nothing}
+        ${card.plot ? html`<div class="report-plot" data-plot=${index}></div>` : card.body}
+      </section>`)}</div>
+      <section class="card flush report-tables" aria-labelledby="tables-title"></section>`,
+    box,
+  );
+  if (plots.length === 0) plots = cards.flatMap((card, index) => (card.plot ? [plotted(card.plot, index)] : []));
+  if (tables) tables.again();
+  else tables = new Tables(box.querySelector(".report-tables"), report.id, made.tables, nameOf);
+}
+
+function plotted({ options, times, columns }, index) {
+  const plot = new Plot(box.querySelector(`[data-plot="${index}"]`), { ...options, height: 232 });
+  plot.show(times, columns);
+  return { plot };
+}
+
+function headline(made) {
+  const sides = headlines(made, against?.report ?? { headline: {} });
+  return html`<section class="tiles report-tiles" aria-label="The report in numbers">${sides.map(({ name, unit, now, before }) => html`<div class="tile" data-number=${name} title=${plain(made.headline[name].about)}>
+    <span class="tile-name"><span>${spoken(name)}</span>${unitBeside(unit) !== spoken(name) ? html`<span class="report-unit">${unitBeside(unit)}</span>` : nothing}</span>
+    <span class="tile-value">${shown(now, unit)}</span>
+    <span class="tile-note">${against ? html`against ${shown(before, unit)}${change(now, before) ? html`, <strong>${change(now, before)}</strong>` : nothing}` : plain(made.headline[name].about)}</span>
+  </div>`)}</section>`;
+}
+
+function differences(made) {
+  const lists = movers(made, against.report);
+  return html`<section class="card" aria-labelledby="differences-title" id="differences">
+    <h2 id="differences-title">What moved most</h2>
+    <p class="muted small report-about">Compared with ${period(against)}. A dash: not among the first of that report, so its number is not known here.</p>
+    ${lists.length === 0 ? html`<p class="empty">Nothing in the short lists differs.</p>` : html`<div class="report-movers">${lists.map(({ list, column, unit, rows }) => html`<div class="table-scroll" tabindex="0" role="region" aria-label=${spoken(list)}><table>
+      <caption>${spoken(list)}, ${spoken(column)}</caption>
+      <thead><tr><th scope="col">Name</th><th scope="col" class="right">This one</th><th scope="col" class="right">The other</th><th scope="col" class="right">Change</th></tr></thead>
+      <tbody>${rows.map(({ key, row, now, before }) => html`<tr><th scope="row">${row.rp ? html`<a class="rp-link" href="/rps/${encodeURIComponent(row.rp)}">${nameOf(row.rp)}</a>` : key.trim() || "(none)"}</th>
+        <td class="right number">${shown(now, unit)}</td><td class="right number">${shown(before, unit)}</td><td class="right number">${change(now, before)}</td></tr>`)}</tbody>
+    </table></div>`)}</div>`}
+  </section>`;
+}
+
+function notes(input) {
+  return html`<div class="notice ${input.skipped_segments ? "warning" : ""}">
+    ${input.late_segments ? html`<p>${input.late_segments} segments came late; what is in them is counted.</p>` : nothing}
+    ${input.skipped_segments ? html`<details class="more"><summary>${input.skipped_segments} segments could not be read, and are not in these numbers</summary>
+      <ul class="report-sentences">${input.skipped.map(({ segment, reason }) => html`<li><code>${segment}</code>: ${reason}</li>`)}</ul></details>` : nothing}
+  </div>`;
+}
+
+// ---- choosing ----
+
+function fillChoice() {
+  const all = done();
+  const option = (run, chosen) => new Option(period(run), run.id, false, run.id === chosen);
+  byId("run").replaceChildren(...all.map((run) => option(run, report?.id)));
+  byId("against").replaceChildren(new Option("nothing", "", false, !against), ...all.filter(({ id }) => id !== report?.id).map((run) => option(run, against?.id)));
+  byId("choice").hidden = all.length === 0;
+  const { took_s: took, records, segments, digest } = report ? { ...report.report, ...report.report.input } : {};
+  byId("made").textContent = report ? `Run ${report.id}: ${records.toLocaleString()} records of ${segments.toLocaleString()} segments, made in ${Math.round(took)} s.` : "";
+  byId("made").title = digest ? `Digest of the segments: ${digest}` : "";
+}
+
+byId("run").addEventListener("change", ({ target }) => void choose(target.value));
+byId("against").addEventListener("change", ({ target }) => void choose(report.id, target.value || null));
+byId("make")?.addEventListener("click", async () => {
+  const made = await askForReport(kinds, page.job);
+  if (made && made.job === page.job) wanted = made.id;
+});
+
+// ---- what moves ----
+
+/** @returns {Promise<boolean>} whether the domain said which runs there are */
+async function list() {
+  try {
+    const { items, engine } = await getJson(`/api/v1/reports?job=${page.job}&limit=${RUNS_LISTED}`);
+    for (const run of items) take(run);
+    byId("engine").hidden = engine.state !== "off";
+    byId("engine").textContent = engine.state === "off" ? `No reports are made here. ${engine.detail} What was made before is shown.` : "";
+    return true;
+  } catch (error) {
+    byId("away").hidden = false;
+    byId("away").textContent = error.message;
+    return false;
+  }
+}
+
+/** Show the report that the address names, or the newest. */
+async function begin() {
+  listed = await list();
+  table.show([...runs.values()]);
+  const query = new URLSearchParams(location.search);
+  const first = query.get("run") ?? done()[0]?.id;
+  if (first) await show(first, query.get("against"));
+  else if (listed) nothingYet();
+  else notRead();
+}
+
+function take(run) {
+  const known = runs.get(run.id);
+  if (run.job === page.job && (!known || known.changed_at <= run.changed_at)) runs.set(run.id, run);
+  if (runs.size > 2 * RUNS_LISTED) runs.delete(Math.min(...[...runs.keys()].map(Number)).toString());
+}
+
+function nothingYet() {
+  anew();
+  render(html`<div class="card empty"><strong>There is no ${page.job} report yet</strong>
+    <span>The first comes ten minutes after an hour or a day is over that has records. ${mayRun ? "Or make one now." : ""}</span></div>`, box);
+}
+
+function notRead() {
+  anew();
+  render(html`<div class="card empty"><strong>The reports could not be read</strong>
+    <span>They are shown as soon as the domain answers.</span></div>`, box);
+}
+
+function onChange(state, events, { fresh }) {
+  if (!listed && fresh) void begin();
+  byId("away").hidden = true;
+  for (const run of Object.values(state.reports)) take(run);
+  drawUnderWay(byId("under-way"), underWay(state.reports), mayRun);
+  table.show([...runs.values()]);
+  if (fresh) return;
+  const ended = events.map(({ data }) => data?.run).filter((run) => run?.job === page.job);
+  for (const run of ended) ending(run);
+}
+
+function ending(run) {
+  if (run.state === "done") {
+    byId("said").textContent = `The ${run.job} report of ${period(run)} is ready.`;
+    if (run.id === wanted || !report) {
+      wanted = null;
+      toast(`The ${run.job} report of ${period(run)} is ready.`);
+      void choose(run.id, null);
+    } else fillChoice();
+  } else if (run.state === "failed" && run.id === wanted) {
+    wanted = null;
+    toast(`The ${run.job} report could not be made. ${run.reason}`, "bad");
+  }
+}
+
+await begin();
+openDomain({
+  onChange,
+  onState: (state, error) => {
+    byId("away").hidden = state === "live";
+    byId("away").textContent = error?.message ?? "The domain does not answer; what is shown is old.";
+  },
+});

@@ -1,0 +1,57 @@
+/** One rendezvous point, live from its administrative RP. Each tab is a module of ../rp/. */
+
+import { awayWords } from "../away.js";
+import { openRp } from "../live.js";
+import { startAccess, showAccess } from "../rp/access.js";
+import { showAdministration, startAdministration } from "../rp/administration.js";
+import { endEvents, startEvents } from "../rp/events.js";
+import { gone, showHeader, startHeader } from "../rp/header.js";
+import { markOverview, pastAsked, showOverview, startLoad, startOverview } from "../rp/overview.js";
+import { byId, page, setText } from "../rp/page.js";
+import { showReaders, startReaders } from "../rp/readers.js";
+import { showReplicas, startReplicas } from "../rp/replicas.js";
+import { showWatching, startWatching } from "../rp/watching.js";
+import { startTabs } from "../tabs.js";
+
+startHeader();
+startOverview();
+startEvents();
+startReaders();
+startAccess();
+startReplicas();
+startWatching();
+startTabs();
+if (page.mayWatch) watch();
+
+function watch() {
+  const live = openRp(page.rp, {
+    onChange: (state, events) => {
+      byId("is-away").hidden = true;
+      showHeader(state);
+      if (!state.rp) {
+        live.close(); // its end is no error
+        endEvents();
+      }
+      showOverview(state, events);
+      showReaders(state, events);
+      showAccess(events);
+      showReplicas(state, events);
+      showWatching(state, events);
+      showAdministration(events);
+    },
+    onState: (state, error) => {
+      markOverview(state !== "live");
+      byId("is-away").hidden = state !== "away" || Boolean(live.state); // what is shown is old, as the pill says
+      setText(byId("is-away"), awayWords(state, error));
+      if (state === "ended" && ["gone", "not-found"].includes(error?.code)) gone();
+    },
+  });
+  void begin();
+}
+
+/** The past, once: what comes live is added to it, whichever is first. */
+async function begin() {
+  const past = await pastAsked();
+  if (past) startLoad(past.load);
+  await startAdministration(past?.events ?? null);
+}

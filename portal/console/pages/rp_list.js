@@ -1,0 +1,101 @@
+/**
+ * The list of rendezvous points, live. Who oversees the domain sees it from domain.admin: rows appear, change and go by its
+ * events, rates come from the samples. For others, whom domain.admin is not for, the ends of the logs are asked for.
+ */
+
+import { plural } from "../format.js";
+import { openDomain } from "../live.js";
+import { SAMPLES, pollEnds } from "../poll.js";
+import { SessionEnded } from "../requests.js";
+import { NameTree } from "../rp/name_tree.js";
+import { ListRates, PolledRates } from "../rp/list_rates.js";
+import { ListRows } from "../rp/list_rows.js";
+import { drawSparkline } from "../sparkline.js";
+
+const DRAWN_EVERY_MS = 1_000;
+const FAILURES_SHOWN = 2; // one lost answer is no news
+const RP_EVENT = /^io\.herald\.rp\.(created|changed|deleted|paused|resumed)$/;
+const LEASES = new Set(["io.herald.lease.granted", "io.herald.lease.renewed"]);
+const page = document.getElementById("main").dataset;
+const rows = new ListRows(document.getElementById("rps"));
+
+if ("live" in page) watch();
+else poll();
+
+function watch() {
+  const rates = new ListRates();
+  const tree = new NameTree(document.getElementById("tree"), { root: page.root, prefix: page.prefix });
+  const draw = () => {
+    for (const [rp, row] of rows.each()) showRate(row, rates.of(rp));
+  };
+  const onChange = (state, events, { fresh }) => {
+    document.getElementById("total").textContent = `${plural(state.counts.rps, "rendezvous point")} in all.`;
+    if (fresh) for (const sample of Object.values(state.gateways)) rates.take(sample);
+    for (const event of events) {
+      if (event.type === "io.herald.load.sampled") rates.take(event.data);
+      else if (event.type === "io.herald.gateway.lost") rates.forget(event.data.gateway);
+      else if (RP_EVENT.test(event.type)) changed(event);
+      else if (LEASES.has(event.type) && event.data.what === "rp") rows.lease(event.data.id, event.data.expires_at);
+    }
+    if (fresh && loaded) rows.look(); // something may have been missed
+    loaded = true;
+  };
+  const changed = (event) => {
+    rows.take(event);
+    if (event.type !== "io.herald.rp.paused" && event.type !== "io.herald.rp.resumed") tree.look();
+  };
+  let loaded = false;
+  openDomain({ onChange, onState: (state) => rows.stale(state !== "live") });
+  setInterval(() => {
+    if (document.hidden) return;
+    rates.tick(rows.ids());
+    draw();
+  }, DRAWN_EVERY_MS);
+}
+
+function poll() {
+  const lost = document.getElementById("lost");
+  const rates = new PolledRates();
+  let failures = 0;
+  const onEnds = (ends, at) => {
+    failures = 0;
+    lost.hidden = true;
+    rows.stale(false);
+    for (const [rp, row] of rows.each()) {
+      if (ends[rp]) showRate(row, rates.look(rp, ends[rp], at));
+    }
+  };
+  const onFailure = (error) => {
+    failures++;
+    const ended = error instanceof SessionEnded;
+    if (!ended && failures < FAILURES_SHOWN) return;
+    rows.stale(true);
+    if (!lost.hidden) return;
+    lost.hidden = false;
+    if (ended) {
+      const link = document.createElement("a");
+      link.href = page.loginUrl;
+      link.textContent = "Log in again";
+      lost.replaceChildren("Your session has ended. ", link);
+    } else {
+      lost.textContent = "The domain does not answer. The numbers shown are old; they go on when it is back.";
+    }
+  };
+  if (rows.ids().length) pollEnds(page.url, rows.ids(), onEnds, onFailure);
+}
+
+/** @param {Element} row @param {{in: object, out?: object, idle: boolean, about?: string, samples: number[]} | null} rate */
+function showRate(row, rate) {
+  if (!rate) return;
+  const input = row.querySelector("[data-rate]");
+  set(input, rate.in, rate);
+  const out = row.querySelector("[data-out]");
+  if (out && rate.out !== undefined) set(out, rate.out, rate);
+  drawSparkline(row.querySelector("svg"), rate.samples, rate.slots ?? SAMPLES);
+}
+
+function set(element, text, { idle, about = "" }) {
+  if (element.textContent !== String(text)) element.textContent = String(text);
+  element.classList.toggle("idle", idle);
+  if (element.title !== about) element.title = about;
+}

@@ -1,0 +1,204 @@
+/** Processes, stores, findings. Gateways come live from domain.admin; the rest is asked of the server while the page is seen. */
+
+import { bytes, count, duration, percent, plural, rate } from "../format.js";
+import { keepCurrent } from "../listing.js";
+import { tellEnd } from "../line.js";
+import { PausedLook } from "../looks.js";
+import { SessionEnded, Unanswered, getJson } from "../requests.js";
+import { Table, html, nothing, render } from "../table.js";
+import { stretch } from "../times.js";
+
+const STATE_EVERY_MS = 5_000;
+const SECOND_LOOK_MS = 1_500; // processor shares are between two looks
+const FINDINGS_TIMEOUT_MS = 20_000; // the server bounds the checks itself, below this
+const page = document.getElementById("main").dataset;
+const byId = (id) => document.getElementById(id);
+
+/** Draw in an element, without what stood there while loading. */
+function draw(content, element) {
+  if (element.dataset.drawn === undefined) element.replaceChildren();
+  element.dataset.drawn = "";
+  element.classList.remove("loading");
+  render(content, element);
+}
+
+function away(error) {
+  if (error instanceof SessionEnded) tellEnd(error);
+  byId("away").hidden = !error;
+  byId("away").textContent = error ? `${error.message} What is shown is old; it is asked again by itself.` : "";
+}
+
+// ---- /readyz: it answers 503 with the same document where a part is away ----
+
+const READY = { redis: "Redis", database: "database", workers: "worker", forwarder: "forwarder", beat: "beat", stored: "durable writes", gateway: "gateway" };
+
+async function askReady() {
+  try {
+    const response = await fetch("/readyz", { signal: AbortSignal.timeout(5_000) });
+    return await response.json();
+  } catch {
+    throw new Unanswered();
+  }
+}
+
+function showReady({ status, checks }) {
+  const wrong = Object.values(checks).filter((says) => says !== "ok").length;
+  draw(
+    status === "ok" ? html`<span class="badge good">ready</span>` : html`<span class="badge bad">${plural(wrong, "part")} away</span>`,
+    byId("ready-said"),
+  );
+  draw(
+    Object.entries(checks).map(([part, says]) => html`<li><span class="badge ${says === "ok" ? "good" : "bad"}">${READY[part] ?? part}</span>${says === "ok" ? nothing : html` <span>${says}</span>`}</li>`),
+    byId("ready"),
+  );
+}
+
+// ---- findings ----
+
+const GRADES = { ok: "good", warn: "warn", fail: "bad" };
+const ORDER = ["fail", "warn", "ok"];
+const COUNTED = { ok: "well", warn: "to look at", fail: "failed" };
+
+function showFindings({ findings }) {
+  const counts = ORDER.map((grade) => [grade, findings.filter((one) => one.grade === grade).length]);
+  byId("findings-said").textContent = counts.filter(([, number]) => number).map(([grade, number]) => `${number} ${COUNTED[grade]}`).join(", ");
+  const sorted = ORDER.flatMap((grade) => findings.filter((one) => one.grade === grade));
+  draw(
+    html`<ul class="doctor-list">${sorted.map(
+      ({ subject, grade, says, do: advice }) => html`<li>
+        <span class="badge ${GRADES[grade]}">${subject}</span>
+        <span class="doctor-says">${says}${advice ? html`<span class="doctor-do">${advice}</span>` : nothing}</span></li>`,
+    )}</ul>`,
+    byId("findings"),
+  );
+}
+
+async function lookForFindings() {
+  const button = byId("look");
+  if (button.getAttribute("aria-busy") === "true") return;
+  button.setAttribute("aria-busy", "true");
+  try {
+    showFindings(await getJson(page.findingsUrl, FINDINGS_TIMEOUT_MS));
+  } catch (error) {
+    if (error instanceof SessionEnded) tellEnd(error);
+    draw(html`<div class="broken"><strong>The checks did not answer</strong><span>${error.message} Look again when it does, or run <code>manage.py doctor</code> on its machine.</span></div>`, byId("findings"));
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+}
+
+// ---- processes, queues, stores ----
+
+let before = null; // the look before: {at, cpu: Map(pid -> seconds)}
+
+/** Processor share of each process between two looks. */
+function shares({ at, processes }) {
+  const cpu = new Map(processes.filter(({ alive }) => alive).map(({ pid, cpu_s: used }) => [pid, used]));
+  const passed = before ? at - before.at : 0;
+  const found = new Map([...cpu].map(([pid, used]) => [pid, passed > 0 && before.cpu.has(pid) ? (used - before.cpu.get(pid)) / passed : null]));
+  if (!before || passed >= 1) before = { at, cpu };
+  return found;
+}
+
+const processes = new Table(byId("processes"), {
+  caption: "Processes of this machine that the supervisor started",
+  key: ({ name }) => name,
+  columns: [
+    { name: "Process", header: true, cell: (row) => html`${row.name} ${row.alive ? nothing : html`<span class="badge bad">gone</span>`}<span class="rp-sub number">pid ${row.pid}</span>`, by: ({ name }) => name },
+    { name: "CPU", number: true, width: "7rem", cell: (row) => (row.share === null ? html`<span class="muted">–</span>` : percent(row.share, 1)), by: ({ share }) => share },
+    { name: "CPU time", number: true, width: "8rem", cell: (row) => duration(row.cpu_s * 1000), by: (row) => row.cpu_s },
+    { name: "Memory", number: true, width: "8rem", cell: (row) => bytes(row.rss_bytes), by: (row) => row.rss_bytes },
+    { name: "Threads", number: true, width: "7.5rem", cell: (row) => count(row.threads), by: ({ threads }) => threads },
+    { name: "Runs for", number: true, width: "10rem", cell: (row) => (row.alive ? stretch((row.at - row.since) * 1000) : "–"), by: ({ since }) => since },
+  ],
+  empty: html`<strong>No table of processes</strong><span>This gateway was not started by <code>make run</code>; look at what keeps it running.</span>`,
+});
+
+function pairs(element, facts) {
+  draw(facts.filter(Boolean).map(([name, value]) => html`<dt>${name}</dt><dd class="number">${value}</dd>`), byId(element));
+}
+
+const broken = ({ problem }) => ["State", html`<span class="badge bad">${problem}</span>`];
+
+function showState(state) {
+  away(null);
+  const share = shares(state);
+  processes.show(state.processes.map((row) => ({ ...row, at: state.at, share: share.get(row.pid) ?? null })));
+  byId("processes-said").textContent = state.state && state.state !== "running" ? state.state : "";
+  const { redis, database, queues } = state;
+  pairs("queues", queues.length ? queues.map(({ name, by, waiting }) => [by ? html`${name}<span class="rp-sub">served by ${by}</span>` : name, plural(waiting, "task")]) : [["Tasks", "unknown while Redis is away"]]);
+  pairs("redis", redis.problem ? [["Where", redis.where], broken(redis)] : [
+    ["Where", redis.where],
+    ["Version", redis.version],
+    ["Memory", html`${bytes(redis.used_bytes)}${redis.most_bytes ? html` of ${bytes(redis.most_bytes)}` : nothing}`],
+    ["Most so far", bytes(redis.peak_bytes)],
+    ["Commands", rate(redis.ops_s)],
+    ["Keys", count(redis.keys)],
+    ["Clients", count(redis.clients)],
+    ["Append-only file", redis.append_only ? html`on, last write ${redis.last_write}` : html`<span class="badge bad">off</span>`],
+    ["Runs for", stretch(redis.up_s * 1000)],
+  ]);
+  pairs("database", database.problem ? [["Where", database.where], broken(database)] : [
+    ["Kind", database.kind === "sqlite" ? "SQLite" : "PostgreSQL"],
+    ["Version", database.version],
+    ["Size", bytes(database.bytes)],
+    ["Where", html`<code class="small">${database.where}</code>`],
+  ]);
+}
+
+// ---- gateways, live ----
+
+const gateways = new Table(byId("gateways"), {
+  caption: "Gateway processes and what they do now",
+  key: ({ gateway }) => gateway,
+  columns: [
+    { name: "Gateway", header: true, cell: ({ gateway }) => html`<span class="mono">${gateway}</span>`, by: ({ gateway }) => gateway },
+    { name: "Sessions", number: true, width: "8rem", cell: (row) => count(row.sessions), by: ({ sessions }) => sessions },
+    { name: "Events in", number: true, width: "8.5rem", cell: (row) => rate(row.events_in / row.interval_s), by: (row) => row.events_in / row.interval_s },
+    { name: "Deliveries", number: true, width: "8.5rem", cell: (row) => rate(row.deliveries / row.interval_s), by: (row) => row.deliveries / row.interval_s },
+    { name: "CPU", number: true, width: "6.5rem", cell: (row) => percent(row.cpu_s, row.interval_s), by: (row) => row.cpu_s / row.interval_s },
+    { name: "Memory", number: true, width: "8rem", cell: (row) => bytes(row.rss_bytes), by: (row) => row.rss_bytes },
+    { name: "Loop late", number: true, width: "8rem", cell: (row) => duration(row.lag_ms), by: (row) => row.lag_ms },
+  ],
+  sort: { column: 0 },
+  empty: html`<strong>No gateway has reported yet</strong><span>Each does so within ten seconds of its start.</span>`,
+});
+
+// ---- settings: written by the server, found here ----
+
+function findSettings() {
+  const text = byId("setting").value.trim().toLowerCase();
+  const chosen = byId("chosen").checked && !text; // who looks for one means all of them
+  let shown = 0;
+  for (const row of byId("settings").tBodies[0].rows) {
+    row.hidden = (chosen && row.dataset.origin === "default") || !row.cells[0].textContent.toLowerCase().includes(text);
+    shown += Number(!row.hidden);
+  }
+  byId("no-setting").hidden = shown > 0;
+}
+
+byId("setting").addEventListener("input", findSettings);
+byId("chosen").addEventListener("change", findSettings);
+byId("look").addEventListener("click", () => void lookForFindings());
+
+/** Whether the parts are well is not known while nobody answers: what was said before is not left standing. */
+function readyUnknown(error) {
+  away(error);
+  draw(html`<span class="badge warn">not known</span>`, byId("ready-said"));
+  draw(html`<li class="muted">The gateway does not answer, so none of the parts can be asked.</li>`, byId("ready"));
+}
+
+const looks = [new PausedLook(() => getJson(page.stateUrl), showState, away), new PausedLook(askReady, showReady, readyUnknown)];
+
+function look() {
+  if (document.hidden) return;
+  for (const each of looks) each.soon();
+}
+
+look();
+setTimeout(() => void looks[0].now(), SECOND_LOOK_MS);
+setInterval(look, STATE_EVERY_MS);
+document.addEventListener("visibilitychange", look);
+findSettings();
+void lookForFindings();
+keepCurrent([], (state) => gateways.show(Object.values(state.gateways)));

@@ -1,0 +1,7 @@
+/** Before anything is drawn: the look that the reader chose, if it is not the system's. Loaded as a classic script. */
+try {
+  const look = localStorage.getItem("herald-look");
+  if (look === "light" || look === "dark") document.documentElement.dataset.theme = look;
+} catch {
+  // A browser that keeps nothing for us has the system's look.
+}

@@ -1,0 +1,125 @@
+/** The policy of an RP in words, and why it decides as it does about somebody. */
+
+import { getJson, request } from "../requests.js";
+import { html, nothing, render } from "../table.js";
+import { policyAsked } from "./changing.js";
+import { byId, page, setText, whenShown } from "./page.js";
+
+/** Wire the tab. */
+export function startAccess() {
+  show(JSON.parse(byId("policy").textContent));
+  if (byId("change-policy")) byId("change-policy").hidden = false;
+  byId("change-policy")?.addEventListener("click", () => void policyAsked());
+  const form = byId("explain");
+  if (!form) return;
+  form.addEventListener("change", () => {
+    for (const box of form.querySelectorAll("[data-who]")) box.hidden = box.dataset.who !== form.elements.who.value;
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void explain(form);
+  });
+  whenShown("access", () => void look());
+}
+
+/** @param {object[]} events */
+export function showAccess(events) {
+  if (events.some(({ type, data }) => type === "io.herald.rp.changed" && data.changed.includes("policy"))) void look();
+}
+
+async function look() {
+  try {
+    show((await getJson(page.api)).policy);
+  } catch {
+    // What stands there is what it was when the page was loaded.
+  }
+}
+
+function show(policy) {
+  setText(byId("policy"), JSON.stringify(policy, null, 2));
+  render(
+    policy.length
+      ? html`<ol class="rules">${policy.map(rule)}</ol>`
+      : html`<div class="empty"><strong>Nobody else</strong><span>There are no rules: only the creator and administrators do anything here.</span></div>`,
+    byId("rules"),
+  );
+}
+
+function rule({ issuer, claims = {}, allow, jwks }) {
+  return html`<li>
+    <p><strong>${people(issuer)}</strong>${claimsWords(claims)} may
+      ${allow.length ? allow.map((operation) => html`<span class="tag accent">${operation}</span> `) : html`<span class="tag bad">nothing</span>`}</p>
+    ${jwks ? html`<p class="muted small">Keys from ${jwks}</p>` : nothing}
+  </li>`;
+}
+
+function people(issuer) {
+  if (issuer === "anyone") return "Anyone, with or without a token,";
+  if (issuer === "domain") return `Bearers of ${page.home}'s own tokens`;
+  return `Bearers of ${issuer.replace(/^peer:/, "")}'s tokens`;
+}
+
+const WORDS = {
+  equals: (value) => html`is <code>${text(value)}</code>`,
+  in: (values) => html`is one of ${values.map((value, index) => html`${index ? ", " : ""}<code>${text(value)}</code>`)}`,
+  prefix: (value) => html`begins with <code>${value}</code>`,
+  exists: (value) => (value ? "is there" : "is missing"),
+  range: ({ min, max }) => (min === undefined ? `is at most ${max}` : max === undefined ? `is at least ${min}` : `is from ${min} to ${max}`),
+  audience: (value) => html`names <code>${value}</code>`,
+};
+
+/** " whose role is auditor and …": what a token must say; nothing where anything will do. @param {Record<string, object>} claims */
+export function claimsWords(claims) {
+  const asked = Object.entries(claims);
+  return asked.length ? html` whose ${asked.map((one, index) => html`${index ? " and " : ""}${predicate(...one)}`)}` : nothing;
+}
+
+function predicate(claim, tested) {
+  return html`<code>${claim}</code> ${Object.entries(tested).map(([test, value]) => WORDS[test]?.(value) ?? html`<code>${text(tested)}</code>`)}`;
+}
+
+function text(value) {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+// ---- explaining ----
+
+async function explain(form) {
+  const who = form.elements.who.value;
+  const asked = { operation: form.elements.operation.value };
+  const box = byId("explanation");
+  const button = form.querySelector("button.primary");
+  button.setAttribute("aria-busy", "true");
+  try {
+    if (who === "claims") asked.claims = claimsTyped();
+    if (who === "token") asked.token = byId("token").value.trim();
+    render(explanation(await request("POST", `${page.api}/policy/explain`, asked), asked.operation), box);
+  } catch (error) {
+    render(html`<p class="answer" data-kind="bad">${error.message}</p>`, box);
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+}
+
+function claimsTyped() {
+  try {
+    return JSON.parse(byId("claims").value);
+  } catch (error) {
+    byId("claims").focus();
+    throw new Error(`This is not JSON: ${error.message}.`);
+  }
+}
+
+function explanation({ allowed, decided_by: by, reason, rules }, operation) {
+  return html`<div class="explanation">
+    <p><span class="badge ${allowed ? "good" : "bad"}">${allowed ? "allowed" : "refused"}</span> <strong>${operation}</strong> <span class="muted">decided by ${by}</span></p>
+    <p>${reason}</p>
+    ${
+      rules.length
+        ? html`<ol class="findings">${rules.map(
+            (one) => html`<li value=${one.rule}><span class="badge ${one.matches ? "accent" : ""}">${one.matches ? "matches" : "does not match"}</span> <span class="muted">${one.issuer}</span><br>${one.why}</li>`,
+          )}</ol>`
+        : nothing
+    }
+  </div>`;
+}

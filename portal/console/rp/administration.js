@@ -1,0 +1,111 @@
+/** What happened to an RP: the events of its administrative RP, the newest first, in sentences. */
+
+import { duration, plural } from "../format.js";
+import { getJson } from "../requests.js";
+import { html, nothing, render } from "../table.js";
+import { fillTimes } from "../times.js";
+import { byId } from "./page.js";
+
+const CATALOGUE_URL = "/api/v1/admin/catalogue"; // live.js has fetched it: the browser has it
+const ROWS_MAX = 300;
+const READERS = "io.herald.sessions.changed";
+const SAMPLES = new Set(["io.herald.load.sampled", "io.herald.subscription.lagged", "io.herald.replica.progressed", "io.herald.alarm.changed"]);
+const WARNS = new Set(["io.herald.operations.refused", "io.herald.lease.warned", "io.herald.rp.paused", "io.herald.gateway.lost", "io.herald.alarm.raised"]);
+const ENDS = new Set(["io.herald.rp.deleted", "io.herald.lease.expired", "io.herald.epoch.renewed"]);
+
+let types = null;
+let loaded = false;
+let rows = []; // {id, event}, the newest first
+
+/** Begin with what the administrative RP remembers. @param {{offset: number, event: object}[] | null} events the newest first */
+export async function startAdministration(events) {
+  byId("show-readers").addEventListener("change", draw);
+  types = await getJson(CATALOGUE_URL)
+    .then((catalogue) => catalogue.types)
+    .catch(() => ({}));
+  if (events) take(events.map(({ event }) => event).reverse());
+  loaded = true;
+  draw();
+}
+
+/** @param {object[]} events oldest first */
+export function showAdministration(events) {
+  if (take(events) && loaded) draw();
+}
+
+/** Keep what is told here; samples are not. How many that were. */
+function take(events) {
+  const told = events.filter(({ type }) => !SAMPLES.has(type));
+  if (told.length === 0) return 0;
+  const known = new Map(rows.map((event) => [event.id, event]));
+  for (const event of told) known.set(event.id, event);
+  rows = [...known.values()].sort((a, b) => (a.time < b.time ? 1 : a.time > b.time ? -1 : 0)).slice(0, ROWS_MAX);
+  return told.length;
+}
+
+let begun = false;
+
+function draw() {
+  const box = byId("happened");
+  if (!begun) box.replaceChildren();
+  begun = true;
+  const shown = byId("show-readers").checked ? rows : rows.filter(({ type }) => type !== READERS);
+  render(
+    shown.length
+      ? html`<ol class="happened">${shown.map(row)}</ol>`
+      : html`<div class="empty"><strong>Nothing is remembered</strong><span>Changes, leases and pauses appear here as they happen.</span></div>`,
+    box,
+  );
+  fillTimes(box);
+}
+
+function row(event) {
+  const trimmed = event.type === "io.herald.history.trimmed" && event.data.by; // by its bounds is how it is meant to be
+  const kind = ENDS.has(event.type) ? "bad" : WARNS.has(event.type) || trimmed ? "warn" : "";
+  const { says = about(event.type), more = facts(event) } = ALARMS[event.type]?.(event.data) ?? {};
+  return html`<li class=${kind}>
+    <details>
+      <summary>
+        <time class="number" datetime=${event.time} data-clock></time>
+        <span>${says}${more.length ? html` <span class="muted">${more.join(", ")}</span>` : nothing}</span>
+      </summary>
+      <pre class="ev-raw">${JSON.stringify(event, null, 2)}</pre>
+    </details>
+  </li>`;
+}
+
+/** Alarms say themselves what is wrong. */
+const ALARMS = {
+  "io.herald.alarm.raised": ({ alarm }) => ({ says: alarm.detail, more: [`${alarm.severity} alarm raised`] }),
+  "io.herald.alarm.acknowledged": ({ alarm, by }) => ({ says: `${by} looks after an alarm: ${alarm.detail}`, more: [alarm.acknowledged?.note].filter(Boolean) }),
+  "io.herald.alarm.cleared": ({ alarm, why }) => ({ says: `An alarm is cleared: ${alarm.detail}`, more: [why].filter(Boolean) }),
+};
+
+function about(type) {
+  return types?.[type]?.about ?? type;
+}
+
+/** What is particular of an event, in words. */
+function facts({ data }) {
+  const told = [];
+  if (data.changed) told.push(`changed: ${data.changed.join(", ")}`);
+  if (data.rp?.name && data.changed?.includes("name")) told.push(`now ${data.rp.name}`);
+  if (data.what) told.push(`of the ${data.what === "rp" ? "rendezvous point" : data.what}`);
+  if (data.granted_s !== undefined) told.push(`${duration(data.granted_s * 1000)} granted`);
+  if (typeof data.removed === "number") told.push(`${plural(data.removed, "event")} removed`);
+  if (data.subscription?.owner) told.push(`of ${data.subscription.owner}`);
+  if (typeof data.domain === "string") told.push(data.domain);
+  if (data.rules) told.push(`now ${plural(data.rules.length, "rule")}`);
+  if (data.joined !== undefined && data.left !== undefined) told.push(`${data.joined} joined, ${data.left} left${who(data.who)}`);
+  if (Array.isArray(data.kinds)) told.push(...data.kinds.map(({ action, reason, count }) => `${action} ${reason} ×${count}`));
+  if (data.gateway && data.reason) told.push(`gateway ${data.gateway}`);
+  if (data.reason) told.push(`because: ${data.reason}`);
+  else if (data.rp?.paused?.reason) told.push(`because: ${data.rp.paused.reason}`);
+  if (data.by) told.push(`by ${data.by}`);
+  return told;
+}
+
+function who(list) {
+  const names = (list ?? []).map(({ principal }) => principal || "a stranger");
+  return names.length ? `: ${names.join(", ")}` : "";
+}

@@ -1,0 +1,171 @@
+/** Questions that need more than a reason: what to change, how much to trim, whom to invite, what the policy is to be. */
+
+import { ask, field } from "../dialog.js";
+import { count } from "../format.js";
+import { Refused, getJson, request } from "../requests.js";
+import { toast } from "../toast.js";
+import { byId, page } from "./page.js";
+
+const KEPT_DEFAULT = 100;
+
+/** Change name, title and history; only what the reader changed is sent, and only if nobody else did meanwhile. */
+export async function changeAsked() {
+  const was = await described();
+  if (!was) return;
+  const fields = box(
+    field("name", { label: "Name", value: was.name ?? "", hint: `Empty for none. Names here begin with /${page.domain}/.`, maxlength: 255 }),
+    field("title", { label: "Title", value: was.title, maxlength: 255 }),
+    field("events", { label: "Events kept", value: String(was.history.max_events), type: "number", min: 1, required: true }),
+    field("age", { label: "Seconds after which they are forgotten", value: String(was.history.max_age_s ?? ""), type: "number", min: 1, hint: "Empty: they are kept whatever their age." }),
+  );
+  const typed = (name) => fields.querySelector(`[name=${name}]`).value.trim();
+  const changes = () => {
+    const history = {};
+    if (Number(typed("events")) !== was.history.max_events) history.max_events = Number(typed("events"));
+    const age = typed("age") ? Number(typed("age")) : null;
+    if (age !== was.history.max_age_s) history.max_age_s = age;
+    return {
+      ...(typed("name") !== (was.name ?? "") && { name: typed("name") || null }),
+      ...(typed("title") !== was.title && { title: typed("title") }),
+      ...(Object.keys(history).length && { history }),
+    };
+  };
+  const done = await ask({
+    title: "Change this rendezvous point",
+    says: fields,
+    action: "Save",
+    perform: () => changed(was.version, changes()),
+  });
+  if (done !== null) toast("It is changed.");
+}
+
+/** Change the policy as JSON. */
+export async function policyAsked() {
+  const was = await described();
+  if (!was) return;
+  const label = document.createElement("label");
+  const area = document.createElement("textarea");
+  label.htmlFor = area.id = "policy-typed";
+  label.textContent = "Rules, as JSON";
+  area.className = "tall";
+  area.spellcheck = false;
+  area.value = JSON.stringify(was.policy, null, 2);
+  const done = await ask({
+    title: "Change who may do what",
+    says: box(label, area),
+    action: "Save",
+    perform: async () => {
+      let policy;
+      try {
+        policy = JSON.parse(area.value);
+      } catch (error) {
+        area.focus();
+        throw new Error(`This is not JSON: ${error.message}`);
+      }
+      await changed(was.version, { policy });
+    },
+  });
+  if (done !== null) toast("The policy is changed, and holds at once.");
+}
+
+/** Trim the history: all of it, or all but the newest events. */
+export async function trimAsked() {
+  const { epoch, offset } = (await described()) ?? {};
+  if (!epoch) return;
+  const held = Number(byId("events-meter").value);
+  const keep = field("keep", {
+    label: "Keep the newest events",
+    type: "number",
+    min: 0,
+    max: held,
+    required: true,
+    value: String(Math.min(KEPT_DEFAULT, Math.floor(held / 2))),
+    hint: `0 trims all of it: ${count(held)} held now.`,
+  });
+  const words = document.createElement("p");
+  words.textContent = "What goes is gone for good here; readers that are behind are told a gap. Other domains keep what they hold.";
+  let removed = 0;
+  const done = await ask({
+    title: "Trim the history?",
+    says: box(words, keep),
+    action: "Trim",
+    danger: true,
+    reason: { label: "Reason", hint: "Recorded in the audit." },
+    perform: async (reason) => {
+      const newest = Number(keep.querySelector("input").value);
+      const before = newest === 0 ? "all" : `${epoch}:${Math.max(0, offset - newest)}`;
+      ({ removed } = await request("POST", `${page.api}/trim`, { before, reason }));
+    },
+  });
+  if (done !== null) toast(removed === 1 ? "1 event is trimmed." : `${count(removed)} events are trimmed.`);
+}
+
+/** Invite a peer to hold a replica. @param {string[]} holders domains that hold one already */
+export async function inviteAsked(holders) {
+  let peers = null;
+  try {
+    const { items } = await getJson("/api/v1/peers");
+    peers = items.filter(({ name, state }) => state === "active" && !holders.includes(name)).map(({ name }) => name);
+  } catch (error) {
+    if (!(error instanceof Refused && error.status === 403)) {
+      toast(error.message, "bad");
+      return;
+    }
+  }
+  if (peers?.length === 0) {
+    toast("Every active peer holds it already, or there is none. Peers are added by herald peer add.", "bad");
+    return;
+  }
+  const chosen = peers ? select("peer", "Peer", peers) : field("peer", { label: "Peer", required: true });
+  const words = document.createElement("p");
+  words.textContent = "It holds a replica from then on, if the policy allows it to replicate and it trusts this domain to host.";
+  const done = await ask({
+    title: "Invite a peer?",
+    says: box(words, chosen),
+    action: "Invite",
+    perform: () => request("POST", `${page.api}/replicas`, { peer: chosen.querySelector("[name=peer]").value.trim() }),
+  });
+  if (done !== null) toast("It holds a replica now.");
+}
+
+/** The RP as it is now; undefined after a toast that says why not. */
+async function described() {
+  try {
+    return await getJson(page.api);
+  } catch (error) {
+    toast(error.message, "bad");
+    return undefined;
+  }
+}
+
+async function changed(version, changes) {
+  if (Object.keys(changes).length === 0) return;
+  try {
+    await request("PATCH", page.api, changes, { headers: { "If-Match": `"${version}"` } });
+  } catch (error) {
+    if (error instanceof Refused && error.status === 412) {
+      throw new Error("Somebody else has changed it meanwhile. Cancel, look at what it is now, and change that.");
+    }
+    throw error;
+  }
+}
+
+function select(name, label, values) {
+  const made = box();
+  made.className = "field";
+  const element = document.createElement("select");
+  element.name = element.id = name;
+  element.append(...values.map((value) => new Option(value)));
+  const title = document.createElement("label");
+  title.htmlFor = element.id;
+  title.textContent = label;
+  made.append(title, element);
+  return made;
+}
+
+function box(...children) {
+  const made = document.createElement("div");
+  made.className = "dialog-fields";
+  made.append(...children);
+  return made;
+}

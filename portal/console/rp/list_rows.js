@@ -1,0 +1,140 @@
+/**
+ * The rows of the list as the domain changes. What an event says of a row that is shown is shown at once; which rows there
+ * are, and in what order, is asked of the domain, which knows the search and the order: the page is fetched anew and its rows
+ * are taken over. While the pointer or the focus is among the rows, none moves.
+ */
+
+import { tellEnd } from "../line.js";
+import { PausedLook } from "../looks.js";
+import { Refused, SessionEnded, Unanswered } from "../requests.js";
+
+const AGAIN_MS = 5_000; // after one that was not answered
+const NEW_MS = 3_000;
+
+export class ListRows {
+  #box;
+  #held = null; // what was fetched while rows must not move
+  #waiting = false; // for the tab to be seen
+  #taken = new Map(); // RP -> its newest event, and when it came: rows that were asked for before may not know of it
+  #paused = new PausedLook(
+    async () => ({ askedAt: performance.now(), rows: await fetched() }),
+    (answer) => {
+      this.#held = answer;
+      this.#takeOver();
+    },
+    (error) => (error instanceof SessionEnded ? tellEnd(error) : setTimeout(() => this.look(), AGAIN_MS)),
+  );
+
+  /** @param {HTMLElement} box holds the table, or the words that there is none, and the links to other pages */
+  constructor(box) {
+    this.#box = box;
+    for (const left of ["pointerleave", "focusout"]) box.addEventListener(left, () => this.#held && setTimeout(() => this.#takeOver(), 0));
+    document.addEventListener("visibilitychange", () => this.#waiting && this.look());
+  }
+
+  /** [id, row] of all rows. */
+  each() {
+    return [...this.#box.querySelectorAll("tr[data-rp]")].map((row) => [row.dataset.rp, row]);
+  }
+
+  ids() {
+    return this.each().map(([rp]) => rp);
+  }
+
+  /** @param {boolean} stale whether numbers and rows are as old as the connection */
+  stale(stale) {
+    this.#box.classList.toggle("stale", stale);
+  }
+
+  /** @param {string} rp @param {string} expiresAt */
+  lease(rp, expiresAt) {
+    const time = this.#row(rp)?.querySelector("[data-countdown]");
+    if (time && time.dateTime < expiresAt) time.dateTime = expiresAt;
+  }
+
+  /** An RP was created, changed, deleted, paused or resumed. @param {{type: string, data: {rp: object}}} event */
+  take({ type, data: { rp } }) {
+    const row = this.#row(rp.id);
+    const gone = type === "io.herald.rp.deleted";
+    if (row) {
+      this.#taken.set(rp.id, { rp, gone, at: performance.now() });
+      this.#say(row, rp, gone);
+    }
+    if (row || !gone) this.look();
+  }
+
+  /** Ask the domain soon which rows there are. */
+  look() {
+    this.#waiting = document.hidden;
+    if (!this.#waiting) this.#paused.soon();
+  }
+
+  #row(rp) {
+    return this.#box.querySelector(`tr[data-rp="${CSS.escape(rp)}"]`);
+  }
+
+  /** Name and state of a row at once, and whether it is gone, before it is fetched: most changes are of these. */
+  #say(row, rp, gone) {
+    row.classList.toggle("gone", gone);
+    const link = row.querySelector(".rp-link");
+    const label = rp.name || rp.title || rp.id;
+    if (link.textContent !== label) link.replaceChildren(...label.split(/(?<=\/)/).flatMap((part) => [part, document.createElement("wbr")]));
+    const badge = row.querySelector(".badge.warn");
+    if (rp.paused && !badge) {
+      const made = document.createElement("span");
+      made.className = "badge warn";
+      made.textContent = "paused";
+      row.querySelector(".rp-sub").prepend(made, " ");
+    } else if (!rp.paused) {
+      badge?.remove();
+    }
+  }
+
+  #takeOver() {
+    if (!this.#held) return;
+    const body = this.#box.querySelector("tbody");
+    if (body && (body.matches(":hover") || body.contains(document.activeElement))) return; // when the reader has left
+    const { askedAt, rows: fetched } = this.#held;
+    this.#held = null;
+    const before = new Map(this.each());
+    for (const row of fetched.querySelectorAll("tr[data-rp]")) {
+      const known = before.get(row.dataset.rp);
+      if (known) this.#keep(row, known);
+      else if (before.size) this.#mark(row);
+    }
+    this.#box.replaceChildren(...[...fetched.childNodes].map((node) => document.adoptNode(node)));
+    for (const [id, { rp, gone, at }] of this.#taken) {
+      const row = this.#row(id);
+      if (row && at >= askedAt) this.#say(row, rp, gone);
+      else this.#taken.delete(id); // the rows say it themselves
+    }
+  }
+
+  /** The moving cells of a row stay what they are: its line and its numbers. */
+  #keep(row, known) {
+    for (const cell of [".col-rate", ".col-out"]) {
+      const moving = known.querySelector(cell);
+      if (moving) row.querySelector(cell)?.replaceWith(moving);
+    }
+  }
+
+  #mark(row) {
+    row.classList.add("new");
+    setTimeout(() => row.classList.remove("new"), NEW_MS);
+  }
+}
+
+/** The rows of this address as they are now. */
+async function fetched() {
+  let response;
+  let text;
+  try {
+    response = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
+    text = await response.text();
+  } catch {
+    throw new Unanswered();
+  }
+  if (response.type === "opaqueredirect") throw new SessionEnded();
+  if (!response.ok) throw new Refused(response.status, {});
+  return new DOMParser().parseFromString(text, "text/html").getElementById("rps");
+}

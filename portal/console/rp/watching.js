@@ -1,0 +1,150 @@
+/** What is to be so at an RP, and whether it is: its watch rules, and its audience. */
+
+import { getJson } from "../requests.js";
+import { lasting } from "../lasting.js";
+import { plural } from "../format.js";
+import { html, nothing, render } from "../table.js";
+import { fillTimes } from "../times.js";
+import { claimsWords } from "./access.js";
+import { byId, page, setText, whenShown } from "./page.js";
+import { audienceAsked, audienceEnded, ruleAsked, ruleEnded } from "./watch_asking.js";
+
+const CHANGED = "io.herald.watch.changed";
+const BADGES = { critical: "bad", warning: "warn" };
+
+let described = null; // {watch, audience} of the RP
+let state = null; // the RP's state, for who may watch it: the alarms in force
+
+/** Wire the tab. */
+export function startWatching() {
+  for (const [id, asked] of [["add-rule", ruleAsked], ["add-audience", audienceAsked]]) {
+    byId(id)?.addEventListener("click", () => void asked().then(look));
+    if (byId(id)) byId(id).hidden = false;
+  }
+  whenShown("watching", () => void look());
+}
+
+/** @param {object} now the RP's state @param {object[]} events */
+export function showWatching(now, events) {
+  const before = state;
+  state = now;
+  if (events.some(({ type }) => type === CHANGED)) void look();
+  else if (before?.alarms !== now.alarms) draw();
+}
+
+async function look() {
+  try {
+    described = await getJson(page.api);
+    draw();
+  } catch (error) {
+    if (described) return; // what stands there was so a moment ago
+    for (const id of ["watch-rules", "audience"]) {
+      render(html`<div class="broken"><strong>It could not be read</strong><span>${error.message}</span></div>`, emptied(byId(id)));
+    }
+  }
+}
+
+function draw() {
+  if (state) setText(byId("watching-count"), Object.keys(state.alarms).length || "");
+  if (!described) return;
+  const { watch, audience } = described;
+  render(
+    watch.length
+      ? html`<ol class="watched">${watch.map((rule) => shown(rule, ruleWords(rule), alarmsOf(kindOf(rule), rule), ruleAsked, ruleEnded, ruleLabel(rule)))}</ol>`
+      : html`<div class="empty"><strong>No rules</strong><span>${page.mayAdminister ? "Say what is to be so here; an alarm tells when it is not." : "Nothing is watched here."}</span></div>`,
+    emptied(byId("watch-rules")),
+  );
+  render(
+    audience.length
+      ? html`<ol class="watched">${audience.map((one) => shown(one, audienceWords(one), alarmsOf("audience", one), audienceAsked, audienceEnded, one.label))}</ol>`
+      : html`<div class="empty"><strong>Nobody need be reading</strong><span>Events are taken whoever reads them.</span></div>`,
+    emptied(byId("audience")),
+  );
+  fillTimes(byId("watching"));
+}
+
+const begun = new WeakSet();
+
+/** lit-html draws into what it has emptied itself: what the server rendered goes first. */
+function emptied(element) {
+  if (!begun.has(element)) element.replaceChildren();
+  begun.add(element);
+  return element;
+}
+
+function shown(one, words, alarms, change, end, label) {
+  return html`<li>
+    <div class="watched-line">
+      <div>
+        <p>${words}</p>
+        ${alarms === null ? nothing : alarms.length ? alarms.map(alarm) : html`<p class="small"><span class="badge good">kept</span></p>`}
+      </div>
+      ${
+        page.mayAdminister
+          ? html`<div class="row-acts">
+              <button type="button" class="button compact" aria-label=${`Change: ${label}`} @click=${() => void change(one).then(look)}>Change…</button>
+              <button type="button" class="button compact danger" aria-label=${`Remove: ${label}`} @click=${() => void end(one).then(look)}>Remove…</button>
+            </div>`
+          : nothing
+      }
+    </div>
+  </li>`;
+}
+
+function alarm({ severity, detail, raised_at: at }) {
+  return html`<p class="small"><span class="badge ${BADGES[severity] ?? ""}">${severity}</span> ${detail} <time class="muted" datetime=${at} data-age></time></p>`;
+}
+
+/** The alarms in force of a rule as stated; null for who may not see them. */
+function alarmsOf(kind, stated) {
+  if (!state) return null;
+  const settings = canonical(kind === "audience" ? stated : stated[kind]);
+  const same = (rule) =>
+    rule.kind === kind && canonical(rule.settings) === settings && (kind === "audience" || (rule.severity === stated.severity && rule.for_s === stated.for_s));
+  const ids = Object.values(state.watches).filter(same).map(({ id }) => id);
+  return Object.values(state.alarms).filter(({ rule }) => ids.includes(rule));
+}
+
+function canonical(value) {
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  return `{${Object.keys(value).sort().map((key) => `${key}:${canonical(value[key])}`).join()}}`;
+}
+
+// ---- in words ----
+
+const KINDS = {
+  lag: ({ events, seconds }) => [
+    "Durable subscriptions are ",
+    joined([events && `at most ${plural(events, "event")} behind`, seconds && `${events ? "" : "behind "}for at most ${lasting(seconds)}`]),
+  ],
+  backlog: ({ events, oldest_s: oldest, peer }) => [
+    "For ", peer ? html`<strong>${peer}</strong>` : "each peer", " wait ",
+    joined([events && `at most ${plural(events, "event")}`, oldest && `${events ? "none" : "events"} longer than ${lasting(oldest)}`].map((one) => one && one.replace(/^events/, "no events"))),
+  ],
+  lease_gap: ({ s }) => `The leases of the rendezvous point and of its durable subscriptions have at least ${lasting(s)} left`,
+  silence: ({ s, source }) => [`An event comes at least every ${lasting(s)}`, source ? html` from <code>${source}</code>` : nothing],
+};
+
+function joined(parts) {
+  return parts.filter(Boolean).join(", and ");
+}
+
+function kindOf(rule) {
+  return Object.keys(rule).find((name) => name !== "severity" && name !== "for_s");
+}
+
+function ruleLabel(rule) {
+  return kindOf(rule).replace("_", " ");
+}
+
+function ruleWords(rule) {
+  const kind = kindOf(rule);
+  return html`${KINDS[kind]?.(rule[kind]) ?? html`<code>${canonical(rule[kind])}</code>`}.
+    <span class="muted small">Else ${rule.severity === "critical" ? "a critical alarm" : "a warning"}${rule.for_s ? `, once it has lasted for ${lasting(rule.for_s)}` : ", at once"}.</span>`;
+}
+
+function audienceWords({ label, at_least: least, claims, issuer, publishing }) {
+  return html`<strong>${label}</strong>: at least ${plural(least, "reader")}${claims ? claimsWords(claims) : nothing}${issuer ? ` of ${issuer}` : ""}.
+    <span class="muted small">Else events are ${publishing === "flag" ? "taken, and an alarm is raised" : "refused, and a critical alarm is raised"}.</span>`;
+}

@@ -1,0 +1,53 @@
+/** As much of a browser's page as the modules without markup need, for tests in Node. */
+
+class Element {
+  dataset = {};
+  hidden = true;
+  textContent = "";
+  title = "";
+  children = [];
+
+  append(...children) {
+    this.children.push(...children);
+  }
+
+  replaceChildren(...children) {
+    this.children = children;
+  }
+
+  addEventListener() {}
+  setAttribute() {}
+
+  get words() {
+    return this.children.map((child) => child.textContent ?? child).join(" ");
+  }
+}
+
+/** Elements by id, as base.html has them. */
+export const elements = Object.fromEntries(["connection", "connection-said", "connection-ended"].map((id) => [id, new Element()]));
+const frames = [];
+const listeners = []; // of the window
+
+/** What the screen does next: everything that waited for a frame is drawn. */
+export function nextFrame() {
+  for (const draw of frames.splice(0)) draw();
+}
+
+/** The reader goes to another page. */
+export function leave() {
+  for (const { name, listener } of listeners) if (name === "pagehide") listener({});
+}
+
+/** @param {string} origin of the domain */
+export function makePage(origin) {
+  globalThis.document = {
+    documentElement: { dataset: {} },
+    getElementById: (id) => elements[id] ?? null,
+    querySelector: () => ({ content: "csrf" }),
+    createElement: () => new Element(),
+    addEventListener() {},
+  };
+  globalThis.location = { origin };
+  globalThis.addEventListener = (name, listener) => listeners.push({ name, listener });
+  globalThis.requestAnimationFrame = (draw) => frames.push(draw);
+}

@@ -1,0 +1,82 @@
+/** Instants as a reader reads them: in their own zone, with the exact instant in UTC as the title. */
+
+const DATE_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const TIME = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+});
+const DAY_TIME = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const TICK_MS = 1_000;
+
+/** How far this browser's clock is from the domain's, so that a lease counts down by the clock that ends it. */
+const skewMs = Number(globalThis.document?.documentElement.dataset.now || Date.now()) - Date.now();
+
+/** The domain's clock now, in milliseconds since 1970: what ages and countdowns are taken by. */
+export function serverNow() {
+  return Date.now() + skewMs;
+}
+
+/** @param {number} count @param {string} noun */
+function plural(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
+ * A stretch of time in two units at most: "23 h 59 min".
+ * @param {number} ms
+ */
+export function stretch(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const days = Math.floor(seconds / 86_400);
+  const hours = Math.floor((seconds % 86_400) / 3600);
+  const minutes = Math.floor((seconds % 3600) / 60);
+  if (days > 0) return `${plural(days, "day")} ${hours} h`;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  if (minutes > 0) return `${minutes} min ${seconds % 60} s`;
+  return `${seconds} s`;
+}
+
+/**
+ * A short time of day, with the day if it is not today.
+ * @param {Date} instant
+ */
+export function timeOfDay(instant) {
+  return instant.toDateString() === new Date().toDateString() ? TIME.format(instant) : DAY_TIME.format(instant);
+}
+
+/** Each kind of <time> by its mark: what it says of its instant, in milliseconds, at `now`. */
+const SAYS = {
+  local: (at) => DATE_TIME.format(at),
+  clock: (at) => timeOfDay(new Date(at)),
+  countdown: (at, now) => (at > now ? `in ${stretch(at - now)}` : "ended"),
+  age: (at, now) => (at > now ? "now" : `${stretch(now - at)} ago`),
+};
+
+/**
+ * Fill each <time datetime="…"> that is marked, and keep the moving ones right, also those that appear later:
+ * data-local (day and time), data-clock (time of day), data-countdown ("in 3 min 4 s"), data-age ("12 s ago").
+ * Hovering shows the exact instant.
+ */
+export function startTimes() {
+  const fill = () => fillTimes(document);
+  fill();
+  setInterval(fill, TICK_MS);
+  document.addEventListener("visibilitychange", fill);
+}
+
+/** Fill those in `root` now: for what a script has just drawn. @param {ParentNode} root */
+export function fillTimes(root) {
+  if (document.hidden) return;
+  const now = serverNow();
+  for (const element of root.querySelectorAll(Object.keys(SAYS).map((mark) => `time[data-${mark}]`).join())) {
+    const at = Date.parse(element.dateTime);
+    if (Number.isNaN(at)) continue;
+    const mark = Object.keys(SAYS).find((name) => name in element.dataset);
+    const text = SAYS[mark](at, now);
+    if (element.textContent !== text) element.textContent = text;
+    const title = mark === "local" ? new Date(at).toISOString() : `${DATE_TIME.format(at)} (${new Date(at).toISOString()})`;
+    if (element.title !== title) element.title = title;
+  }
+}

@@ -1,0 +1,41 @@
+"""The supervisor's lines as JSON objects, one each, like those of its children: for who collects what `make run` prints."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TextIO
+
+from portal.log_lines import without_credentials
+from portal.supervisor.terminal import Terminal
+
+
+class JsonTerminal(Terminal):
+    """See the module. What a child said as JSON is passed on as it is. Nothing secret is told here: logs are kept."""
+
+    tells_secrets = False
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self._coloured = False
+
+    def line(self, text: str = "") -> None:
+        """A line of the supervisor's own."""
+        if text.strip():
+            self._object(text.strip())
+
+    def state(self, name: str, state: str, about: str = "") -> None:
+        """That a part has come up, or not."""
+        self._object(f"{name}: {state} {about}".strip())
+
+    def note(self, name: str, text: str) -> None:
+        """Something that a child said or that happened to it."""
+        if text.startswith('{"time"'):
+            super().line(text)
+        else:
+            self._object(f"{name}: {text}", "WARNING")
+
+    def _object(self, message: str, level: str = "INFO") -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"time": now, "level": level, "process": "supervisor", "logger": "portal.supervisor"}
+        super().line(json.dumps({**line, "message": without_credentials(message)}))

@@ -1,0 +1,28 @@
+"""Template tags of the console's frame: its navigation, and whether its scripts are built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+from eventing.core.access.roles import ADMINISTRATOR
+from portal.console_files import HOW_TO_BUILD, NOT_BUILT, manifest
+from portal.pages.navigation import Link, links
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def navigation(context: dict[str, Any]) -> list[Link]:
+    """The pages to list, the one that is shown marked."""
+    request = context.get("request")
+    match = getattr(request, "resolver_match", None)
+    here = match.url_name or "" if match and match.namespace == "portal" else ""
+    return links(here, administrator=context.get("role") == ADMINISTRATOR)
+
+
+@register.simple_tag
+def not_built() -> str:
+    """What to say where the scripts are missing; empty where they are not."""
+    return "" if manifest() else f"{NOT_BUILT} {HOW_TO_BUILD}."

@@ -1,0 +1,1 @@
+"""Reports over access records, by Spark. Imports nothing of Herald's server: its input is a format (docs/records.md)."""

@@ -1,0 +1,1 @@
+"""Jobs: read, transform, write. One file per report; `running` is what they share."""

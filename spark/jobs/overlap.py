@@ -1,0 +1,47 @@
+"""The overlap report: regions of RPs with nearly the same subscribers."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from spark.jobs.running import Work
+from spark.problems import Problem
+from spark.report import TOP_ROWS, Order
+from spark.transforms import overlap
+
+MEMBERS_SHOWN_MAX = 500
+
+
+def build(work: Work) -> None:
+    """Make the tables and say what they say."""
+    summary = work.summary
+    with work.step("subscribers"):
+        pairs = overlap.subscribers(work.records(overlap.COLUMNS)).persist()
+        sizes = overlap.sizes(pairs).persist()
+        readings, rps = pairs.count(), sizes.count()
+    try:
+        edges = work.write("pairs", overlap.verified(overlap.candidates(pairs, sizes), pairs, sizes))
+        with work.step("connect"):
+            found = edges.select("rp_a", "rp_b").limit(overlap.EDGES_MAX + 1).toArrow()
+            if found.num_rows > overlap.EDGES_MAX:
+                raise Problem(f"More than {overlap.EDGES_MAX:,} pairs of RPs overlap: ask for a shorter period.")
+            joined = overlap.connected(zip(found["rp_a"].to_pylist(), found["rp_b"].to_pylist(), strict=True))
+            members = work.spark.createDataFrame(joined, "rp string, region string")
+        members = work.write("members", members.join(sizes, "rp"))
+        work.write("regions", overlap.regions(members.select("rp", "region"), pairs, edges))
+    finally:
+        pairs.unpersist()
+        sizes.unpersist()
+    with work.step("summary"):
+        found = summary.count("regions")
+        summary.number("regions", found, "regions", "Groups of RPs with nearly the same subscribers.")
+        summary.number("rps_in_regions", summary.total("regions", "rps"), "rendezvous points", "In any region.")
+        summary.number("rps_compared", rps, "rendezvous points", "With two subscribers or more.")
+        summary.number("readings", readings, "readings", "Different (RP, subscriber) pairs of the domain.")
+        saved = summary.total("regions", "saved_readings")
+        summary.number("saved_readings", saved, "readings", "If each subscriber read a region as one.")
+        best: Order = [("saved_readings", "descending"), ("region", "ascending")]
+        summary.top("regions", "Regions that would save most.", "regions", best)
+        shown = pc.field("region").isin([row["region"] for row in summary.first("regions", best, TOP_ROWS)])
+        order: Order = [("region", "ascending"), ("rp", "ascending")]
+        summary.top("members", "The RPs of these regions; at most 500.", "members", order, MEMBERS_SHOWN_MAX, shown)

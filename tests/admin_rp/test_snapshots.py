@@ -1,0 +1,336 @@
+"""Every administrative event: the real state before, followed by it, is the real state after. See proving.py.
+
+What gateways tell (load, sessions, refusals, lags) is in test_sampling.py. `test_every_type_is_proved` says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from admin_rp.catalogue import CATALOGUE
+from admin_rp.snapshots import rp_snapshot
+from eventing.core.events.cursors import Cursor
+from eventing.core.federation.deliveries import Failure
+from eventing.core.federation.peers import Stance
+from eventing.core.ids import DOMAIN_ADMIN
+from eventing.federation.operating import replay
+from eventing.log import control
+from eventing.services.access.keys import key_retire, key_rotate
+from eventing.services.access.revocations import revocation_create, revocation_lift
+from eventing.services.federation.forwarding import (
+    backlog_noted,
+    deliveries_report,
+    delivery_failed,
+    delivery_succeeded,
+)
+from eventing.services.federation.misbehaviour import misbehaviour_note
+from eventing.services.federation.peer_operating import peer_renew, peer_retry
+from eventing.services.federation.peers import (
+    hello_received,
+    peer_add,
+    peer_approve,
+    peer_change,
+    peer_document_followed,
+    peer_remove,
+    peer_resume,
+    peer_suspend,
+)
+from eventing.services.federation.quarantines import quarantine, quarantine_lift
+from eventing.services.federation.sealing import heads_checked, seal_own
+from eventing.services.rps.histories import histories_trim
+from eventing.services.rps.leases import leases_reap, leases_warn
+from eventing.services.rps.pausing import rendezvous_point_pause, rendezvous_point_resume
+from eventing.services.rps.rendezvous_points import (
+    rendezvous_point_create,
+    rendezvous_point_delete,
+    rendezvous_point_renew,
+    rendezvous_point_update,
+)
+from eventing.services.rps.replica_admissions import replica_admit
+from eventing.services.rps.replica_links import links_offer
+from eventing.services.rps.replica_statements import statements_accept
+from eventing.services.rps.replicas import replica_leave
+from eventing.services.rps.subscriptions import (
+    subscription_create,
+    subscription_delete,
+    subscription_renew,
+    subscription_update,
+)
+from eventing.services.rps.trimming import history_trim
+from tests.admin_rp.proving import Proof
+from tests.federation.homes import ANN, OPEN_TO_B, ROOT, Home, join_of, make, now_ms, peer
+from tests.federation.other_domain import OtherDomain
+from tests.federation.own_logs import backup, publish, put_back
+
+pytestmark = pytest.mark.usefixtures("planes")
+
+LATER = datetime.now(UTC) + timedelta(days=400)
+SAMPLED = {
+    "load.sampled",
+    "gateway.lost",
+    "sessions.changed",
+    "operations.refused",
+    "subscription.lagged",
+    "replica.progressed",
+    "peers.traffic",
+}
+"""Proved in test_sampling.py."""
+
+ELSEWHERE = {
+    "sessions.disconnected": "changes no state; its data is checked where sessions are disconnected",
+}
+
+
+def rps() -> list[str]:
+    with Proof() as proof:
+        row = rendezvous_point_create(principal=ANN, name="a", lease_s=3600)
+    assert proof.types == ["rp.created"]
+    with Proof(row.id) as proof:
+        rendezvous_point_update(
+            reference=row.id, principal=ANN, changes={"title": "Roof", "history": {"max_events": 7}}
+        )
+        rendezvous_point_renew(reference=row.id, principal=ANN, lease_s=7200)
+        leases_warn(now=row.expires_at + timedelta(seconds=3500))
+        rendezvous_point_pause(reference=row.id, principal=ANN, reason="maintenance")
+        rendezvous_point_resume(reference=row.id, principal=ANN)
+    seen = proof.types
+    with Proof(row.id) as proof:
+        rendezvous_point_delete(reference=row.id, principal=ANN)
+    seen += proof.types
+    ends = rendezvous_point_create(principal=ANN, lease_s=5)
+    with Proof(ends.id) as proof:
+        leases_reap(now=ends.expires_at + timedelta(seconds=1))
+    return ["rp.created", *seen, *proof.types]
+
+
+def creation_at_the_rp() -> list[str]:
+    row = rendezvous_point_create(principal=ANN)
+    from admin_rp.catalogue import EMPTY
+    from tests.admin_rp.proving import CHECKED, events_after, followed, same
+
+    cursor = f"{control.log_state(f'{row.id}.admin').epoch}:0"  # type: ignore[union-attr]
+    told = events_after(f"{row.id}.admin", cursor)
+    state = followed("rp", {"cursor": cursor, "state": dict(EMPTY["rp"])}, told)
+    same("rp", state, rp_snapshot(row.id)["state"], {event["type"] for event in told})
+    CHECKED.update(event["type"] for event in told)
+    return [event["type"].removeprefix("io.herald.") for event in told]
+
+
+def histories() -> list[str]:
+    row = rendezvous_point_create(principal=ANN, history={"max_events": 5})
+    publish(row.id, 9, bounds=row.bounds)
+    with Proof(row.id) as proof:
+        histories_trim(now=datetime.now(UTC) + timedelta(seconds=60))
+    assert proof.told[f"{row.id}.admin"][0]["data"]["first"] == 5
+    seen = proof.types
+    epoch = control.log_state(row.id).epoch  # type: ignore[union-attr]
+    with Proof(row.id) as proof:
+        history_trim(reference=row.id, principal=ANN, before=f"{epoch}:7", reason="too much")
+    assert proof.told[f"{row.id}.admin"][0]["data"]["by"] == "ann"
+    saved = backup(row.id)
+    publish(row.id, 2, bounds=row.bounds)
+    seal_own(row.id)
+    with Proof(row.id) as again:
+        put_back(row.id, saved)
+        assert heads_checked() == 1
+    return [*seen, *proof.types, *again.types]
+
+
+def subscriptions() -> list[str]:
+    row = rendezvous_point_create(principal=ANN)
+    with Proof(row.id) as proof:
+        sub = subscription_create(reference=row.id, principal=ANN, lease_s=600)
+        subscription_update(subscription_id=sub.id, principal=ANN, changes={"history": {"max_events": 3}})
+        subscription_renew(subscription_id=sub.id, principal=ANN, lease_s=900)
+        subscription_create(reference=row.id, principal=ANN, lease_s=5)
+    seen = proof.types
+    with Proof(row.id) as proof:
+        subscription_delete(subscription_id=sub.id, principal=ANN)
+        leases_reap(now=datetime.now(UTC) + timedelta(seconds=60))
+    seen += proof.types
+    with Proof() as proof:
+        at_domain = subscription_create(reference=DOMAIN_ADMIN, principal=ROOT)
+        subscription_delete(subscription_id=at_domain.id, principal=ROOT)
+    return seen + proof.types
+
+
+def replicas_at_the_home() -> list[str]:
+    peer(OtherDomain())
+    row = rendezvous_point_create(principal=ANN, policy=OPEN_TO_B, lease_s=3600)
+    with Proof(row.id) as proof:
+        replica_admit(join=join_of("b.test", row.id, lease_s=60, at_ms=now_ms()))
+        replica_admit(join=join_of("b.test", row.id, lease_s=90, at_ms=now_ms() + 1))
+    assert proof.types == ["replica.added", "replica.renewed"]
+    with Proof(row.id) as ended:
+        replica_admit(join=join_of("b.test", row.id, lease_s=0, at_ms=now_ms() + 2))
+    replica_admit(join=join_of("b.test", row.id, lease_s=60, at_ms=now_ms() + 3))
+    with Proof(row.id) as refused:
+        rendezvous_point_update(reference=row.id, principal=ANN, changes={"policy": OPEN_TO_B[:1]})
+    assert refused.types == ["rp.changed", "replica.removed"] or refused.types == ["replica.removed", "rp.changed"]
+    return proof.types + ended.types
+
+
+def replicas_elsewhere() -> list[str]:
+    home = Home()
+    peer(home)
+    with Proof() as proof:
+        make(home, admissions=[home.admission(), home.admission("c.test")])
+    assert proof.types == ["rp.created", "replica.added"]
+    with Proof(home.rp) as proof:
+        taken = [home.admission(lasts_s=7200), home.admission("c.test", lasts_s=7200), home.admission("d.test")]
+        assert statements_accept(home.rp, taken, carrier="a.test", domains=[]) == []
+        gone = home.admission("d.test", publishes=False, issued_at_ms=now_ms() + 1)
+        assert statements_accept(home.rp, [gone, home.descriptor(title="Rain")], carrier="a.test", domains=[]) == []
+    assert {"lease.renewed", "replica.renewed", "replica.added", "replica.removed", "rp.changed"} <= set(proof.types)
+    with Proof(home.rp) as proof:
+        replica_leave(rp=home.rp, principal=ANN)
+    return proof.types
+
+
+def peers() -> list[str]:
+    b = OtherDomain()
+    with Proof() as proof:
+        hello_received(statement=b.document(), stance=Stance.PROPOSES, at_ms=now_ms())
+        peer_approve(principal=ROOT, name="b.test", fingerprint=b.fingerprint)
+        peer_change(principal=ROOT, name="b.test", gossip=False)
+        b.add_key()
+        peer_document_followed(b.document(), name="b.test")
+        peer_suspend(principal=ROOT, name="b.test")
+        peer_resume(principal=ROOT, name="b.test")
+        peer_retry(principal=ROOT, name="b.test")
+        peer_renew(principal=ROOT, name="b.test")
+        hello_received(statement=b.document(), stance=Stance.LEAVES, at_ms=now_ms() + 1000)
+    seen = proof.types
+    c = OtherDomain("c.test")
+    with Proof() as proof:
+        peer_remove(principal=ROOT, name="b.test")
+        peer_add(principal=ROOT, statement=c.document(), fingerprint=c.fingerprint)
+    return seen + proof.types
+
+
+def deliveries() -> list[str]:
+    peer(OtherDomain())
+    with Proof() as proof:
+        backlog_noted(peer="b.test", backlog=7, oldest_at=None)
+        delivery_failed(peer="b.test", failure=Failure.UNREACHABLE, detail="No answer.", jitter=0.5)
+        assert deliveries_report() == 1
+        assert deliveries_report() == 0, "told once"
+    assert proof.types == ["peer.delivery"]
+    with Proof() as proof:
+        for _ in range(3):
+            delivery_failed(peer="b.test", failure=Failure.REFUSED, detail="It does not know us.", jitter=0.5)
+        deliveries_report()
+    with Proof() as again:
+        delivery_succeeded(peer="b.test")
+        backlog_noted(peer="b.test", backlog=0, oldest_at=None)
+        deliveries_report()
+    assert proof.types == again.types == ["peer.delivery"], "one event, however often it changed"
+    return proof.types
+
+
+def trust() -> list[str]:
+    with Proof() as proof:
+        misbehaviour_note("forged", carrier="b.test", origin="c.test", rp="a" * 26, detail="A seal that nobody signed.")
+        quarantine("c.test", "It told two stories.")
+    with Proof() as lifted:
+        quarantine_lift(principal=ROOT, origin="c.test")
+    return proof.types + lifted.types
+
+
+def replays() -> list[str]:
+    home = Home()
+    peer(home)
+    make(home)
+    links_offer()
+    with Proof(home.rp) as proof:
+        replay(principal=ROOT, name="a.test", reference=home.rp)
+    return proof.types
+
+
+def keys_and_credentials() -> list[str]:
+    with Proof() as proof:
+        made = key_rotate(principal=ROOT)
+        key_retire(principal=ROOT, kid=made.kid, reason="lost")
+        revoked = revocation_create(principal=ROOT, kind="subject", value="eve", reason="left us")
+        revocation_lift(principal=ROOT, revocation_id=str(revoked.row.id))
+    return proof.types
+
+
+SCENARIOS: list[Callable[[], list[str]]] = [
+    rps,
+    creation_at_the_rp,
+    histories,
+    subscriptions,
+    replicas_at_the_home,
+    replicas_elsewhere,
+    peers,
+    deliveries,
+    trust,
+    replays,
+    keys_and_credentials,
+]
+EXPECTED: dict[str, set[str]] = {
+    "rps": {
+        "rp.created",
+        "rp.changed",
+        "rp.deleted",
+        "lease.renewed",
+        "lease.warned",
+        "lease.expired",
+        "rp.paused",
+        "rp.resumed",
+    },
+    "creation_at_the_rp": {"rp.created", "lease.granted"},
+    "histories": {"history.trimmed", "epoch.renewed"},
+    "subscriptions": {
+        "subscription.created",
+        "subscription.changed",
+        "subscription.deleted",
+        "lease.granted",
+        "lease.renewed",
+        "lease.expired",
+    },
+    "replicas_at_the_home": {"replica.added", "replica.renewed", "replica.removed"},
+    "replicas_elsewhere": {"replica.removed", "rp.deleted"},
+    "peers": {
+        *(
+            f"peer.{what}"
+            for what in ("asked", "active", "changed", "rekeyed", "suspended", "retried", "proposed", "removed")
+        ),
+        "peer.declined",
+        "lease.renewed",
+    },
+    "deliveries": {"peer.delivery"},
+    "trust": {"misbehaviour.noted", "origin.quarantined", "origin.released"},
+    "replays": {"peer.replayed"},
+    "keys_and_credentials": {"key.rotated", "key.retired", "revocation.made", "revocation.lifted"},
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.__name__)
+def test_the_state_before_and_the_events_are_the_state_after(scenario: Callable[[], list[str]]) -> None:
+    assert set(scenario()) >= EXPECTED[scenario.__name__]
+
+
+def test_every_type_is_proved() -> None:
+    """By a scenario here, in test_sampling.py, or where the module that tells it is tested (BY_OTHERS)."""
+    here = {kind for kinds in EXPECTED.values() for kind in kinds}
+    missing = {kind.removeprefix("io.herald.") for kind in CATALOGUE} - here - SAMPLED - set(ELSEWHERE) - BY_OTHERS
+    assert not missing
+
+
+BY_OTHERS: set[str] = {
+    *(f"alarm.{what}" for what in ("raised", "changed", "acknowledged", "cleared")),
+    "watch.changed",
+    *(f"report.run.{what}" for what in ("queued", "running", "done", "failed", "superseded")),
+}
+
+
+def test_a_snapshot_of_what_is_not_there_is_empty() -> None:
+    state: dict[str, Any] = rp_snapshot("a" * 26)["state"]
+    assert (state["rp"], state["subscriptions"], state["replicas"]) == (None, {}, {})
+    assert Cursor.parse(rp_snapshot("a" * 26)["cursor"]).offset == 0

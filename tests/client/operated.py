@@ -1,0 +1,35 @@
+"""What an operator finds in a domain, made beside a running edge and in its environment: `python -m tests.client.operated`.
+
+A peer that shares a rendezvous point and lacks events of it, two seals of that peer that contradict each other, and a
+report with one table. Prints what is needed to ask for them, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+
+import django
+
+django.setup()
+
+from eventing.services.federation.evidence import evidence_keep  # noqa: E402
+from eventing.services.operating import reports  # noqa: E402
+from tests.admin_rp.peer_behind import PEER, behind  # noqa: E402
+from tests.control.conftest import principal  # noqa: E402
+from tests.control.test_reports import NOW, Extent, claimed, written  # noqa: E402
+from tests.federation.shared_rp import Origin  # noqa: E402
+
+
+def main() -> None:
+    """See the module."""
+    domain, rp = behind()
+    told = Origin(domain, rp)
+    assert evidence_keep(told.seal(told.events(2)), told.seal(told.events(2)), carrier="c.test")
+    row = claimed(principal("root", admin=True))
+    written(row)
+    reports.report_finish(run=row.id, attempt=1, output=row.output, summary={}, there=Extent(), now=NOW)
+    print(json.dumps({"peer": PEER, "rp": rp, "run": str(row.id)}))
+
+
+if __name__ == "__main__":
+    main()

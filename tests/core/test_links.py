@@ -1,0 +1,297 @@
+"""core/federation/links.py, core/federation/exchange.py and core/federation/deliveries.py: each decision by itself (all of them together: test_convergence.py)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventing.core.events.vectors import SEQUENCE_MAX
+from eventing.core.federation import deliveries, exchange, links
+from eventing.core.federation.deliveries import Failure
+from eventing.core.federation.exchange import Gap
+from eventing.core.federation.links import Came, Link, Plan
+
+F, G = "a" * 16, "b" * 16
+NOW = 1000.0
+
+
+def met(theirs: dict[str, int], **more: object) -> Link:
+    return msgspec.structs.replace(Link(theirs=theirs, met=True), **more)
+
+
+def hear(link: Link, have: dict[str, int], ours: dict[str, int], **more: object) -> links.Heard:
+    return links.heard(link, have, ours=ours, now=NOW, jitter=0.0, **more)  # type: ignore[arg-type]
+
+
+def test_a_peer_that_never_spoke_is_told_a_vector_first_and_runs_when_it_has_said_what_it_lacks() -> None:
+    assert links.plan(links.NEW, {F: 3}, now=NOW) is Plan.VECTOR
+    heard = hear(links.NEW, {}, {F: 3}, answers=True)
+    assert links.plan(heard.link, {F: 3}, now=NOW) is Plan.RUNS
+    assert links.wanting(heard.link, now=NOW) == {}
+
+
+def test_a_peer_is_never_sent_what_it_said_it_holds() -> None:
+    assert links.plan(met({F: 3}), {F: 3}, now=NOW) is Plan.NOTHING
+    assert links.plan(met({F: 9, G: 1}), {F: 3}, now=NOW) is Plan.NOTHING
+
+
+def test_a_pruned_feed_goes_as_vectors_and_the_other_feeds_as_runs() -> None:
+    link = hear(met({}), {}, {F: 1, G: 1}, answers=True, prune=[F]).link
+    assert links.wanting(link, now=NOW) == {F: SEQUENCE_MAX}
+    assert links.plan(link, {F: 1, G: 1}, now=NOW) is Plan.RUNS
+    assert links.plan(link, {F: 1}, now=NOW) is Plan.VECTOR
+
+
+def test_a_run_that_came_by_another_link_prunes_this_one_and_prunes_it_again_when_the_answer_was_lost() -> None:
+    first = hear(met({}), {F: 2}, {F: 2}, came=Came(known=frozenset([F]), redundant=frozenset([F])))
+    assert first.prune == {F}
+    again = hear(first.link, {F: 3}, {F: 3}, came=Came(new=frozenset([F])))
+    assert again.prune == {F}
+    assert not links.feeds(first.link, F)
+    assert links.feeds(first.link, G)
+
+
+def test_what_the_peer_holds_is_asked_for_when_it_has_not_come_in_time_and_no_sooner() -> None:
+    link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
+    assert not links.due(link, ours={}, now=NOW + links.GRAFT_S - 0.01, jitter=0.0).ask
+    due = links.due(link, ours={}, now=NOW + links.GRAFT_S, jitter=0.0)
+    assert due.ask
+    assert links.grafts(due.link, {}) == {F}
+    assert links.plan(due.link, {}, now=NOW + 1) is Plan.VECTOR
+    came = links.due(link, ours={F: 5}, now=NOW + links.GRAFT_S, jitter=0.0)
+    assert not came.ask
+    assert came.link.ask_at is None
+
+
+def test_what_the_peer_sends_anyway_is_asked_for_later_than_what_it_only_announces() -> None:
+    link = hear(met({}, pruned=frozenset([G])), {F: 5, G: 3}, {}).link
+    first = links.due(link, ours={}, now=NOW + links.GRAFT_S, jitter=0.0)
+    assert first.ask
+    assert links.grafts(first.link, {}) == {G}
+    eager_at = NOW + links.EAGER_PATIENCE * links.GRAFT_S
+    link = hear(met({}), {F: 5}, {}).link
+    for now in (NOW + links.GRAFT_S, eager_at - 0.01):
+        due = links.due(link, ours={}, now=now, jitter=0.0)
+        assert not due.ask
+        assert not due.futile
+        assert links.again_at(due.link) == eager_at
+    link = due.link
+    moving = hear(link, {F: 5, G: 1}, {G: 1}, came=Came(new=frozenset([G]))).link  # other feeds go on
+    for waiting in (link, moving):
+        due = links.due(waiting, ours={G: 1}, now=eager_at, jitter=0.0)
+        assert due.ask
+        assert links.grafts(due.link, {G: 1}) == {F}
+
+
+@pytest.mark.parametrize("looked_at", ["by the next message", "by the timer"])
+def test_a_link_waits_twice_as_long_as_what_it_announced_was_seen_to_be_lacking(looked_at: str) -> None:
+    link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
+    link = links.heard(link, {F: 6}, ours={}, now=NOW + 0.4, jitter=0.0).link
+    assert link.patience_s == links.GRAFT_S, "it may never come"
+    if looked_at == "by the timer":
+        link = links.due(link, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
+    else:
+        link = links.heard(link, {F: 6}, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
+    assert link.patience_s == pytest.approx(links.PATIENCE_MARGIN * 0.4, rel=0.02)
+    following = links.heard(link, {F: 9}, ours={F: 6}, now=NOW + 1.0, jitter=0.0).link
+    assert following.ask_at == pytest.approx(NOW + 1.0 + links.PATIENCE_MARGIN * 0.4, abs=0.02)
+
+
+def test_what_catches_up_and_what_was_asked_for_teach_a_link_little() -> None:
+    link = hear(met({}), {F: 1_000}, {}).link  # which this link brings itself, in many requests
+    for at in range(1, 11):
+        link = links.heard(link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0).link
+    assert link.patience_s <= links.PATIENCE_MARGIN * links.LATE_S_MAX
+    link = hear(met({}, pruned=frozenset([F])), {F: 1_000}, {}).link
+    link = links.due(link, ours={}, now=NOW + links.GRAFT_S, jitter=0.0).link
+    for at in range(1, 11):
+        came = Came(new=frozenset([F]))
+        link = links.heard(link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0, came=came).link
+    assert link.patience_s == links.GRAFT_S
+
+
+def test_a_graft_makes_the_feed_eager_again_and_believes_the_lower_vector() -> None:
+    link = met({F: 5, G: 2}, lazy=frozenset([F]))
+    heard = hear(link, {F: 3}, {F: 5, G: 2}, graft=[F]).link
+    assert heard.lazy == frozenset()
+    assert heard.theirs == {F: 3, G: 2}
+    assert links.plan(heard, {F: 5, G: 2}, now=NOW) is Plan.RUNS
+
+
+def test_an_older_vector_that_was_overtaken_lowers_nothing() -> None:
+    assert hear(met({F: 5}), {F: 3}, {F: 5}).link.theirs == {F: 5}
+    assert hear(met({F: 5}), {F: 3}, {F: 5}, answers=True).link.theirs == {F: 5}
+
+
+def test_what_a_message_shows_counts_before_the_message_is_worked_off() -> None:
+    link = links.said(met({F: 5, G: 1}), {F: 3, G: 2})
+    assert link.theirs == {F: 5, G: 2}
+    assert links.plan(link, {F: 5, G: 2}, now=NOW) is Plan.NOTHING
+    assert links.said(link, {F: 5}) is link
+    assert links.said(links.NEW, {F: 3}) is links.NEW, "who never spoke says first what it holds"
+
+
+def test_what_comes_into_the_log_while_a_request_is_built_waits_for_the_next() -> None:
+    lazy = met({F: 3, G: 3}, lazy=frozenset([F]))
+    assert links.wanting(lazy, now=NOW)[F] >= 10**12, "whatever comes of a lazy feed until the runs are read"
+    assert links.within({F: 3}, F, 3)
+    assert not links.within({F: 3}, F, 4)
+    assert not links.within({F: 3}, G, 1)
+
+
+def test_who_a_run_came_through_is_not_sent_it_and_is_asked_when_it_does_not_say_that_it_holds_it() -> None:
+    link = links.carried(met({F: 1}), F, 5, now=NOW)
+    ours = {F: 5}
+    until = NOW + links.PRESUMED_S
+    assert links.plan(link, ours, now=until - 0.01) is Plan.NOTHING
+    assert links.again_at(link) == until
+    assert hear(link, {F: 5}, ours).link.ask_presumed_at is None, "it said so itself"
+    assert links.plan(link, ours, now=until) is Plan.VECTOR
+    assert links.asks(link, now=until)
+    early = hear(link, {F: 1}, ours).link
+    assert links.plan(early, ours, now=NOW) is Plan.NOTHING, "a vector from before"
+    lost = links.heard(link, {}, ours=ours, now=until, jitter=0.0, answers=True).link
+    assert links.again_at(lost) is None
+    assert links.plan(lost, ours, now=until) is Plan.RUNS
+    grafted = hear(link, {}, ours, graft=[F]).link
+    assert links.wanting(grafted, now=NOW) == {F: 0}
+
+
+def test_runs_are_waited_for_longer_where_a_graft_was_too_early_and_by_and_by_less_long_again() -> None:
+    known = Came(known=frozenset([F]), redundant=frozenset([F]))
+    link = hear(met({}, pruned=frozenset([F])), {F: 1}, {}).link
+    for times in range(1, 8):
+        assert link.ask_at is not None
+        here = {F: times}
+        asked = links.due(link, ours={}, now=link.ask_at, jitter=0.0).link
+        first = links.early(asked, F)  # it came by this link first, and then by another
+        second = hear(asked, here, here, came=known).link  # by another first
+        assert first.patience_s == second.patience_s == min(links.GRAFT_S * 2**times, links.PATIENCE_S_MAX)
+        assert links.early(first, F) is first, "once for each graft"
+        assert hear(second, here, here, came=known).link.patience_s == second.patience_s
+        link = hear(second, {F: times + 1}, here).link
+        assert link.ask_at == NOW + link.patience_s
+    patient, here = link.patience_s, {F: 9}
+    later = links.heard(link, here, ours=here, now=NOW + links.PATIENCE_HALF_S, jitter=0.0).link
+    assert later.patience_s == pytest.approx(patient / 2)
+    link = links.heard(later, here, ours=here, now=NOW + 10 * links.PATIENCE_HALF_S, jitter=0.0).link
+    assert link.patience_s == links.GRAFT_S
+
+
+def test_who_claims_what_it_does_not_send_is_found_out() -> None:
+    link = hear(met({}), {F: 1_000_000}, {}).link
+    now, asked = NOW, 0
+    for _ in range(links.GRAFTS_FUTILE + 1):  # the first time it is left alone: it may be about to send it
+        assert link.ask_at is not None
+        now = link.ask_at
+        due = links.due(link, ours={}, now=now, jitter=0.0)
+        asked += due.ask
+        link = links.heard(due.link, {F: 1_000_000}, ours={}, now=now, jitter=0.0, answers=True).link
+    assert asked == links.GRAFTS_FUTILE
+    assert due.futile
+    assert now - NOW < 30
+
+
+def test_what_the_peer_does_not_take_is_put_off_longer_each_time_and_the_rest_goes_on() -> None:
+    ours = {F: 5, G: 5}
+    link, now = met({}), NOW
+    pauses = []
+    for _ in range(10):
+        after = links.told(link, link, {F: 5}, now=now)
+        until = after.deaf[F][0]
+        pauses.append(until - now)
+        assert links.wanting(after, now=now) == {F: SEQUENCE_MAX}
+        assert links.plan(after, ours, now=now) is Plan.RUNS
+        link, now = after, until
+    assert pauses[0] == links.DEAF_S
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == links.DEAF_S_MAX
+    taken = links.told(link, msgspec.structs.replace(link, theirs={F: 5}), {F: 5}, now=now)
+    assert F not in taken.deaf
+
+
+def test_a_peer_that_refuses_the_rp_is_left_alone_until_later_or_until_it_speaks_of_it() -> None:
+    shut = links.told(met({}), met({}), {}, now=NOW, refused=True)
+    assert links.plan(shut, {F: 1}, now=NOW) is Plan.NOTHING
+    assert links.again_at(shut) == NOW + links.SHUT_S
+    assert links.plan(hear(shut, {}, {F: 1}).link, {F: 1}, now=NOW) is Plan.RUNS
+
+
+@given(
+    st.dictionaries(st.sampled_from([F, G]), st.integers(0, 9)),
+    st.dictionaries(st.sampled_from([F, G]), st.integers(0, 9)),
+)
+def test_a_link_is_read_as_it_was_kept_and_what_is_no_link_is_a_new_one(
+    theirs: dict[str, int], ours: dict[str, int]
+) -> None:
+    link = hear(links.NEW, theirs, ours, prune=[F]).link
+    assert links.read(links.stored(link)) == link
+    assert links.read(None) == links.read(b"\xc1") == links.read(b"\x91\x63") == links.NEW
+
+
+@pytest.mark.parametrize(
+    ("path", "fine"),
+    [
+        (["o", "x", "s"], True),
+        (["s"], False),
+        (["o", "x"], False),
+        (["o", "x", "x", "s"], False),
+        ([], False),
+        (["o", *map(str, range(exchange.HOPS_MAX - 1)), "s"], False),
+    ],
+)
+def test_a_path_begins_at_the_origin_ends_at_the_sender_and_has_no_circle(path: list[str], fine: bool) -> None:
+    assert (exchange.path_problem(path, "o", "s") == "") is fine
+
+
+def test_a_run_goes_on_by_us_once_and_no_further_than_the_hop_bound() -> None:
+    assert exchange.onward((), "me") == ["me"]
+    assert exchange.onward(("o", "x"), "me") == ["o", "x", "me"]
+    assert exchange.onward(("me", "x", "y"), "me") == ["me"]
+    assert exchange.onward([str(n) for n in range(exchange.HOPS_MAX)], "me") is None
+
+
+def test_a_gap_is_what_is_neither_held_nor_sent() -> None:
+    assert exchange.gap_before(4, 5, 0, 0) is None
+    assert exchange.gap_before(6, 5, 3, 0) == Gap(7, 7, False)
+    assert exchange.gap_before(4, 9, 2, 11) == Gap(5, 10, True)
+    assert exchange.gap_before(4, 9, 2, 10) == Gap(5, 10, False)
+
+
+def test_an_unsigned_gap_is_accepted_only_when_nobody_else_can_fill_it() -> None:
+    gap = Gap(1, 2, False)
+    assert exchange.gap_accepted(Gap(1, 2, True), 0.0, False)
+    assert not exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S - 1, True)
+    assert exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S, True)
+    assert not exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S_MAX - 1, False)
+    link = met({F: 2}, heard_at=NOW)
+    assert links.silent(link, F, 2, NOW)
+    assert not links.silent(link, F, 1, NOW)
+    assert not links.silent(link, F, 2, NOW + 1)
+    assert not links.doubted(link, NOW + 1).met
+    assert links.doubted(link, NOW) is link
+
+
+def test_where_a_link_is_in_doubt_only_an_answer_says_that_the_peer_holds_less() -> None:
+    link = links.doubted(met({F: 5}), NOW)
+    older = hear(link, {F: 3, G: 1}, {F: 5}).link  # a request of the peer, which began before the last answer
+    assert not older.met
+    assert older.theirs == {F: 5, G: 1}
+    assert links.plan(older, {F: 5}, now=NOW) is Plan.VECTOR, "it is asked all the same"
+    answered = hear(older, {F: 3}, {F: 5}, answers=True).link
+    assert answered.met
+    assert answered.theirs == {F: 3}
+
+
+def test_pauses_double_have_jitter_and_a_cap_and_a_peers_wish_is_honoured_within_reason() -> None:
+    assert deliveries.pause_s(1, None, 1.0) == deliveries.PAUSE_S
+    assert deliveries.pause_s(1, None, 0.0) == deliveries.PAUSE_S / 2
+    assert deliveries.pause_s(3, None, 1.0) == 4 * deliveries.PAUSE_S
+    assert deliveries.pause_s(10_000, None, 1.0) == deliveries.PAUSE_S_MAX
+    assert deliveries.pause_s(1, 17.0, 0.3) == 17.0
+    assert deliveries.pause_s(1, 1e9, 0.3) == deliveries.RETRY_AFTER_S_MAX
+    assert deliveries.pause_s(1, -5.0, 1.0) == deliveries.PAUSE_S
+    assert Failure.INVALID in deliveries.STOPS
+    assert Failure.INVALID not in deliveries.PROBED

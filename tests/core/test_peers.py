@@ -1,0 +1,191 @@
+"""The states of peers: every hello leads somewhere, and two domains agree in the end, whatever is lost, late or repeated."""
+
+from __future__ import annotations
+
+import random
+import re
+from copy import deepcopy
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from eventing.core.errors import Conflict
+from eventing.core.federation.peers import (
+    ACTS,
+    HEARD,
+    REFUSALS,
+    STANCES,
+    Act,
+    Stance,
+    State,
+    acted,
+    greets,
+    heard,
+    safety_number,
+)
+
+STATES = (None, *State)
+WALKS, WALKS_OF_SEED, STEPS = 8, 150, 40
+
+
+def test_every_act_in_every_state_is_either_done_or_refused_with_a_sentence() -> None:
+    for state, act in product(State, Act):
+        assert ((state, act) in ACTS) != ((state, act) in REFUSALS), (state, act)
+    assert set(ACTS) - set(product(State, Act)) == {(None, Act.ADD)}, (
+        "of a domain without a row nothing else is possible"
+    )
+
+
+def test_every_hello_in_every_state_leads_somewhere() -> None:
+    assert set(HEARD) == set(product(STATES, Stance))
+    assert set(STANCES) == set(STATES)
+
+
+def test_the_diagram_in_the_docs_is_the_graph() -> None:
+    text = (Path(__file__).parents[2] / "docs/federation/peers.md").read_text()
+    drawn = set(re.findall(r"^    (\S+) --> (\S+):", text, re.MULTILINE))
+    edges = {(state, after) for (state, _), after in (*ACTS.items(), *HEARD.items())}
+    edges.add((State.SUSPENDED, acted(State.SUSPENDED, Act.RESUME, Stance.APPROVES, "b.test")))
+    assert drawn == {(before or "[*]", after or "[*]") for before, after in edges if before is not after}
+
+
+def test_no_hello_alone_makes_a_stranger_more_than_one_that_asks() -> None:
+    for stance in Stance:
+        assert heard(None, stance) in (None, State.ASKED)
+        assert heard(State.ASKED, stance) in (None, State.ASKED)
+
+
+def test_no_hello_ends_a_suspension() -> None:
+    assert {heard(State.SUSPENDED, stance) for stance in Stance} == {State.SUSPENDED}
+
+
+def test_what_makes_no_sense_is_refused_saying_what_to_do() -> None:
+    with pytest.raises(Conflict, match=r"b\.test is suspended here\. Resume it"):
+        acted(State.SUSPENDED, Act.APPROVE, None, "b.test")
+
+
+def test_the_safety_number_is_the_same_on_both_sides_and_another_for_others() -> None:
+    assert safety_number("one", "two") == safety_number("two", "one")
+    assert len({safety_number("one", other) for other in ("two", "three", "four")}) == 3
+    assert len(safety_number("one", "two").split(" ")) == 6
+
+
+@dataclass
+class Side:
+    """One domain's view of the other, as services/federation/peers.py keeps it."""
+
+    state: State | None = None
+    theirs: Stance | None = None
+    theirs_at: int = 0
+    changed_at: int = 0
+    agreed: bool = False  # an administrator added or approved, and has not removed since
+
+    def enter(self, state: State | None, now: int) -> None:
+        if state is not self.state:
+            self.changed_at = now
+        self.state = state
+        if state is None:
+            self.theirs, self.theirs_at, self.agreed = None, 0, False
+
+    def says(self, now: int) -> tuple[Stance, int]:
+        return STANCES[self.state], now if self.state is None else self.changed_at
+
+    def hears(self, stance: Stance, at: int, now: int) -> None:
+        if self.state is not None and at < self.theirs_at:
+            return
+        after = heard(self.state, stance)
+        if after is not None:
+            self.theirs, self.theirs_at = stance, at
+        self.enter(after, now)
+
+
+@dataclass
+class Two:
+    """Two domains, their administrators, and a network that does what it likes with hellos: late, twice, or never."""
+
+    now: int = 0
+    sides: tuple[Side, Side] = field(default_factory=lambda: (Side(), Side()))
+    messages: list[tuple[int, Stance, int]] = field(default_factory=list)  # to whom, what, since when
+
+    def tick(self) -> int:
+        self.now += 1
+        return self.now
+
+    def act(self, which: int, act: Act) -> None:
+        side, now = self.sides[which], self.tick()
+        if side.state is None and act is not Act.ADD:
+            return  # not found
+        try:
+            after = acted(side.state, act, side.theirs, "other")
+        except Conflict:
+            return
+        if act is Act.ADD and side.theirs is Stance.LEAVES:
+            side.theirs = None
+        side.agreed = side.agreed or act in (Act.ADD, Act.APPROVE)
+        side.enter(after, now)
+        if act is Act.REMOVE:
+            self.messages.append((1 - which, Stance.LEAVES, now))  # the farewell
+
+    def greet(self, which: int) -> None:
+        if self.greets(which):
+            self.messages.append((1 - which, *self.sides[which].says(self.tick())))
+
+    def greets(self, which: int) -> bool:
+        side = self.sides[which]
+        return side.state is not None and greets(side.state, side.theirs)
+
+    def deliver(self, place: int, *, again: bool, answered: bool) -> None:
+        to, stance, at = self.messages[place]
+        if not again:
+            self.messages.pop(place)
+        self.sides[to].hears(stance, at, self.tick())
+        if answered:
+            self.messages.append((1 - to, *self.sides[to].says(self.tick())))
+
+    def healed(self) -> None:
+        """The network works from now on, and what was under way is lost: hellos come to rest."""
+        before: object = None
+        for _ in range(6):
+            for which in (0, 1):
+                if self.greets(which):
+                    side, other = self.sides[which], self.sides[1 - which]
+                    other.hears(*side.says(self.tick()), self.tick())
+                    side.hears(*other.says(self.tick()), self.tick())
+            after = [(side.state, side.theirs) for side in self.sides]
+            if after == before:
+                return
+            before = after
+        raise AssertionError(f"hellos never come to rest: {before}")
+
+    def check(self) -> None:
+        """Both see the same peering."""
+        for which in (0, 1):
+            side, other = self.sides[which], self.sides[1 - which]
+            if side.state is State.ACTIVE:
+                assert side.agreed, "active though no administrator agreed"
+                assert other.state in (State.ACTIVE, State.SUSPENDED), (side.state, other.state)
+            if side.state is State.PROPOSED and side.theirs is not Stance.LEAVES:
+                assert other.state in (State.ASKED, State.SUSPENDED), (side.state, other.state)
+
+
+@pytest.mark.parametrize("seed", range(WALKS))
+def test_two_domains_agree_once_hellos_arrive_whatever_was_lost_late_or_repeated(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(WALKS_OF_SEED):
+        two = Two()
+        for step in range(STEPS):
+            which, kind = chance.randrange(2), chance.random()
+            if kind < 0.35:
+                two.act(which, chance.choice(tuple(Act)))
+            elif kind < 0.6:
+                two.greet(which)
+            elif two.messages:
+                again, answered = chance.random() < 0.4, chance.random() < 0.6
+                two.deliver(chance.randrange(len(two.messages)), again=again, answered=answered)
+            del two.messages[:-8]  # the oldest are lost
+            if step % 4 == 3:
+                later = deepcopy(two)
+                later.healed()
+                later.check()

@@ -1,0 +1,1 @@
+"""Several domains: keys, signatures, exchange, replicas, misbehaviour."""

@@ -1,0 +1,462 @@
+"""Forwarding: outbound.py, waking.py, sweeping.py and the deliveries' state, against a peer that answers as each test says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from msgspec.structs import replace
+
+from eventing.core.events.history import HistoryBounds
+from eventing.core.federation import links
+from eventing.core.federation.domain_documents import read as document_read
+from eventing.core.federation.seals import seal_read
+from eventing.federation import wire
+from eventing.federation.client import PeerError
+from eventing.federation.replicas.replica_views import replicas_shown
+from eventing.federation.runs import documents_told, outbound, sweeping, waking, watermarks
+from eventing.federation.runs.gossip import proof_found
+from eventing.federation.runs.outbound import forward
+from eventing.federation.runs.sweeping import peers_sweep
+from eventing.federation.runs.waking import Turn
+from eventing.log import control
+from eventing.log.federated import StoredRun
+from eventing.log.federated_bulk import Wanted
+from eventing.models import Peer, PeerDelivery, RendezvousPoint, ReplicaLink
+from eventing.selectors.federation.forwarding import delivery_get, participations_forget
+from eventing.services.access.keys import key_rotate
+from eventing.services.federation.domain_documents import own_document
+from eventing.services.federation.forwarding import delivery_failed, delivery_resumed
+from eventing.services.federation.sealing import seal_own
+from tests.control.conftest import principal
+from tests.control.making import events_made
+from tests.federation.answering import FakePeer, delivery, own, publish, shared
+from tests.federation.other_domain import OtherDomain
+from tests.federation.shared_rp import BOUNDS, Origin, counted, head, held, link, new_rp, peer_made, send
+
+pytestmark = pytest.mark.usefixtures("shared_stores")
+
+
+def make_due() -> None:
+    PeerDelivery.objects.update(next_try_at=timezone.now() - timedelta(seconds=1))
+
+
+def test_a_peer_says_what_it_holds_and_gets_what_it_lacks(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 5)
+    waking.wake("b.test", [rp])
+    assert forward("b.test") is False
+    assert peer.vectors[rp] == {own(rp): 5}
+    assert [len(request.parts[0].runs) for request in peer.requests] == [0, 1]
+    assert delivery_get("b.test") is None
+    assert watermarks.links_read("b.test", [rp])[rp].theirs == {own(rp): 5}
+    peer.requests.clear()
+    forward("b.test")
+    assert peer.requests == []
+
+
+def test_nothing_is_sealed_before_the_peer_has_said_what_it_holds(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 5)
+    peer.fails = [PeerError("unreachable", "Cut.")]
+    waking.wake("b.test", [rp])
+    forward("b.test")
+    assert head(rp).sealed == 0
+
+
+def test_the_keys_of_a_runs_origin_come_before_or_with_it_and_once(peer: FakePeer, b: OtherDomain) -> None:
+    """A run signed with a new key would otherwise be called forged by whoever has not heard of the key yet."""
+
+    def told() -> list[int]:
+        return [document_read(one).serial for request in peer.requests for one in request.domains]
+
+    rp = shared(b, 2)
+    documents_told.documents_told_forget()
+    for _ in range(2):
+        waking.wake("b.test", [rp])
+        forward("b.test")
+        publish(rp, 1)
+    assert told() == [document_read(own_document()).serial]
+    key_rotate(principal=principal("root", admin=True))
+    peer.requests.clear()
+    documents_told._recent.forget()  # a second later
+    waking.wake("b.test", [rp])
+    forward("b.test")
+    assert told() == [document_read(own_document()).serial]
+
+
+def test_one_request_carries_many_rps(peer: FakePeer, b: OtherDomain) -> None:
+    rps = [shared(b, 2) for _ in range(30)]
+    waking.wake("b.test", rps)
+    forward("b.test")
+    assert all(peer.vectors[rp] == {own(rp): 2} for rp in rps)
+    assert len(peer.requests) <= 3
+
+
+def test_catching_up_is_bounded_requests_one_after_the_other(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b)
+    for _ in range(10):
+        publish(rp, 500)
+    waking.wake("b.test", [rp])
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 5000}
+    sizes = [sum(len(run.events) for part in request.parts for run in part.runs) for request in peer.requests]
+    assert max(sizes) <= wire.REQUEST_EVENTS_MAX
+    assert peer.events() == 5000
+
+
+def test_one_request_is_in_flight_per_peer_however_many_tasks_there_are(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = Turn.begin("b.test")
+    assert turn is not None
+    rp = shared(b, 1)
+    waking.wake("b.test", [rp])
+    forward("b.test")
+    assert peer.requests == []
+    assert not turn.end(), "what was noted meanwhile keeps the turn"
+    assert turn.take() == [rp]
+    turn.put_back([rp])
+    assert turn.end(whatever=True)
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 1}
+    assert peer.at_once_max == 1
+
+
+def test_a_wake_up_during_a_turn_rings_its_task_and_sends_none(b: OtherDomain) -> None:
+    sent: list[str] = []
+    waking.sender_set(sent.append)
+    waking.wake("b.test", ["x"])
+    waking.wake("b.test", ["y"])
+    assert sent == ["b.test"], "one task until it begins"
+    turn = Turn.begin("b.test")
+    assert turn is not None
+    assert sorted(turn.take()) == ["x", "y"]
+    threading.Timer(0.05, waking.wake, ("b.test", ["z"])).start()
+    began = time.monotonic()
+    assert turn.wait(5.0)
+    assert time.monotonic() - began < 3.0
+    assert turn.take() == ["z"]
+    assert turn.end()
+    waking.wake("b.test", ["z"])
+    assert sent == ["b.test", "b.test"]
+
+
+def oldest() -> float | None:
+    at = delivery().oldest_at
+    return None if at is None else at.timestamp()
+
+
+def stored_at(rp: str, offset: int) -> float | None:
+    return control.stored_at([(rp, offset)])[0][1]
+
+
+def test_a_lost_wake_up_is_found_by_the_sweep(peer: FakePeer, b: OtherDomain) -> None:
+    sent: list[str] = []
+    waking.sender_set(sent.append)
+    rp = shared(b, 4)
+    assert peers_sweep() == 1
+    assert sent == ["b.test"]
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 4}
+    control.client().delete("herald:peer:{b.test}:compared")
+    assert peers_sweep() == 0
+    publish(rp, 2)  # and nobody is woken: a gateway died
+    control.client().delete("herald:peer:{b.test}:compared")
+    assert peers_sweep() == 1
+    assert (delivery().backlog, oldest()) == (2, stored_at(rp, 5))
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 6}
+    publish(rp, 1)  # before a sweep has seen that nothing waited
+    control.client().delete("herald:peer:{b.test}:compared")
+    peers_sweep()
+    assert (delivery().backlog, oldest()) == (1, stored_at(rp, 7)), "the age is the oldest event's, not the backlog's"
+    forward("b.test")
+    control.client().delete("herald:peer:{b.test}:compared")
+    peers_sweep()
+    assert (delivery().backlog, delivery().oldest_at) == (0, None)
+
+
+def test_a_task_that_died_loses_its_turn_and_the_sweep_finds_what_it_had_taken(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 3)
+    waking.wake("b.test", [rp])
+    dead = Turn.begin("b.test")
+    assert dead is not None
+    dead.take()
+    control.client().delete("herald:peer:{b.test}:turn")  # as when TURN_S is over
+    assert not dead.renew()
+    peers_sweep()
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 3}
+
+
+@pytest.mark.parametrize("kind", ["unreachable", "busy"])
+def test_what_passes_is_tried_again_after_pauses_that_grow(peer: FakePeer, b: OtherDomain, kind: str) -> None:
+    rp = shared(b, 1)
+    pauses = []
+    for failures in range(1, 6):
+        peer.fails = [PeerError(kind, "No.")]  # type: ignore[arg-type]
+        waking.wake("b.test", [rp])
+        forward("b.test")
+        row = delivery()
+        assert (row.failures, row.failure, row.detail, row.stopped_at) == (failures, kind, "No.", None)
+        assert row.next_try_at is not None
+        pauses.append((row.next_try_at - row.changed_at).total_seconds())
+        forward("b.test")  # too early: not tried
+        assert delivery().failures == failures
+        make_due()
+    assert all(0.25 * 2**n <= pause <= 0.5 * 2**n for n, pause in enumerate(pauses))
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 1}
+    row = delivery()
+    assert (row.failures, row.failure, row.detail, row.first_failure_at, row.next_try_at) == (0, "", "", None, None)
+    assert not waking.failing("b.test")
+
+
+def test_retry_after_is_honoured_and_clamped(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 1)
+    for asked, waited in ((30, 30.0), (10**9, 3600.0)):
+        peer.fails = [PeerError("busy", "Later.", asked)]
+        waking.wake("b.test", [rp])
+        forward("b.test")
+        row = delivery()
+        assert row.next_try_at is not None
+        assert (row.next_try_at - row.changed_at).total_seconds() == pytest.approx(waited, abs=1)
+        make_due()
+
+
+@pytest.mark.parametrize("kind", ["refused", "invalid"])
+def test_what_does_not_pass_stops_until_somebody_changes_something(peer: FakePeer, b: OtherDomain, kind: str) -> None:
+    rp = shared(b, 1)
+    peer.fails = [PeerError(kind, "Never.")]  # type: ignore[arg-type]
+    waking.wake("b.test", [rp])
+    forward("b.test")
+    assert delivery().stopped_at is not None
+    assert delivery().next_try_at is None
+    peers_sweep()
+    forward("b.test")
+    assert peer.requests == []
+    assert delivery_resumed(peer="b.test")
+    peers_sweep()
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "tried"), [("unreachable", True), ("refused", True), ("busy", False), ("invalid", False)]
+)
+def test_contact_by_the_peer_has_it_tried_once(peer: FakePeer, b: OtherDomain, kind: str, tried: bool) -> None:
+    rp = shared(b, 1)
+    peer.fails = [PeerError(kind, "No.", 60)]  # type: ignore[arg-type]
+    waking.wake("b.test", [rp])
+    forward("b.test")
+    waking.probe("b.test")
+    assert delivery().failures == 1
+    forward("b.test")
+    assert (rp in peer.vectors) is tried
+
+
+def test_a_peer_that_fails_is_sent_no_task_until_it_is_time_and_then_by_the_sweep(
+    peer: FakePeer, b: OtherDomain
+) -> None:
+    sent: list[str] = []
+    rp = shared(b, 1)
+    peer.fails = [PeerError("busy", "Later.", 60)]
+    forward_woken(rp)
+    waking.sender_set(sent.append)
+    for _ in range(5):
+        waking.wake("b.test", [rp])
+    peers_sweep()
+    assert sent == []
+    make_due()
+    peers_sweep()
+    assert sent == ["b.test"]
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 1}
+
+
+def forward_woken(rp: str) -> None:
+    waking.wake("b.test", [rp])
+    forward("b.test")
+
+
+def test_an_rp_that_the_peer_refuses_stops_alone(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "SHUT_S", links.SHUT_S_MAX)  # longer than the turn takes on a busy machine
+    good, bad = shared(b, 1), shared(b, 1)
+    peer.refuses = {bad: "not-found"}
+    waking.wake("b.test", [good, bad])
+    forward("b.test")
+    assert peer.vectors == {good: {own(good): 1}}
+    assert delivery_get("b.test") is None
+    asked = sum(bad in [part.rp for part in request.parts] for request in peer.requests)
+    assert asked == 1
+    assert watermarks.links_read("b.test", [bad])[bad].refusals == 1
+
+
+def test_an_rp_that_the_peer_goes_on_refusing_is_shown_as_stopped_and_live_again_when_it_speaks_of_it(
+    peer: FakePeer, b: OtherDomain
+) -> None:
+    rp = shared(b, 1)
+    peer.refuses = {rp: "not-found"}
+    states = []
+    for _ in range(outbound.REFUSALS_MAX):
+        forward_woken(rp)
+        states.append(ReplicaLink.objects.get(rp=rp).state)
+        participations_forget()
+        watermarks.links_change("b.test", [rp], lambda _, link: replace(link, shut_until=0.0))  # its pause is over
+    assert states == ["live"] * (outbound.REFUSALS_MAX - 1) + ["stopped"]
+    shown = {one["domain"]: one["link"] for one in replicas_shown(RendezvousPoint.objects.get(id=rp))}
+    assert shown["b.test"] == "stopped"
+    peer.requests.clear()
+    forward_woken(rp)
+    assert peer.requests == [], "nothing is sent over a link that stopped"
+    assert send(Peer.objects.get(name="b.test"), wire.RpPart(rp)).parts[0].error == ""
+    peer.refuses.clear()
+    participations_forget()
+    forward_woken(rp)
+    assert peer.vectors[rp] == {own(rp): 1}
+
+
+def test_a_peer_that_takes_nothing_is_not_sent_the_same_in_a_loop(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 3)
+    peer.deaf = True
+    waking.wake("b.test", [rp])
+    forward("b.test")
+    assert peer.events() == 3
+    assert len(peer.requests) == 2
+
+
+def test_a_peer_that_claims_what_it_does_not_have_is_asked_and_then_counted(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rp = shared(b, 1)
+    peer.claims = {"z" * 16: 99}
+    forward_woken(rp)
+    now = time.time()
+    for _ in range(6):
+        now += 40
+        monkeypatch.setattr(outbound.time, "time", lambda at=now: at)
+        forward("b.test")
+    asked = [part.graft for request in peer.requests for part in request.parts if part.graft]
+    assert len(asked) >= 4
+    assert all(one == ["z" * 16] for one in asked)
+    assert counted()[("false-vector", "b.test", "")] >= 1
+
+
+def test_the_origin_signs_what_is_gone_and_says_so_with_the_runs(peer: FakePeer, b: OtherDomain) -> None:
+    rp = new_rp(max_events=10)
+    link(rp, b)
+    for _ in range(5):
+        control.append(rp, events_made(10, publish.begin), HistoryBounds(10, BOUNDS.max_bytes, None))  # type: ignore[attr-defined]
+        publish.begin += 10  # type: ignore[attr-defined]
+        seal_own(rp)
+    forward_woken(rp)
+    floors = [floor for request in peer.requests for part in request.parts for floor in part.floors]
+    runs = [run for request in peer.requests for part in request.parts for run in part.runs]
+    assert len(floors) >= 1
+    assert seal_read(runs[0].seal).first > 1
+
+
+def test_a_peer_that_is_none_any_more_is_not_called_and_forgotten(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 1)
+    forward_woken(rp)
+    delivery_failed(peer="nobody.test", failure=outbound.Failure.BUSY, detail="x", jitter=0.5)
+    assert delivery_get("nobody.test") is None
+    waking.wake("nobody.test", [rp])
+    assert forward("nobody.test") is False
+    assert control.client().keys("herald:peer:{nobody.test}:*") == []
+
+
+def test_at_the_start_every_peer_is_asked_anew_what_it_holds(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 2)
+    forward_woken(rp)
+    sweeping.begin_anew()
+    peer.requests.clear()
+    publish(rp, 1)
+    forward_woken(rp)
+    assert [len(part.runs) for request in peer.requests for part in request.parts] == [0, 1]
+    assert peer.vectors[rp] == {own(rp): 3}
+
+
+def test_the_turn_of_a_process_that_was_killed_holds_up_nobody_after_the_start(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 1)
+    assert Turn.begin("b.test") is not None
+    assert forward("b.test") is False
+    assert not peer.requests
+    sweeping.begin_anew()
+    forward_woken(rp)
+    assert peer.vectors[rp] == {own(rp): 1}
+
+
+def test_a_proof_of_equivocation_is_told_though_there_is_no_event_to_forward(peer: FakePeer, b: OtherDomain) -> None:
+    c = OtherDomain("c.test")
+    peer_made(c)
+    rp = shared(b, 1)
+    forward_woken(rp)
+    peer.requests.clear()
+    origin = Origin(c, rp)
+    one, other = (origin.seal(origin.events(2)) for _ in range(2))
+    proof_found(one, other, carrier="c.test")
+    assert forward("b.test") is False
+    (request,) = peer.requests
+    (told,) = request.evidence
+    assert {told.one, told.other} == {one, other}
+    peer.requests.clear()
+    assert forward("b.test") is False
+    assert not peer.requests, "once is enough"
+
+
+def test_what_was_sealed_just_now_is_not_read_again(
+    b: OtherDomain, peer: FakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rps = [shared(b) for _ in range(3)]
+    waking.wake("b.test", rps)
+    forward("b.test")
+    read: list[str] = []
+    runs_after_all = outbound.runs_after_all
+
+    def noted(wanted: Sequence[Wanted], *bounds: int) -> list[list[StoredRun]]:
+        read.extend(one.rp for one in wanted)
+        return runs_after_all(wanted, *bounds)
+
+    monkeypatch.setattr(outbound, "runs_after_all", noted)
+    publish(rps[0], 2)
+    publish(rps[1], 3)
+    seal_own(rps[1])
+    publish(rps[1], 1)
+    publish(rps[2], 4)
+    peer.requests.clear()
+    waking.wake("b.test", rps)
+    forward("b.test")
+    assert read == [rps[1]], "of which more is lacking than what was sealed just now"
+    assert {rp: peer.vectors[rp] for rp in rps} == {
+        rps[0]: {own(rps[0]): 2},
+        rps[1]: {own(rps[1]): 4},
+        rps[2]: {own(rps[2]): 4},
+    }
+    sent = {part.rp: [event for run in part.runs for event in run.events] for part in peer.requests[0].parts}
+    assert sent == {rp: held(rp) for rp in rps}
+
+
+def test_a_run_that_is_larger_than_what_others_leave_travels_alone_and_is_not_kept_waiting(
+    b: OtherDomain, peer: FakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "REQUEST_EVENTS_MAX", 10)
+    rps = [shared(b) for _ in range(3)]
+    waking.wake("b.test", rps)
+    forward("b.test")
+    publish(rps[0], 12)
+    seal_own(rps[0])
+    publish(rps[1], 3)
+    publish(rps[2], 3)
+    peer.requests.clear()
+    waking.wake("b.test", rps)
+    forward("b.test")
+    counts = [[len(run.events) for part in request.parts for run in part.runs] for request in peer.requests]
+    assert all(sum(one) <= 10 or len(one) == 1 for one in counts), counts
+    assert peer.events() == 18
+    assert {rp: peer.vectors[rp][own(rp)] for rp in rps} == {rps[0]: 12, rps[1]: 3, rps[2]: 3}

@@ -1,0 +1,99 @@
+"""federation/runs/holding.py: after a start nothing of the own feed is sealed before the peers have said what they hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventing.core.errors import Unavailable
+from eventing.core.federation.links import Link
+from eventing.federation.runs import holding, watermarks
+from eventing.log import control
+from eventing.services.federation.proofs import event_proof
+from eventing.services.federation.sealing import held_back, seal_own
+from tests.federation.own_logs import new_log, own_key, publish, state
+
+PEERS = ("b.test", "c.test")
+
+
+@pytest.fixture(autouse=True)
+def _stores(transactional_db: None, redis_url: str) -> None:
+    control.client().flushdb()
+
+
+@pytest.fixture
+def rp() -> str:
+    """An RP shared with PEERS, with 3 events that are sealed and 2 that are not, held at a start."""
+    made = new_log()
+    publish(made, 3)
+    seal_own(made)
+    publish(made, 2)
+    holding.hold([made])
+    return made
+
+
+def say(peer: str, rp: str, own: int) -> None:
+    """The peer has said that it holds our feed up to `own`."""
+    watermarks.links_change(peer, [rp], lambda _, link: Link(theirs={own_key(rp): own}, met=True))
+
+
+def look(rp: str) -> bool:
+    """Whether the RP is released when looked at now."""
+    holding.look(PEERS[0], {rp: PEERS})
+    return not held_back([rp])
+
+
+def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    now = holding.time.time()
+    monkeypatch.setattr(holding.time, "time", lambda: now + seconds)
+
+
+def test_nothing_is_sealed_while_an_rp_is_held(rp: str) -> None:
+    assert seal_own(rp) == 3
+    assert state(rp).sealed == 3
+    with pytest.raises(Unavailable):
+        event_proof(rp=rp, place=5)
+    assert event_proof(rp=rp, place=2).sequence == 2
+
+
+def test_an_rp_is_released_when_every_peer_has_said_its_vector(rp: str) -> None:
+    say("b.test", rp, 3)
+    assert not look(rp)
+    say("c.test", rp, 2)
+    assert look(rp)
+    assert seal_own(rp) == 5
+
+
+def test_a_peer_that_cannot_be_reached_holds_nothing_for_long(rp: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    say("b.test", rp, 3)
+    later(monkeypatch, holding.HOLD_S - 1)
+    assert not look(rp)
+    later(monkeypatch, 2)
+    assert look(rp)
+
+
+def test_a_peer_that_holds_more_than_we_have_sealed_is_heard_first(rp: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    say("b.test", rp, 3)
+    say("c.test", rp, 5)
+    later(monkeypatch, holding.HOLD_S + 1)
+    assert not look(rp)
+    assert seal_own(rp) == 3
+
+
+def test_a_claim_that_is_never_shown_holds_us_up_for_a_bounded_time(rp: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    say("b.test", rp, 3)
+    say("c.test", rp, 1_000_000)
+    later(monkeypatch, holding.HOLD_S_MAX + 1)
+    assert look(rp)
+
+
+def test_what_is_held_is_looked_at_again_soon(rp: str) -> None:
+    assert not look(rp)
+    due = watermarks.next_due(PEERS[0])
+    assert due is not None
+    assert due <= holding.time.time() + holding.LOOK_S + 0.01
+
+
+def test_holding_twice_does_not_begin_anew(rp: str) -> None:
+    since = held_back([rp])
+    holding.hold([rp])
+    assert held_back([rp]) == since

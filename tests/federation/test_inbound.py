@@ -1,0 +1,315 @@
+"""federation/runs/inbound.py against every attack of docs/federation.md: nothing untrue comes in, everything is counted."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+import pytest
+
+from eventing.conf import config
+from eventing.core.errors import RateLimited
+from eventing.core.events.feeds import Feed
+from eventing.core.federation import links, merkle, seals
+from eventing.federation import traffic, wire
+from eventing.federation.endpoints import Sender
+from eventing.federation.runs import gaps, inbound, judging, waking, watermarks
+from eventing.log import control, federated
+from eventing.models import Evidence, Peer, Quarantine
+from eventing.services.federation.sealing import seal_own
+from tests.control.making import events_made
+from tests.federation import shared_rp
+from tests.federation.other_domain import OtherDomain
+from tests.federation.shared_rp import (
+    BOUNDS,
+    Origin,
+    admit,
+    counted,
+    head,
+    held,
+    link,
+    new_rp,
+    peer_made,
+    send,
+    send_runs,
+)
+
+pytestmark = pytest.mark.usefixtures("shared_stores")
+
+
+class Scene(shared_rp.Scene):
+    """`b` has a feed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.origin = Origin(self.b, self.rp)
+        self.key = self.origin.feed.key
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def woken(peer: Peer) -> set[str]:
+    return {rp.decode() for rp in control.client().smembers(f"herald:peer:{{{peer.name}}}:dirty")}  # type: ignore[union-attr]
+
+
+def test_true_runs_come_in_once_in_order_and_go_on_to_the_other_links(scene: Scene) -> None:
+    runs = [scene.origin.run(3), scene.origin.run(2)]
+    answer = send_runs(scene.peer, scene.rp, *runs, have={scene.key: 5})
+    assert (answer.have, answer.error, answer.graft, answer.prune, answer.seals) == ({scene.key: 5}, "", [], [], [])
+    assert held(scene.rp) == runs[0].events + runs[1].events
+    assert woken(scene.other) == {scene.rp}
+    assert woken(scene.peer) == set()
+    assert counted() == {}
+
+
+def test_what_was_taken_of_a_peer_is_counted_copies_apart(scene: Scene) -> None:
+    first, second = scene.origin.run(3), scene.origin.run(2)
+    send_runs(scene.peer, scene.rp, first)
+    send_runs(scene.peer, scene.rp, first, second)
+    assert traffic.taken("b.test") == {"requests": 2, "runs": 3, "events": 5, "copies": 3, "sent": 0}
+    assert traffic.taken("c.test") == {"requests": 0, "runs": 0, "events": 0, "copies": 0, "sent": 0}
+
+
+def test_the_same_runs_again_change_nothing_and_prune_nothing_when_they_come_by_the_same_link(scene: Scene) -> None:
+    runs = [scene.origin.run(3), scene.origin.run(2)]
+    for _ in range(3):
+        answer = send_runs(scene.peer, scene.rp, *runs, have={scene.key: 5})
+    assert held(scene.rp) == runs[0].events + runs[1].events
+    assert answer.prune == []
+    assert counted() == {}
+
+
+def test_a_run_that_had_come_by_another_link_is_answered_by_a_prune(scene: Scene) -> None:
+    run = scene.origin.run(3)
+    send_runs(scene.peer, scene.rp, run, have={scene.key: 3})
+    again = msgspec.structs.replace(run, path=["b.test", "c.test"])
+    answer = send_runs(scene.other, scene.rp, again, have={scene.key: 3})
+    assert answer.prune == [scene.key]
+    assert len(held(scene.rp)) == 3
+
+
+def test_a_carrier_is_as_good_as_the_origin(scene: Scene) -> None:
+    answer = send_runs(scene.other, scene.rp, scene.origin.run(3, "c.test"))
+    assert answer.have == {scene.key: 3}
+    assert links.holds(watermarks.links_read("b.test", [scene.rp])[scene.rp], scene.key) == 3
+
+
+@pytest.mark.parametrize("attack", ["altered", "dropped from the middle", "reordered", "added"])
+def test_tampering_by_a_carrier(scene: Scene, attack: str) -> None:
+    run = scene.origin.run(3, "c.test")
+    one, two, three = run.events
+    run.events = {
+        "altered": [one, two.replace(b'"t"', b'"x"'), three],
+        "dropped from the middle": [one, three],
+        "reordered": [one, three, two],
+        "added": [one, two, three, three],
+    }[attack]
+    answer = send_runs(scene.other, scene.rp, run)
+    assert answer.have == {}
+    assert held(scene.rp) == []
+    assert counted() == {("tampered", "c.test", "b.test"): 1}
+
+
+def test_dropping_a_whole_run_from_the_middle_leaves_a_hole_that_is_grafted(scene: Scene) -> None:
+    first, _, third = (scene.origin.run(2, "c.test") for _ in range(3))
+    answer = send_runs(scene.other, scene.rp, first, third)
+    assert answer.have == {scene.key: 2}
+    assert answer.graft == [scene.key]
+    assert held(scene.rp) == first.events
+    assert woken(scene.peer) == {scene.rp}
+
+
+def test_forging_a_seal_with_another_key(scene: Scene) -> None:
+    forged = Origin(OtherDomain("b.test"), scene.rp).run(3, "c.test")
+    send_runs(scene.other, scene.rp, forged)
+    assert held(scene.rp) == []
+    assert counted() == {("forged", "c.test", "b.test"): 1}
+
+
+def test_a_seal_of_another_rendezvous_point_is_replayed_here(scene: Scene) -> None:
+    send_runs(scene.peer, scene.rp, Origin(scene.b, new_rp()).run(3))
+    assert held(scene.rp) == []
+    assert counted() == {("tampered", "b.test", ""): 1}
+
+
+def test_an_origin_that_the_home_did_not_admit_or_whose_admission_has_ended(scene: Scene) -> None:
+    stranger, late = OtherDomain("d.test"), OtherDomain("e.test")
+    for domain in (stranger, late):
+        peer_made(domain)
+    admit(scene.rp, late, for_s=-3600)
+    for domain in (stranger, late):
+        send_runs(scene.peer, scene.rp, Origin(domain, scene.rp).run(1, "b.test"))
+    assert held(scene.rp) == []
+    assert counted() == {("not-admitted", "b.test", "d.test"): 1, ("not-admitted", "b.test", "e.test"): 1}
+
+
+@pytest.mark.parametrize("path", [[], ["c.test"], ["b.test", "d.test"], ["b.test", "d.test", "d.test", "c.test"]])
+def test_a_path_that_cannot_be_true(scene: Scene, path: list[str]) -> None:
+    send_runs(scene.other, scene.rp, msgspec.structs.replace(scene.origin.run(1), path=path))
+    assert held(scene.rp) == []
+    assert counted() == {("loop", "c.test", "b.test"): 1}
+
+
+def test_a_seal_that_does_not_follow_the_one_before(scene: Scene) -> None:
+    send_runs(scene.peer, scene.rp, scene.origin.run(2, previous=b"x" * 32))
+    assert held(scene.rp) == []
+    assert counted() == {("unchained", "b.test", ""): 1}
+
+
+def test_a_seal_that_names_another_one_before_it_than_the_one_there_is_proves_two_stories(scene: Scene) -> None:
+    send_runs(scene.peer, scene.rp, scene.origin.run(2))
+    send_runs(scene.peer, scene.rp, scene.origin.run(2, previous=b"x" * 32))
+    assert len(held(scene.rp)) == 2
+    assert counted() == {("unchained", "b.test", ""): 1, ("equivocation", "b.test", ""): 1}
+    assert Quarantine.objects.get().origin == "b.test"
+
+
+def test_equivocation_is_kept_as_proof_and_the_origin_quarantined_whoever_carries_it(scene: Scene) -> None:
+    one, other = scene.origin, Origin(scene.b, scene.rp)
+    send_runs(scene.peer, scene.rp, one.run(3))
+    send_runs(scene.other, scene.rp, other.run(3, "c.test"))
+    assert Evidence.objects.count() == 1
+    assert Quarantine.objects.get().origin == "b.test"
+    assert counted()[("equivocation", "c.test", "b.test")] == 1
+    send_runs(scene.peer, scene.rp, one.run(3))
+    assert len(held(scene.rp)) == 3
+    assert counted()[("quarantined", "b.test", "")] == 1
+
+
+def test_a_proof_that_a_peer_spreads_is_checked_and_not_believed(scene: Scene) -> None:
+    one, other = scene.origin.run(3), Origin(scene.b, scene.rp).run(3)
+    false = Origin(OtherDomain("b.test"), scene.rp).run(3)
+    send(scene.other, evidence=[wire.Evidence(one.seal, false.seal)])
+    assert not Quarantine.objects.exists()
+    assert counted() == {("forged", "c.test", "b.test"): 1}
+    send(scene.other, evidence=[wire.Evidence(one.seal, other.seal)])
+    assert Quarantine.objects.get().origin == "b.test"
+
+
+def test_what_an_origin_sealed_must_be_events(scene: Scene) -> None:
+    events = [b'{"not": "an event"}']
+    run = wire.Run(scene.origin.seal(events), events, b"", ["b.test"])
+    send_runs(scene.peer, scene.rp, run)
+    assert held(scene.rp) == []
+    assert counted() == {("malformed", "b.test", ""): 1}
+
+
+def test_oversize_events_requests_and_messages(scene: Scene) -> None:
+    events = [events_made(1)[0].body.replace(b'"t"}', b'"t","data":"%s"}' % (b"x" * config().event_bytes_max))]
+    send_runs(scene.peer, scene.rp, wire.Run(scene.origin.seal(events), events, b"", ["b.test"]))
+    assert held(scene.rp) == []
+    assert counted() == {("oversize", "b.test", ""): 1}
+    runs = [scene.origin.run(600), scene.origin.run(600)]
+    with pytest.raises(wire.BadMessage, match="at most 1000 events"):
+        send_runs(scene.peer, scene.rp, *runs)
+    with pytest.raises(wire.BadMessage, match="at most"):
+        inbound.exchange(Sender("b.test", "k", scene.peer), b"x" * (wire.BODY_BYTES_MAX + 1))
+    assert counted() == {("oversize", "b.test", ""): 3}
+    with pytest.raises(wire.BadMessage, match="not understood"):
+        inbound.exchange(Sender("b.test", "k", scene.peer), b"\xc1")
+    assert counted()[("malformed", "b.test", "")] == 1
+
+
+def test_flooding_over_the_rate_is_refused_with_the_time_to_come_back_and_an_honest_peer_is_told_before() -> None:
+    b, rp = OtherDomain("b.test"), new_rp()
+    peer = peer_made(b, events_per_s=10)
+    link(rp, b)
+    origin = Origin(b, rp)
+    assert send(peer, wire.RpPart(rp, {}, [origin.run(10)])).pause_s == 0
+    assert send(peer, wire.RpPart(rp, {}, [origin.run(10)])).pause_s > 0
+    with pytest.raises(RateLimited) as refused:
+        send(peer, wire.RpPart(rp, {}, [origin.run(10)]))
+    assert refused.value.retry_after_s is not None
+    assert len(held(rp)) == 20
+    assert counted() == {("flooding", "b.test", ""): 1}
+
+
+def test_a_vector_of_our_own_feed_that_nobody_can_have(scene: Scene) -> None:
+    control.append(scene.rp, events_made(3), BOUNDS)
+    seal_own(scene.rp)
+    own = Feed(config().domain, head(scene.rp).epoch).key
+    send_runs(scene.peer, scene.rp, have={own: 3})
+    assert counted() == {}
+    send_runs(scene.peer, scene.rp, have={own: 4})
+    assert counted() == {("false-vector", "b.test", ""): 1}
+    assert head(scene.rp).own == 3
+
+
+def test_an_rp_that_is_not_shared_with_the_sender_is_not_found_and_the_others_go_on(scene: Scene) -> None:
+    foreign, run = new_rp(), scene.origin.run(1)
+    answer = send(
+        scene.peer, wire.RpPart(foreign, {}, [Origin(scene.b, foreign).run(1)]), wire.RpPart(scene.rp, {}, [run])
+    )
+    assert [part.error for part in answer.parts] == ["not-found", ""]
+    assert held(foreign) == []
+    assert held(scene.rp) == run.events
+
+
+def test_a_peer_that_may_not_push_is_forbidden_to_but_may_ask() -> None:
+    b, rp = OtherDomain("b.test"), new_rp()
+    peer = peer_made(b, push=False)
+    link(rp, b)
+    assert send_runs(peer, rp, Origin(b, rp).run(1)).error == "forbidden"
+    assert send_runs(peer, rp).error == ""
+    assert held(rp) == []
+
+
+def test_history_that_its_origin_has_trimmed_is_a_signed_gap(scene: Scene) -> None:
+    scene.origin.run(4)
+    run = scene.origin.run(2)
+    answer = send_runs(
+        scene.other, scene.rp, msgspec.structs.replace(run, path=["b.test", "c.test"]), floors=[scene.origin.floor(5)]
+    )
+    assert answer.have == {scene.key: 6}
+    assert held(scene.rp) == run.events
+    assert counted() == {}
+    assert list(gaps.floors_of(scene.rp)) == [scene.key]
+
+
+def test_a_floor_that_its_origin_did_not_sign(scene: Scene) -> None:
+    scene.origin.run(4)
+    false = Origin(OtherDomain("b.test"), scene.rp).floor(5)
+    answer = send_runs(scene.peer, scene.rp, scene.origin.run(2), floors=[false])
+    assert answer.have == {}
+    assert counted() == {("forged", "b.test", ""): 1}
+
+
+def test_withheld_events_wait_for_whoever_has_them_and_are_then_held_against_the_carrier(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = scene.origin.run(5, "c.test")
+    withholding = wire.Run(run.seal, run.events[3:], merkle.leaves(run.events[:3]), run.path)
+    assert send_runs(scene.other, scene.rp, withholding).have == {}
+    assert send_runs(scene.other, scene.rp, withholding).graft == [scene.key]
+    later = time.time() + 60
+    monkeypatch.setattr(judging.time, "time", lambda: later)
+    assert send_runs(scene.other, scene.rp, withholding).have == {}, "b has not been heard: it may have them"
+    send_runs(scene.peer, scene.rp)
+    answer = send_runs(scene.other, scene.rp, withholding)
+    assert answer.have == {scene.key: 5}
+    assert held(scene.rp) == run.events[3:]
+    assert counted() == {("withheld", "c.test", "b.test"): 1}
+
+
+def test_our_own_events_come_back_and_are_known(scene: Scene) -> None:
+    control.append(scene.rp, events_made(3), BOUNDS)
+    seal_own(scene.rp)
+    own = Feed(config().domain, head(scene.rp).epoch).key
+    stored = federated.runs_after(scene.rp, {}, own)[0]
+    seal = msgspec.msgpack.decode(stored.seal, type=seals.Signed)
+    send_runs(scene.peer, scene.rp, wire.Run(seal, stored.events, b"", [config().domain, "b.test"]))
+    assert len(held(scene.rp)) == 3
+    assert counted() == {}
+
+
+def test_contact_of_a_peer_that_could_not_be_reached_has_it_tried_and_clears_nothing(scene: Scene) -> None:
+    sent: list[str] = []
+    waking.sender_set(sent.append)
+    waking.failing_set("b.test", True)
+    send_runs(scene.peer, scene.rp)
+    assert sent == ["b.test"]
+    assert waking.failing("b.test")
+    assert waking.probed("b.test")

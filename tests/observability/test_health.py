@@ -1,0 +1,89 @@
+"""/livez and /readyz: each part by name, away and back, within two seconds whatever hangs, and cheap however many ask."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.edge.server import PLAIN, Edge, Prepared
+from tests.servers import wait_for
+
+pytestmark = pytest.mark.processes
+
+WITHIN_S = 2.0
+
+
+@pytest.fixture(scope="module")
+def health(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[Edge]:
+    with Edge(tmp_path_factory.mktemp("health") / "var", prepared) as running:
+        yield running
+
+
+def checks(edge: Edge) -> dict[str, str]:
+    """What /readyz says; it says it in time."""
+    began = time.monotonic()
+    answer = httpx.get(f"{edge.url()}/readyz", **PLAIN)
+    assert time.monotonic() - began < WITHIN_S
+    assert answer.headers["cache-control"] == "no-store"
+    said: dict[str, Any] = answer.json()
+    assert answer.status_code == (200 if said["status"] == "ok" else 503)
+    assert httpx.get(f"{edge.url()}/livez", **PLAIN).status_code == 200, "a process is not ended for what it needs"
+    found: dict[str, str] = said["checks"]
+    return found
+
+
+def says(edge: Edge, part: str, what: str) -> bool:
+    return checks(edge)[part] == what
+
+
+def test_each_part_is_named_with_its_reason(health: Edge) -> None:
+    wait_for(lambda: says(health, "redis", "ok") and says(health, "database", "ok"), 5)
+    assert checks(health)["workers"].startswith("no Celery worker")
+
+
+def test_redis_that_hangs_is_away_in_time_and_back_by_itself(health: Edge) -> None:
+    health.pause_redis(True)
+    try:
+        wait_for(lambda: says(health, "redis", "does not answer"), 5)
+        assert checks(health)["workers"] == "unknown while Redis is away"
+        assert checks(health)["database"] == "ok"
+    finally:
+        health.pause_redis(False)
+    wait_for(lambda: says(health, "redis", "ok"), 5)
+
+
+def test_redis_that_is_gone_and_comes_again(health: Edge) -> None:
+    health.kill_redis()
+    wait_for(lambda: says(health, "redis", "does not answer"), 5)
+    health.start_redis()
+    wait_for(lambda: says(health, "redis", "ok"), 5)
+
+
+def test_a_database_that_is_gone_and_comes_again(health: Edge) -> None:
+    database = health.data_dir / "herald.sqlite3"
+    aside = database.with_suffix(".aside")
+    database.rename(aside)
+    wait_for(lambda: checks(health)["database"] != "ok", 5)
+    said = checks(health)
+    assert said["redis"] == "ok"
+    assert str(health.data_dir) not in json.dumps(said), "no address of ours"
+    aside.replace(database)
+    wait_for(lambda: says(health, "database", "ok"), 5)
+
+
+def test_a_thousand_probes_are_few_questions_to_redis(health: Edge) -> None:
+    wait_for(lambda: says(health, "redis", "ok"), 5)
+    with health.redis as redis, httpx.Client(**PLAIN) as http, ThreadPoolExecutor(8) as many:
+        asked = redis.info("commandstats")["cmdstat_ping"]["calls"]
+        began = time.monotonic()
+        answers = list(many.map(lambda _: http.get(f"{health.url()}/readyz").status_code, range(300)))
+        took_s = time.monotonic() - began
+        assert set(answers) == {503}, "no worker runs here"
+        more = redis.info("commandstats")["cmdstat_ping"]["calls"] - asked
+    assert more <= 2 + took_s / 0.25

@@ -1,0 +1,1 @@
+"""Pictures of every page of the console, in its states, for docs/screens/: `make screens`."""
