@@ -37,6 +37,7 @@ from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, admin_id
 from eventing.edge.database import in_database
 from eventing.log import keys
+from eventing.log.cancellation import cancel_and_wait
 from eventing.selectors.access.quotas import held_in_domain
 from eventing.selectors.rps.descriptors import admin_history
 from eventing.services import administrative_events as events
@@ -108,8 +109,7 @@ class Sampler:
         """End, and say so to who looks."""
         if self._task is None:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await cancel_and_wait([self._task])
         self._task = None
         try:
             async with asyncio.timeout(LEAVE_S):

@@ -25,6 +25,7 @@ from eventing.core.errors import HeraldError
 from eventing.core.operating.alarms import Stated, Value
 from eventing.edge.database import in_database
 from eventing.log import keys
+from eventing.log.cancellation import cancel_and_wait
 from eventing.models import Alarm
 from eventing.selectors.operating.alarms import alarms_open
 from eventing.selectors.operating.watches import InForce, rules_in_force, rules_stamp
@@ -65,8 +66,7 @@ class Watcher:
         """End, and let another one lead at once."""
         if self._task is None:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await cancel_and_wait([self._task])
         self._task = None
         if self._leads:
             try:

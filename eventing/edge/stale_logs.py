@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 
 from eventing.core.errors import Unavailable
 from eventing.edge.database import in_database
+from eventing.log.cancellation import cancel_and_wait
 from eventing.services.federation.sealing import heads_checked
 
 CHECK_S = 10.0  # of one check: 10,000 logs take a second; a store that hangs must not keep a gateway from starting
@@ -52,6 +53,4 @@ class StaleLogs:
 
     async def close(self) -> None:
         """End the checks that are under way."""
-        for task in self._checking:
-            task.cancel()
-        await asyncio.gather(*self._checking, return_exceptions=True)
+        await cancel_and_wait(self._checking)

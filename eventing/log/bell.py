@@ -15,6 +15,7 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from eventing.log.bulk_connection import BulkConnection
+from eventing.log.cancellation import cancel_and_wait
 
 SUBSCRIBE_CHANNELS_MAX = 500  # of one SUBSCRIBE command
 PAUSE_S = (0.05, 2.0)  # between attempts to connect, doubling with jitter
@@ -55,8 +56,7 @@ class Bell:
     async def close(self) -> None:
         """End the connection."""
         if self._task:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancel_and_wait([self._task])
 
     def subscribe(self, channel: str) -> asyncio.Future[None]:
         """Subscribe; the future is done when Redis has confirmed it (at once if it already has)."""
@@ -120,9 +120,7 @@ class Bell:
                     elif kind == b"subscribe":
                         self._confirm(channel.decode())
         finally:
-            for helper in helpers:
-                helper.cancel()
-            await asyncio.gather(*helpers, return_exceptions=True)
+            await cancel_and_wait(helpers)
 
     async def _ping(self) -> None:
         """Find out that a connection is dead which nobody has closed."""

@@ -110,7 +110,7 @@ class Edge:
         self._key = prepared.key
         self._program = program
         self._sockets = [_listening_socket() for _ in range(gateways)]
-        self._env = environment(data_dir, port=self.port(), **settings)
+        self._env = environment(data_dir, port=self.port(), **settings) | {"PYTHONFAULTHANDLER": "1"}
         self.config = Config.from_env(self._env)
         self.log_path = data_dir / "gateway.log"
         self._redis: subprocess.Popen[bytes] | None = None
@@ -235,7 +235,12 @@ class Edge:
         """The exit code."""
         process = self._gateways[gateway]
         assert process is not None
-        return process.wait(STOPPED_WITHIN_S)
+        try:
+            return process.wait(STOPPED_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)  # faulthandler writes into the log what each thread was at
+            process.wait(STOPPED_WITHIN_S)
+            raise
 
     def stop(self) -> None:
         if self._admin is not None:

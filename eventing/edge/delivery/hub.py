@@ -25,6 +25,7 @@ from eventing.edge.delivery.session import Follower, Session
 from eventing.edge.recording import AccessRecords
 from eventing.log import keys
 from eventing.log.bell import Bell
+from eventing.log.cancellation import cancel_and_wait
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NoLog
 from eventing.telemetry.flows import FLOWS
@@ -99,9 +100,7 @@ class Hub:
 
     async def close(self) -> None:
         """Stop all work; sessions must have been closed."""
-        for task in [*self._tasks, *self._checks]:
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._checks, return_exceptions=True)
+        await cancel_and_wait([*self._tasks, *self._checks])
         await self._bell.close()
 
     # Sessions

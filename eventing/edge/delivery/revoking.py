@@ -21,6 +21,7 @@ from eventing.edge.database import in_database
 from eventing.edge.delivery.hub import Hub
 from eventing.edge.delivery.session import Follower, Session
 from eventing.identity.revocations import LOOK_S, revocations
+from eventing.log.cancellation import cancel_and_wait
 
 SPACING_S = 0.2  # between two looks: a flood of announcements costs one look and one sweep each
 LOOKED_AT_ONCE = 1000  # sessions between two turns of the loop; ~1 ms
@@ -72,9 +73,7 @@ class Revoking:
     async def close(self) -> None:
         """Stop all work."""
         self._unlisten()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(self._tasks)
 
     def announced(self) -> None:
         """A revocation was announced, or announcements may have been missed: look soon."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 
+from eventing.log.cancellation import cancel_and_wait
 from eventing.telemetry import folder, metrics
 from eventing.telemetry.metrics import add_durations
 from eventing.telemetry.process import PERIOD_S, ProcessMeasures
@@ -64,8 +65,7 @@ class Measuring:
     async def close(self) -> None:
         """End, having told what was counted last."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancel_and_wait([self._task])
             self._task = None
             self.copy()
 

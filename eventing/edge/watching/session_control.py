@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from eventing.core.operating.session_listing import LIMIT_MAX, RPS_SHOWN, Answer, Ask, Key, Row, ask_read, key_of
 from eventing.edge.delivery.hub import Hub
 from eventing.edge.delivery.session import Follower, Session
+from eventing.log.cancellation import cancel_and_wait
 from eventing.log.sessions import answer_give
 
 LOOKED_AT_ONCE = 1000  # readings between two turns of the loop; ~1 ms
@@ -54,9 +55,7 @@ class SessionControl:
 
     async def close(self) -> None:
         """Answer nobody any more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(self._tasks)
 
     async def _answer(self, ask: Ask) -> None:
         try:
