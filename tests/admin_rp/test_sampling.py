@@ -381,7 +381,7 @@ async def test_without_redis_samples_are_dropped_and_nobody_notices(
     away.called = 0  # type: ignore[attr-defined]
     monkeypatch.setattr(Presence, "renew", away)
     looker.sampler.start()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while away.called < 3:  # type: ignore[attr-defined]  # noqa: ASYNC110 - the sampler has no event for it
             await asyncio.sleep(0.005)
     assert not caplog.records

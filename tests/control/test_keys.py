@@ -102,9 +102,9 @@ def test_a_rotation_too_far_off_is_refused(root: Principal, seconds: int) -> Non
 def test_a_rotation_is_announced_to_the_gateways(root: Principal) -> None:
     listening = control.client().pubsub()
     listening.subscribe(keys.KEYS_CHANNEL)
-    assert listening.get_message(timeout=5)["type"] == "subscribe"
+    assert listening.get_message(timeout=20)["type"] == "subscribe"
     key_rotate(principal=root)
-    assert listening.get_message(timeout=5)["type"] == "message"
+    assert listening.get_message(timeout=20)["type"] == "message"
     listening.close()
 
 

@@ -87,7 +87,7 @@ async def test_what_is_forgotten_before_it_is_read_is_answered_to_all(database: 
     waiting.append(asyncio.create_task(descriptors.get("rp")))
     await asyncio.sleep(0)
     database.answering.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await first
         assert {(await one).version for one in waiting} == {1}
     assert descriptors.peek("rp") is not None

@@ -52,12 +52,12 @@ def test_offsets_stay_exact_beyond_what_lua_writes_as_a_plain_number(log: Log) -
     log.client.hset(keys.meta_key(log.rp), "n", 2**52)
     listener = log.client.pubsub()
     listener.subscribe(keys.bell_channel(log.rp))
-    assert listener.get_message(timeout=5)["type"] == "subscribe"
+    assert listener.get_message(timeout=20)["type"] == "subscribe"
     assert log.append(make_event("a"), make_event("b")).offsets == [2**52, 2**52 + 1]
     assert log.append(make_event("a")) == Appended(log.read().state.epoch, [2**52], [True])
     run = log.read(2**52 + 1)
     assert (run.first, run.events, run.state.first) == (2**52 + 1, [b"b"], 2**52)
-    assert scripts.parse_bell(listener.get_message(timeout=5)["data"])[1] == 2**52
+    assert scripts.parse_bell(listener.get_message(timeout=20)["data"])[1] == 2**52
     listener.close()
 
 
@@ -139,7 +139,7 @@ def test_a_run_of_repetitions_only_does_not_ring_the_bell(log: Log) -> None:
     listener.get_message(timeout=0.1)
     log.append(make_event("a"))
     log.append(make_event("b"))
-    message = wait_for(lambda: listener.get_message(timeout=0.1), 5)
+    message = wait_for(lambda: listener.get_message(timeout=0.1), 20)
     assert scripts.parse_bell(message["data"]) == (log.read().state.epoch, 2, [b"b"])
     listener.close()
 
@@ -285,7 +285,7 @@ def test_a_run_rings_once_with_epoch_first_offset_and_the_new_events_only(log: L
     log.append(make_event("a"))
     log.append(make_event("a"), make_event("b", 70_000), make_event("c"))
     epoch = log.read().state.epoch
-    rings = [wait_for(lambda: listener.get_message(timeout=0.1), 5)["data"] for _ in range(2)]
+    rings = [wait_for(lambda: listener.get_message(timeout=0.1), 20)["data"] for _ in range(2)]
     assert [scripts.parse_bell(ring) for ring in rings] == [
         (epoch, 1, [b"a"]),
         (epoch, 2, [make_event("b", 70_000).body, b"c"]),

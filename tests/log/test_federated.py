@@ -36,7 +36,7 @@ def rings(rp: str) -> Iterator[Callable[[], scripts.Ring]]:
     listener = control.client().pubsub(ignore_subscribe_messages=True)
     listener.subscribe(keys.bell_channel(rp))
     listener.get_message(timeout=1)
-    yield lambda: scripts.parse_ring(wait_for(lambda: listener.get_message(timeout=0.1), 5)["data"])
+    yield lambda: scripts.parse_ring(wait_for(lambda: listener.get_message(timeout=0.1), 20)["data"])
     listener.close()
 
 

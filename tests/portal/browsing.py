@@ -45,6 +45,7 @@ class Console:
         **settings: Any,
     ) -> None:
         assert manifest(), f"{NOT_BUILT} {HOW_TO_BUILD}"
+        _expectations().set_options(timeout=WITHIN_MS)
         self.domain = domain
         self.errors: list[str] = []
         self.context = browser.new_context(
@@ -85,11 +86,11 @@ class Console:
     def expect_live(self) -> None:
         """The connection is there, and the events on an RP's page are read."""
         self.expect_pill("Live")
-        expect(self.page.locator("#events")).to_have_attribute("aria-busy", "false", timeout=WITHIN_MS)
+        expect(self.page.locator("#events")).to_have_attribute("aria-busy", "false")
 
     def expect_pill(self, text: str | re.Pattern[str]) -> None:
         """The pill in the header says so."""
-        expect(self.page.locator("#connection")).to_have_text(text, timeout=WITHIN_MS)
+        expect(self.page.locator("#connection")).to_have_text(text)
 
     @property
     def rows(self) -> Any:
@@ -116,9 +117,13 @@ class Closing:
 
 def expect(target: Any) -> Any:
     """Playwright's expect, imported when it is used: the module is importable without Playwright."""
+    return _expectations()(target)
+
+
+def _expectations() -> Any:
     from playwright.sync_api import expect as playwrights
 
-    return playwrights(target)
+    return playwrights
 
 
 def created(client: httpx.Client, **stated: Any) -> str:

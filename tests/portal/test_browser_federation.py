@@ -39,7 +39,7 @@ def panel(console: Console) -> Any:
 
 
 def expect_health(console: Console, name: str, level: str) -> None:
-    expect(on_map(console, name)).to_have_class(re.compile(rf"\b{level}\b"), timeout=20_000)
+    expect(on_map(console, name)).to_have_class(re.compile(rf"\b{level}\b"))
 
 
 def waiting(console: Console) -> Any:
@@ -97,7 +97,7 @@ def test_what_flows_is_drawn_while_it_flows(console: Console, network: Network) 
         expect(console.page.locator("#peers tbody tr td").nth(2)).to_have_text(re.compile(r"^[1-9][\d.]*.?/s$"))
     finally:
         publisher.stop()
-    expect(console.page.locator(".map-link .flow")).to_have_count(0, timeout=20_000)
+    expect(console.page.locator(".map-link .flow")).to_have_count(0)
 
 
 @pytest.mark.long
@@ -127,7 +127,7 @@ def test_two_administrators_agree_and_one_of_them_ends_it(browser: Any, console:
         here.get_by_label(re.compile("Type its last 5 digits")).fill(number[-5:])
         here.get_by_role("button", name="Approve", exact=True).click()
         expect_health(console, "c.test", "good")
-        expect(there.locator("#panel .badge").first).to_have_text("Well", timeout=20_000)
+        expect(there.locator("#panel .badge").first).to_have_text("Well")
 
     switch = panel(console).get_by_role("switch", name=re.compile("May have replicas here"))
     switch.click()

@@ -36,7 +36,7 @@ def name_of(state: str, shot: Shot, *, phone: bool = False) -> str:
 def _tab(name: str) -> Prepare:
     def open_tab(page: Any) -> None:
         page.get_by_role("tab", name=name).click()
-        expect(page.get_by_role("tabpanel").locator(".loading")).to_have_count(0, timeout=WITHIN_MS)
+        expect(page.get_by_role("tabpanel").locator(".loading")).to_have_count(0)
 
     return open_tab
 
@@ -65,7 +65,7 @@ def _event_proved(page: Any) -> None:
     expect(page.locator("#prove, #proof")).to_be_visible(timeout=WITHIN_MS)
     if page.locator("#prove").count():  # what is sealed already is proved without asking
         page.locator("#prove").click()
-    expect(page.locator("#proof")).to_contain_text("erified", timeout=WITHIN_MS)
+    expect(page.locator("#proof")).to_contain_text("erified")
 
 
 def _peer_opened(page: Any) -> None:
