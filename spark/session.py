@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from warnings import catch_warnings
 
 from spark.java import java_check
 from spark.problems import Problem, chain, java_death
@@ -99,7 +100,10 @@ def session(engine: Engine, name: str) -> Iterator[SparkSession]:
             raise
         raise Problem(java_death(status)) from error
     finally:
-        with suppress(Exception):  # there is nothing to stop if Java has died
+        with (
+            suppress(Exception),
+            catch_warnings(action="ignore"),
+        ):  # a Java that has died, or dies meanwhile, is stopped
             made.stop()
 
 
