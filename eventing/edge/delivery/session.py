@@ -114,6 +114,22 @@ class Session:
         since: when it was made, Unix seconds; `address`: where its client is.
     """
 
+    __slots__ = (  # sessions are many, and mostly idle: a dictionary each would be a kilobyte more
+        "_drained",
+        "_feeder",
+        "_stopped",
+        "address",
+        "encoding",
+        "followers",
+        "hub",
+        "principal",
+        "reader",
+        "since",
+        "sink",
+        "unanswered_pings",
+        "who",
+    )
+
     def __init__(self, hub: Hub, sink: Sink, encoding: Encoding) -> None:
         self.hub = hub
         self.sink = sink

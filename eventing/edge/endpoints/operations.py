@@ -94,7 +94,32 @@ class HeraldSession(Session):
     Args:
         close: closes the connection: code, reason, whether to connect again.
         pause_reading: stops (True) or resumes (False) reading from the client.
+
+    Attributes:
+        account: whose rates its operations count towards; the binding sets it.
     """
+
+    __slots__ = (
+        "_answers",
+        "_bad_messages",
+        "_close",
+        "_flooding",
+        "_gateway",
+        "_good",
+        "_in_flight",
+        "_origin",
+        "_pause_reading",
+        "_publishes_at",
+        "_queue",
+        "_queue_bytes",
+        "_reading",
+        "_room",
+        "_sent_on",
+        "_who",
+        "_worker",
+        "account",
+    )
+    account: Account
 
     def __init__(
         self,
@@ -122,7 +147,6 @@ class HeraldSession(Session):
         self._sent_on = False  # to other replicas, because the gateway stops
         self._good: Together | None = None  # good publishes that are being answered
         self._publishes_at: Descriptor | None = None  # published at last, and open to this token
-        self.account: Account
         self._flooding: Flooding | None = None  # made when first needed, too
 
     # From the client
