@@ -107,3 +107,54 @@ async def test_a_database_that_is_away_is_asked_again_next_time(database: Databa
         await descriptors.get("rp")
     database.error = None
     assert (await descriptors.get("rp")).id == "rp"
+
+
+async def test_what_is_in_use_is_read_again_before_it_ends_and_together(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "GATHER_S", 0.01)
+    monkeypatch.setattr(access, "AGAIN_S", -1.0)  # everything is old at once, and good for a minute
+    descriptors = Descriptors()
+    used, unused = [f"rp{number}" for number in range(100)], "rp-unused"
+    await asyncio.gather(*map(descriptors.get, [*used, unused]))
+    database.version = 2
+    for reference in used * 2:
+        kept = descriptors.peek(reference)
+        assert kept is not None, "nobody waits for it"
+        assert kept.version == 1
+    async with asyncio.timeout(20):
+        while [one for one in used if (kept := descriptors._known[one][0]).version == 1]:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.005)
+    assert sorted(database.queries[1]) == sorted(used)
+    assert len(database.queries) == 2
+
+
+async def test_a_database_that_is_away_when_something_is_read_again_is_no_matter_until_it_ends(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "GATHER_S", 0.01)
+    monkeypatch.setattr(access, "AGAIN_S", -1.0)
+    descriptors = Descriptors()
+    await descriptors.get("rp")
+    database.error = Unavailable("away")
+    database.asked.clear()
+    assert descriptors.peek("rp") is not None
+    async with asyncio.timeout(20):
+        await database.asked.wait()
+    await asyncio.sleep(0.01)
+    assert descriptors.peek("rp") is not None
+
+
+async def test_what_is_gone_when_it_is_read_again_is_known_no_more(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "GATHER_S", 0.01)
+    monkeypatch.setattr(access, "AGAIN_S", -1.0)
+    descriptors = Descriptors()
+    await descriptors.get("rp")
+    monkeypatch.setattr(database, "row", lambda *_: NotFound("none"))
+    async with asyncio.timeout(20):
+        while descriptors.peek("rp") is not None:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.005)
+    with pytest.raises(NotFound):
+        await descriptors.get("rp")

@@ -1,7 +1,8 @@
 """Who asks, and for which RP: both answered from memory on the hot path, and from SQL only when they are new.
 
 A token is verified once and its principal kept (identity/verifier.py). A descriptor is kept until it changes (announced
-over Redis) or `DESCRIPTOR_S` has passed, whichever is first, so a lost announcement heals by itself.
+over Redis) or `DESCRIPTOR_S` has passed, whichever is first, so a lost announcement heals by itself. What is in use is read
+again before that, together with others and with nobody waiting: thousands of RPs would be read one by one else.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from eventing.services.access.permission import TOKEN_NEEDED as TOKEN_NEEDED
 DESCRIPTORS_MAX = 100_000
 REFUSED_TOKENS_MAX = 10_000
 DESCRIPTOR_S = 60.0
+AGAIN_S = 45.0  # the age at which a descriptor in use is read again
+GATHER_S = 0.5  # for others that are to be read again as well
 READ_AT_ONCE = 500  # descriptors of one query
 UNKNOWN_S = 1.0  # an unknown RP is asked for again after this long
 log = logging.getLogger(__name__)
@@ -94,11 +97,12 @@ class Descriptors:
     """The descriptors of RPs, by id and by name, cached."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[Descriptor, float]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Descriptor, float, float]] = OrderedDict()  # read again at, good until
         self._unknown: OrderedDict[str, tuple[HeraldError, float]] = OrderedDict()
         self._references: dict[str, set[str]] = {}
         self._asking: dict[str, asyncio.Future[Descriptor]] = {}
         self._wanted: dict[str, asyncio.Future[Descriptor]] = {}  # of these, those that no query asks for yet
+        self._old: set[str] = set()  # to be read again soon
         self._reading: asyncio.Task[None] | None = None
         self.reads = 0  # from SQL, in all
 
@@ -111,9 +115,25 @@ class Descriptors:
         entry = self._known.get(reference)
         if entry is None:
             return None
-        descriptor, until = entry
+        descriptor, again, until = entry
         now = time.time()
-        return descriptor if now < until and now < descriptor.expires_at else None
+        if now >= again:
+            if now >= until:
+                return None
+            if reference not in self._old:
+                self._again_soon(reference)
+        return descriptor if now < descriptor.expires_at else None
+
+    def _again_soon(self, reference: str) -> None:
+        if not self._old:
+            asyncio.get_running_loop().call_later(GATHER_S, self._again)
+        self._old.add(reference)
+
+    def _again(self) -> None:
+        old, self._old = self._old, set()
+        for reference in old:
+            if reference in self._known and reference not in self._asking:
+                self._ask(reference)
 
     async def get(self, reference: str) -> Descriptor:
         """The descriptor of an RP by id or name. Raises NotFound or Gone."""
@@ -125,14 +145,18 @@ class Descriptors:
             raise refused[0]
         asking = self._asking.get(reference)
         if asking is None:
-            asking = self._wanted.get(reference)  # forgotten before a query asked for it: the answer will be fresh
-            if asking is None:
-                asking = self._wanted[reference] = asyncio.get_running_loop().create_future()
-                asking.add_done_callback(_nobody_may_be_left)
-            self._asking[reference] = asking
-            if self._reading is None:
-                self._reading = asyncio.create_task(self._read())
+            asking = self._ask(reference)
         return await asyncio.shield(asking)
+
+    def _ask(self, reference: str) -> asyncio.Future[Descriptor]:
+        asking = self._wanted.get(reference)  # forgotten before a query asked for it: the answer will be fresh
+        if asking is None:
+            asking = self._wanted[reference] = asyncio.get_running_loop().create_future()
+            asking.add_done_callback(_nobody_may_be_left)
+        self._asking[reference] = asking
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        return asking
 
     async def _read(self) -> None:
         """Read what is wanted, and what comes to be wanted meanwhile, in few queries: a cold start asks for thousands."""
@@ -167,6 +191,7 @@ class Descriptors:
                 asking.set_result(answer)
             else:
                 if current and isinstance(answer, NotFound | Gone | Moved):
+                    self._known.pop(reference, None)  # it was known until it was read again
                     self._refuse(reference, answer)
                 asking.set_exception(answer)
 
@@ -178,10 +203,11 @@ class Descriptors:
         return True
 
     def _remember(self, reference: str, descriptor: Descriptor) -> None:
-        self._known[reference] = self._known[descriptor.id] = (descriptor, time.time() + DESCRIPTOR_S)
+        now = time.time()
+        self._known[reference] = self._known[descriptor.id] = (descriptor, now + AGAIN_S, now + DESCRIPTOR_S)
         self._references.setdefault(descriptor.id, set()).add(reference)
         while len(self._known) > DESCRIPTORS_MAX:
-            old, (gone, _) = self._known.popitem(last=False)
+            old, (gone, *_) = self._known.popitem(last=False)
             self._references.get(gone.id, set()).discard(old)
 
     def _refuse(self, reference: str, error: HeraldError) -> None:
