@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from eventing.edge.delivery.hub import Hub
     from eventing.edge.delivery.session import Follower, Session
 
+GATHER_S = 0.005  # publishes of one client at one RP that are answered within it share a record
 MINUTE_S = 60  # what deliveries are counted by
 FOLLOWERS_AT_ONCE = 500  # counted before other work gets its turn: about half a millisecond
 COUNTS_MAX = 10_000  # (RP, principal, client) triples gathered before they are noted: bounds the memory of counting
@@ -113,8 +114,7 @@ def access(scope: dict[str, Any]) -> Access:
 
 
 class Together:
-    """Publishes of one session at one RP that are answered in one turn of the event loop: one record, with their mean
-    latency. So a client that has many in flight costs what its answers cost: one write, one record.
+    """Publishes of one session at one RP that are answered in one turn of the event loop, and recorded together.
 
     Attributes:
         began: sum of the times at which they came, Unix seconds.
@@ -128,14 +128,22 @@ class Together:
         self.began = 0.0
 
 
-class _Publishes(Together):
-    """The same over HTTP, where nothing but the principal holds them together."""
+class _Publishes:
+    """Publishes of one session, or of one principal over HTTP, at one RP that were answered within GATHER_S.
 
-    __slots__ = ("principal",)
+    Attributes:
+        who: whose record it is; None until it is noted, of `principal` over HTTP.
+        answered: when the last was, Unix seconds; `latency_s`: the sum of what each took.
+    """
 
-    def __init__(self, rp: str, principal: Principal) -> None:
-        super().__init__(rp)
+    __slots__ = ("answered", "bytes", "count", "events", "latency_s", "principal", "rp", "who")
+
+    def __init__(self, rp: str, who: Who | None, principal: Principal | None) -> None:
+        self.rp = rp
+        self.who = who
         self.principal = principal
+        self.count = self.events = self.bytes = 0
+        self.answered = self.latency_s = 0.0
 
 
 class AccessRecords:
@@ -157,7 +165,7 @@ class AccessRecords:
         self._shared: WeakValueDictionary[tuple[str, str, str, str], Who] = WeakValueDictionary()
         self._sessions = itertools.count(1)
         self._counts: dict[tuple[str, Who], list[int]] = {}
-        self._turn: dict[tuple[int, str], _Publishes] = {}
+        self._publishes: dict[tuple[int, str], _Publishes] = {}
         self._task: asyncio.Task[None] | None = None
         self.on = config.records
         self.note: Callable[..., None] = _nothing
@@ -186,7 +194,7 @@ class AccessRecords:
 
     def _last_words(self) -> None:
         if self._buffer is not None:
-            self._note_turn()
+            self._note_publishes()
             self._note_counts()
             self._buffer.flush()
             if not self._writer.close(CLOSE_S):
@@ -231,25 +239,37 @@ class AccessRecords:
         self.note(now, who, of.operation, of.rp, refused, of.events, of.bytes_in, of.bytes_out, now - of.began)
 
     def published_http(self, principal: Principal, rp: str, began: float, events: int, content_bytes: int) -> None:
-        """A publish over HTTP, begun at `began` (Unix seconds), has succeeded. Those of one principal at one RP that are
-        answered in one turn of the event loop share a record. Only where records are on."""
-        key = (id(principal), rp)
-        publishes = self._turn.get(key)
-        if publishes is None:
-            if not self._turn:
-                asyncio.get_running_loop().call_soon(self._note_turn)
-            publishes = self._turn[key] = _Publishes(rp, principal)
-        publishes.count += 1
-        publishes.events += events
-        publishes.bytes += content_bytes
-        publishes.began += began
+        """A publish over HTTP, begun at `began` (Unix seconds), has succeeded. Only where records are on."""
+        self._gather((id(principal), rp), None, principal, began, 1, events, content_bytes)
 
-    def _note_turn(self) -> None:
-        turn, self._turn = self._turn, {}
-        now = self._clock()
-        for one in turn.values():
-            who, latency_s = self.who(one.principal, "http"), now - one.began / one.count
-            self.note(now, who, "publish", one.rp, "", one.events, one.bytes, 0, latency_s, 0, one.count)
+    def _gather(
+        self,
+        key: tuple[int, str],
+        who: Who | None,
+        principal: Principal | None,
+        began: float,
+        count: int,
+        events: int,
+        content_bytes: int,
+    ) -> None:
+        """Add to the record that is being gathered; `began`: the sum of the times at which they came."""
+        gathered = self._publishes.get(key)
+        if gathered is None:
+            if not self._publishes:
+                asyncio.get_running_loop().call_later(GATHER_S, self._note_publishes)
+            gathered = self._publishes[key] = _Publishes(key[1], who, principal)
+        now = gathered.answered = self._clock()
+        gathered.count += count
+        gathered.events += events
+        gathered.bytes += content_bytes
+        gathered.latency_s += now * count - began
+
+    def _note_publishes(self) -> None:
+        gathered, self._publishes = self._publishes, {}
+        for one in gathered.values():
+            who = one.who or self.who(one.principal, "http")
+            latency_s = one.latency_s / one.count
+            self.note(one.answered, who, "publish", one.rp, "", one.events, one.bytes, 0, latency_s, 0, one.count)
 
     async def passed_on(self, pass_on: Application, scope: Scope, receive: Any, send: Any) -> None:
         """Have `pass_on` give the request to Django, and note what comes of it if it is one to the interface.
@@ -301,9 +321,9 @@ class AccessRecords:
 
     def published(self, session: Session, good: Together) -> None:
         """Publishes of a session have just been answered."""
-        now = self._clock()
-        latency_s = now - good.began / good.count
-        self.note(now, session.who, "publish", good.rp, "", good.events, good.bytes, 0, latency_s, 0, good.count)
+        if self._buffer is not None:
+            who = session.who
+            self._gather((id(who), good.rp), who, None, good.began, good.count, good.events, good.bytes)
 
     def joined(self, follower: Follower, of: Access | float) -> None:
         """A session has begun to read an RP, as it asked at `of` (Unix seconds) or by the request of that record."""
