@@ -100,10 +100,8 @@ def session(engine: Engine, name: str) -> Iterator[SparkSession]:
             raise
         raise Problem(java_death(status)) from error
     finally:
-        with (
-            suppress(Exception),
-            catch_warnings(action="ignore"),
-        ):  # a Java that has died, or dies meanwhile, is stopped
+        # A Java that has died, or dies meanwhile, is stopped all the same, and needs no words.
+        with suppress(Exception), catch_warnings(action="ignore"):
             made.stop()
 
 

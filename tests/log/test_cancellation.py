@@ -16,7 +16,8 @@ async def test_a_task_ends_though_a_library_dropped_its_cancellation() -> None:
             await asyncio.Event().wait()
 
     task = asyncio.create_task(works_forever())
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)  # it waits now
+    await asyncio.sleep(0)
     sent.set_result(None)
     async with asyncio.timeout(20):
         await cancel_and_wait([task])
@@ -34,7 +35,7 @@ async def test_tasks_that_fail_or_have_ended_are_no_matter() -> None:
         return
 
     tasks = [asyncio.create_task(fails()), asyncio.create_task(nothing())]
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
     await cancel_and_wait(tasks)
     assert all(task.done() for task in tasks)
     assert isinstance(tasks[0].exception(), ValueError)
