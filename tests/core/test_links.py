@@ -32,6 +32,19 @@ def test_a_peer_that_never_spoke_is_told_a_vector_first_and_runs_when_it_has_sai
     assert links.wanting(heard.link, now=NOW) == {}
 
 
+def test_a_peer_that_was_met_is_asked_once_more_when_all_that_was_on_its_way_to_it_has_come_or_never_will() -> None:
+    link = hear(links.NEW, {}, {}, answers=True).link
+    at = NOW + links.CONFIRM_S
+    assert links.again_at(link) == at
+    assert links.plan(link, {}, now=at - 0.01) is Plan.NOTHING
+    assert links.plan(link, {}, now=at) is Plan.VECTOR
+    asked = links.heard(link, {F: 2}, ours={}, now=at, jitter=0.0)
+    assert links.plan(asked.link, {}, now=at) is Plan.VECTOR, "a request of the peer may be an older one"
+    answered = links.heard(asked.link, {F: 2}, ours={F: 2}, now=at, jitter=0.0, answers=True).link
+    assert links.again_at(answered) is None
+    assert links.plan(answered, {F: 2}, now=at) is Plan.NOTHING
+
+
 def test_a_peer_is_never_sent_what_it_said_it_holds() -> None:
     assert links.plan(met({F: 3}), {F: 3}, now=NOW) is Plan.NOTHING
     assert links.plan(met({F: 9, G: 1}), {F: 3}, now=NOW) is Plan.NOTHING
@@ -267,11 +280,22 @@ def test_an_unsigned_gap_is_accepted_only_when_nobody_else_can_fill_it() -> None
     assert exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S, True)
     assert not exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S_MAX - 1, False)
     link = met({F: 2}, heard_at=NOW)
-    assert links.silent(link, F, 2, NOW)
-    assert not links.silent(link, F, 1, NOW)
-    assert not links.silent(link, F, 2, NOW + 1)
+    assert links.silent(link, F, Gap(3, 4, False), NOW, 0)
+    assert not links.silent(link, F, Gap(2, 4, False), NOW, 0)
+    assert not links.silent(link, F, Gap(3, 4, False), NOW + 1, 0)
     assert not links.doubted(link, NOW + 1).met
     assert links.doubted(link, NOW) is link
+
+
+def test_a_peer_whose_own_runs_leave_out_as_much_cannot_fill_a_gap() -> None:
+    """Or two replicas that lost the same would be waited for, each for the sake of the other (test_convergence.py)."""
+    link = met({F: 9}, heard_at=NOW)
+    gap = Gap(1, 4, False)
+    assert not links.silent(link, F, gap, NOW, 0)
+    assert not links.silent(link, F, gap, NOW, 3)
+    assert links.silent(link, F, gap, NOW, 4)
+    assert links.silent(link, F, gap, NOW, 8)
+    assert not links.silent(link, F, gap, NOW + 1, 4)
 
 
 def test_where_a_link_is_in_doubt_only_an_answer_says_that_the_peer_holds_less() -> None:

@@ -50,6 +50,7 @@ class Message:
     runs: tuple[Run, ...] = ()
     graft: frozenset[str] = frozenset()
     prune: frozenset[str] = frozenset()
+    posted_at: float = 0.0
     floors: tuple[tuple[str, int], ...] = ()
 
 
@@ -91,6 +92,7 @@ class Replica:
         self.feeds: dict[str, Held] = {self.own.key: Held(self.own)}
         self.floors: dict[str, int] = {}
         self.waits_since: dict[tuple[str, int], float] = {}
+        self.lacking: dict[tuple[str, int], dict[str, int]] = {}
         self.forget_links()
 
     def forget_links(self) -> None:
@@ -176,7 +178,8 @@ class Replica:
         self.in_flight[peer] = InFlight(number, self.world.now, link, sent)
         self.next_at[peer] = self.world.now + SPACING_S
         floors = tuple(sorted(self.floors.items()))
-        self.world.post(Message(self.name, peer, number, False, ours, runs, asking, floors=floors))
+        now = self.world.now
+        self.world.post(Message(self.name, peer, number, False, ours, runs, asking, posted_at=now, floors=floors))
 
     def runs_after(self, vector: dict[str, int]) -> tuple[Run, ...]:
         """Runs that whoever holds `vector` lacks, feeds in turn."""
@@ -209,20 +212,27 @@ class Replica:
             self.world.begin(self, self.receiving(message))
 
     def receiving(self, message: Message) -> Steps:
-        """Take in a request: the link learns what others hold before the log does, so that they are not sent it."""
-        peer = message.source
-        self.links[peer] = links.said(self.links.get(peer, links.NEW), message.have)
-        for run in message.runs:
-            self.note_carried(run)
-        yield
+        """Take in a request: the link learns what others hold before the log does, so that they are not sent it.
+
+        Where that takes longer than the sender waits, runs are taken all the same, but what it said is not heard any more.
+        """
+        peer, began = message.source, self.world.now
         for key, floor in message.floors:
             self.floors[key] = max(self.floors.get(key, 0), floor)
-        kinds = [(self.take(run, peer), run.feed.key) for run in message.runs]
+        judged = self.judged(message.runs, peer)
+        self.links[peer] = links.said(self.links.get(peer, links.NEW), message.have)
+        for run, gap_to in judged:
+            if gap_to is not None:
+                self.note_carried(run)
+        yield
+        kinds = [("hole" if gap_to is None else self.take(run, peer, gap_to), run.feed.key) for run, gap_to in judged]
         came = Came(
             *(frozenset(key for kind, key in kinds if kind == one) for one in ("new", "known", "redundant", "hole"))
         )
         ours = self.vector
         yield
+        if self.world.now - began > LOST_S:
+            return
         heard = links.heard(
             self.links.get(peer, links.NEW),
             message.have,
@@ -259,9 +269,37 @@ class Replica:
         )
         self.links[peer] = links.told(flying.before, heard.link, flying.sent, now=self.world.now)
 
-    def take(self, run: Run, sender: str) -> str:
+    def judged(self, runs: Iterable[Run], sender: str) -> list[tuple[Run, int | None]]:
+        """Each run, and up to where what is missing before it is given up; None where it is not, and the run not taken."""
+        held = {key: one.held for key, one in self.feeds.items()}
+        found: list[tuple[Run, int | None]] = []
+        for run in runs:
+            assert exchange.path_problem(run.path, run.feed.origin, sender) == ""
+            key = run.feed.key
+            gap = exchange.gap_before(held.get(key, 0), run.first, run.withheld, self.floors.get(key, 0))
+            if gap is not None and not gap.signed and not self.gives_up(gap, key, sender):
+                found.append((run, None))
+                continue
+            held[key] = max(run.last, held.get(key, 0))
+            found.append((run, 0 if gap is None else gap.last))
+        return found
+
+    def gives_up(self, gap: exchange.Gap, key: str, sender: str) -> bool:
+        """Whether to go on behind a gap that the origin did not sign; all others are asked whether they can fill it."""
+        place = (key, gap.first)
+        since = self.waits_since.setdefault(place, self.world.now)
+        lacking = self.lacking.setdefault(place, {})
+        lacking[sender] = gap.last
+        others = [peer for peer in self.world.neighbours(self.name) if peer != sender]
+        silent = all(
+            links.silent(self.links.get(peer, links.NEW), key, gap, since, lacking.get(peer, 0)) for peer in others
+        )
+        for peer in others:
+            self.links[peer] = links.doubted(self.links.get(peer, links.NEW), since)
+        return exchange.gap_accepted(gap, self.world.now - since, silent)
+
+    def take(self, run: Run, sender: str, gap_to: int = 0) -> str:
         """Append a run if it is next; what became of it."""
-        assert exchange.path_problem(run.path, run.feed.origin, sender) == ""
         one = self.feeds.setdefault(run.feed.key, Held(run.feed))
         self.world.copies += len(run.events)
         if run.last <= one.held:
@@ -272,20 +310,11 @@ class Replica:
                 self.links[carrier] = links.early(self.links[carrier], run.feed.key)
             still = carrier in self.links and links.feeds(self.links[carrier], run.feed.key)
             return "redundant" if one.feed == self.own or (carrier != sender and still) else "known"
-        gap = exchange.gap_before(one.held, run.first, run.withheld, self.floors.get(run.feed.key, 0))
-        if gap is not None:
-            since = self.waits_since.setdefault((run.feed.key, one.held), self.world.now)
-            others = [peer for peer in self.world.neighbours(self.name) if peer != sender]
-            silent = all(
-                links.silent(self.links.get(peer, links.NEW), run.feed.key, one.held, since) for peer in others
-            )
-            for peer in others:
-                self.links[peer] = links.doubted(self.links.get(peer, links.NEW), since)
-            if not exchange.gap_accepted(gap, self.world.now - since, silent):
-                return "hole"
-            one.skipped.update(range(gap.first, gap.last + 1))
-            one.held = gap.last
         begin = run.first + run.withheld
+        if begin > max(one.held, gap_to) + 1:
+            return "hole"  # what was before it when it was judged has gone
+        if begin > one.held + 1:
+            one.skipped.update(range(one.held + 1, begin))
         for offset, text in enumerate(run.events):
             if begin + offset > one.held:
                 one.events[begin + offset] = text
@@ -357,7 +386,8 @@ class World:
 
     def deliver(self, message: Message) -> None:
         target = self.replicas[message.target]
-        if target.up and self.passes(message):
+        late = not message.is_answer and self.now - message.posted_at > LOST_S  # its connection is closed
+        if target.up and self.passes(message) and not late:
             target.receive(message)
 
     def begin(self, replica: Replica, steps: Steps) -> None:

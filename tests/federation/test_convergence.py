@@ -228,11 +228,31 @@ def test_a_gap_that_the_origin_signed_is_accepted_at_once_and_any_other_after_a_
         if not signed:
             origin.floors.clear()
         began = world.now
+        while not world.replicas["b.example"].vector and world.now < began + 60:
+            world.turn()
+            world.now += 0.05
+        assert (world.now - began < 5.0) is signed
         world.settle()
         check_converged(world)
-        held = world.replicas["b.example"].feeds[origin.own.key]
-        assert held.skipped == set(range(1, 19))
-        assert (world.now - began < 5.0) is signed
+        assert world.replicas["b.example"].feeds[origin.own.key].skipped == set(range(1, 19))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_two_that_lack_the_same_are_not_waited_for_each_for_the_sake_of_the_other(seed: int) -> None:
+    """a lost its data and got the last event back from c, which had kept no more; b has heard of it from both.
+
+    Found by the machine above: about one seed of twenty had b wait for an hour.
+    """
+    world = World([("a.example", "b.example"), ("a.example", "c.example"), ("b.example", "c.example")], seed)
+    for _ in range(2):
+        world.publish("a.example")
+    for _ in range(5):
+        world.turn()
+        world.now += 0.05
+    world.replicas["a.example"].begin()
+    world.replicas["c.example"].trim(1)
+    world.settle()
+    check_converged(world)
 
 
 @settings(max_examples=15, deadline=None, database=None)

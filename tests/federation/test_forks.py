@@ -41,7 +41,7 @@ class Doubting(Replica):
             self.take(Run(LIAR, first, last, 0, events, (LIAR.origin,)), LIAR.origin)
             first = last + 1
 
-    def take(self, run: Run, sender: str) -> str:
+    def take(self, run: Run, sender: str, gap_to: int = 0) -> str:
         """A run of another story than the one held is not taken, and proves what the liar did: judging.py."""
         one = self.feeds.get(run.feed.key)
         if run.feed == LIAR and one is not None and one.runs and run.first <= one.held + 1:
@@ -51,7 +51,7 @@ class Doubting(Replica):
             ):
                 self.convinced = True
                 return "known"
-        return super().take(run, sender)
+        return super().take(run, sender, gap_to)
 
     def tips(self, have: dict[str, int]) -> dict[str, bytes]:
         """By which seals a vector ends: by story and place."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -15,6 +16,8 @@ from eventing.federation import traffic, wire
 from eventing.federation.endpoints import Sender
 from eventing.federation.runs import gaps, inbound, judging, waking, watermarks
 from eventing.log import control, federated
+from eventing.log.federated_bulk import Incoming
+from eventing.log.federated_types import Received
 from eventing.models import Evidence, Peer, Quarantine
 from eventing.services.federation.sealing import seal_own
 from tests.control.making import events_made
@@ -292,6 +295,42 @@ def test_withheld_events_wait_for_whoever_has_them_and_are_then_held_against_the
     assert answer.have == {scene.key: 5}
     assert held(scene.rp) == run.events[3:]
     assert counted() == {("withheld", "c.test", "b.test"): 1}
+
+
+def test_two_peers_that_left_out_the_same_are_not_waited_for_each_for_the_sake_of_the_other(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each says to hold the feed to its end, and neither has its beginning: found by test_convergence.py."""
+    run = scene.origin.run(5)
+    less, more = (wire.Run(run.seal, run.events[kept:], merkle.leaves(run.events[:kept]), run.path) for kept in (3, 2))
+    by_c = msgspec.structs.replace(less, path=["b.test", "c.test"])
+    assert send_runs(scene.other, scene.rp, by_c, have={scene.key: 5}).have == {}
+    assert send_runs(scene.peer, scene.rp, more, have={scene.key: 5}).have == {}
+    later = time.time() + 11
+    monkeypatch.setattr(judging.time, "time", lambda: later)
+    assert send_runs(scene.other, scene.rp, by_c, have={scene.key: 5}).have == {}, "b has one more than c"
+    assert send_runs(scene.peer, scene.rp, more, have={scene.key: 5}).have == {scene.key: 5}
+    assert held(scene.rp) == run.events[2:]
+
+
+def test_who_waits_no_longer_is_not_heard_though_its_runs_are_taken(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have lost its data meanwhile, and have said so: what it said before would be believed for good."""
+    take_in = inbound.receive_all
+
+    def slowly(runs: Sequence[Incoming]) -> list[Received | None]:
+        later = time.monotonic() + inbound.LATE_S + 1
+        monkeypatch.setattr(inbound.time, "monotonic", lambda: later)
+        return take_in(runs)
+
+    send_runs(scene.peer, scene.rp)
+    run = scene.origin.run(3)
+    monkeypatch.setattr(inbound, "receive_all", slowly)
+    assert send_runs(scene.peer, scene.rp, run, have={scene.key: 3, "c" * 16: 9}).error == "unavailable"
+    assert held(scene.rp) == run.events
+    assert woken(scene.other) == {scene.rp}
+    assert watermarks.links_read("b.test", [scene.rp])[scene.rp].awaited == {}
 
 
 def test_our_own_events_come_back_and_are_known(scene: Scene) -> None:

@@ -43,6 +43,7 @@ import msgspec
 from eventing.core.events import vectors
 from eventing.core.events.feeds import FEEDS_MAX
 from eventing.core.events.vectors import SEQUENCE_MAX, Vector
+from eventing.core.federation.exchange import Gap
 
 GRAFT_S = 0.5  # how long runs that a vector announced may take by another link at least (guess: ten hops of 50 ms)
 PATIENCE_S_MAX = 8.0  # and at most, where they were seen to take longer (guess)
@@ -51,6 +52,9 @@ PATIENCE_HALF_S = 60.0  # after this, half of what a link had learned to wait
 LATE_S_MAX = 2.0  # the longest lack to learn from: beyond it who brings the runs is not slow, it catches up
 EAGER_PATIENCE = 3.0  # times as long for feeds that were not pruned: they are on their way, unless the peer is wrong
 PRESUMED_S = 5.0  # within this a peer that a run came through has shown that it holds it, in all but rare cases
+CONFIRM_S = (
+    30.0  # what we sent in an earlier life is taken in everywhere by then: several times what a request may take
+)
 GRAFT_S_MAX = 30.0  # the longest pause before a peer is asked again
 GRAFTS_FUTILE = 4  # asked so often without any run (10 to 20 s): the peer claims what it does not have
 DEAF_S = 0.5  # a feed that the peer did not take any of is sent again after this, doubled each time
@@ -86,6 +90,9 @@ class Link(msgspec.Struct, array_like=True, frozen=True):
         ask_presumed_at: when to ask for that, unless it has said so by then; None: nothing is presumed.
         awaited_at: when the timer was started for what is awaited.
         late_s: how long after that some of it was last seen to be lacking that no timer had grafted.
+        confirm_at: when to ask the peer once more, because what it said when we met may have been too little: if we lost our
+            data, something that we had sent before could still be on its way to it. It believes ever since that we hold
+            that, and with nothing new to tell neither would find out. None: it has said so since.
     """
 
     format: int = FORMAT
@@ -107,6 +114,7 @@ class Link(msgspec.Struct, array_like=True, frozen=True):
     ask_presumed_at: float | None = None
     awaited_at: float = 0.0
     late_s: float = 0.0
+    confirm_at: float | None = None
 
 
 class Came(NamedTuple):
@@ -216,6 +224,8 @@ def heard(
     # What it was asked about it has said by its answer, and what it grafts it lacks, whatever runs seemed to show.
     answered = answers and link.ask_presumed_at is not None and now >= link.ask_presumed_at
     presumed = {} if answered else {f: n for f, n in link.presumed.items() if theirs.get(f, 0) < n and f not in grafted}
+    confirmed = answers and link.confirm_at is not None and now >= link.confirm_at
+    confirm_at = now + CONFIRM_S if anew else None if confirmed else link.confirm_at
     changed = Link(
         FORMAT,
         frozenset(sorted(lazy)[:FEEDS_MAX]),
@@ -234,6 +244,7 @@ def heard(
         ask_presumed_at=link.ask_presumed_at if presumed else None,
         awaited_at=awaited_at,
         late_s=late_s,
+        confirm_at=confirm_at,
     )
     return Heard(changed, came.holes, (again | came.redundant) - came.holes)
 
@@ -293,6 +304,7 @@ def assumed(link: Link, before: Link, sent: Mapping[str, int]) -> Link:
         theirs=vectors.merged(link.theirs, sent),
         grafting=link.grafting and not before.grafting,
         ask_presumed_at=None if before.ask_presumed_at is not None else link.ask_presumed_at,
+        confirm_at=None if before.confirm_at is not None else link.confirm_at,
     )
 
 
@@ -329,9 +341,16 @@ def doubted(link: Link, since: float) -> Link:
     return link if link.heard_at >= since or not link.met else msgspec.structs.replace(link, met=False)
 
 
-def silent(link: Link, feed_key: str, held: int, since: float) -> bool:
-    """Whether the peer, heard since then, holds nothing of the feed beyond `held` either."""
-    return link.heard_at >= since and holds(link, feed_key) <= held
+def silent(link: Link, feed_key: str, gap: Gap, since: float, lacks: int) -> bool:
+    """Whether the peer, heard since then, cannot fill the gap.
+
+    It holds nothing of it, or its own runs leave as much out: two that lost the same would wait for each other otherwise.
+
+    Args:
+        since: when the gap was noticed.
+        lacks: up to which sequence its own runs left out what is missing here; 0 for none.
+    """
+    return link.heard_at >= since and (holds(link, feed_key) < gap.first or lacks >= gap.last)
 
 
 def due(link: Link, *, ours: Vector, now: float, jitter: float) -> Due:
@@ -392,7 +411,9 @@ def plan(link: Link, ours: Vector, *, now: float) -> Plan:
 def asks(link: Link, *, now: float) -> bool:
     """Whether the peer is to be asked something, so that a message to it is not put off for company."""
     presumed_for_long = link.ask_presumed_at is not None and now >= link.ask_presumed_at
-    return link.grafting or not link.met or presumed_for_long
+    return (
+        link.grafting or not link.met or presumed_for_long or (link.confirm_at is not None and now >= link.confirm_at)
+    )
 
 
 def wanting(link: Link, *, now: float) -> dict[str, int]:
@@ -412,8 +433,7 @@ def within(ours: Vector, feed_key: str, last: int) -> bool:
 def again_at(link: Link) -> float | None:
     """When to look at the link again though nothing happened: a timer of it, or a feed that was put off; None for never."""
     times = [until for until, _ in link.deaf.values()]
-    if link.ask_presumed_at is not None:
-        times.append(link.ask_presumed_at)
+    times += [at for at in (link.ask_presumed_at, link.confirm_at) if at is not None]
     if link.shut_until:
         times.append(link.shut_until)
     if link.ask_at is not None:

@@ -8,8 +8,8 @@ it for a while (core/federation/exchange.py: gap_accepted), and then held agains
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,6 @@ from eventing.log import control
 
 KEPT_S = 7 * 86_400  # a floor is sent again whenever it is needed; one that nobody needed for so long is forgotten
 _encode = msgspec.msgpack.Encoder().encode
-Keys = Mapping[str, Mapping[str, Any]]
 
 
 class BadFloor(Exception):
@@ -60,22 +59,39 @@ def floors_of(rp: str) -> dict[str, tuple[int, Signed]]:
     return {key: floor for key, floor in found.items() if floor is not None}
 
 
-def missed_since(rp: str, feed_key: str, held: int) -> float:
-    """Since when the feed is known to be missing what follows `held`, Unix seconds; the first asking starts the time."""
+class Missing(NamedTuple):
+    """What a feed is missing here.
+
+    Attributes:
+        held: the last sequence before it.
+        since: when it was noticed, Unix seconds.
+        lacking: by peer, up to which sequence its own runs left it out.
+    """
+
+    held: int
+    since: float
+    lacking: dict[str, int]
+
+
+def missing(rp: str, feed_key: str, held: int, *, carrier: str, last: int) -> Missing:
+    """Note that the carrier's run left out what follows `held` up to `last`; what is known of it. The first note starts the time.
+
+    Notes made at the same time may overwrite each other: the run comes again.
+    """
     now = time.time()
-    name = f"{feed_key}:{held}"
-    client = control.client()
-    if client.hsetnx(_key(rp, "gaps"), name, now):
-        client.expire(_key(rp, "gaps"), KEPT_S)
-        return now
-    since = _get(rp, "gaps", name)
-    return float(since) if since is not None else now
+    data = _get(rp, "gaps", feed_key)
+    known = msgspec.msgpack.decode(data, type=Missing) if data is not None else None
+    if known is None or known.held != held:
+        known = Missing(held, now, {})
+    if known.lacking.get(carrier) != last:
+        known = known._replace(lacking={**known.lacking, carrier: last})
+        _write(_key(rp, "gaps"), feed_key, _encode(known))
+    return known
 
 
-def filled(rp: str, feed_key: str, held: Sequence[int]) -> None:
-    """What was missing after these sequences has come, or was given up."""
-    if held:
-        control.client().hdel(_key(rp, "gaps"), *[f"{feed_key}:{one}" for one in held])
+def filled(rp: str, feed_key: str) -> None:
+    """What the feed was missing was given up."""
+    control.client().hdel(_key(rp, "gaps"), feed_key)
 
 
 def _floor(data: bytes | None) -> tuple[int, Signed] | None:

@@ -47,6 +47,7 @@ from eventing.services.rps.replica_links import links_offer, links_resume
 from eventing.services.rps.replica_statements import statements_accept
 
 PEERS_COUNTED_MAX = 2000  # whose rates a process counts; twice the peers there may be
+LATE_S = 10.0  # as long as a peer waits for its answer (outbound.py: CALL_S)
 SEALS_AT_ONCE = 128  # of one round trip: each comes with its leaves, 32 KiB at most
 CONTACT_S = 30.0  # between two notes of a process that the peer was in contact
 NOT_HERE = "not-found"
@@ -198,6 +199,7 @@ class _Exchange:
     def __init__(self, peer: Peer, request: wire.Request) -> None:
         self._peer = peer
         self._me = config().domain
+        self._began = time.monotonic()
         rps = [part.rp for part in request.parts]
         who = _participants(peer, rps)
         heads = federated.heads(rps)
@@ -353,8 +355,10 @@ class _Exchange:
         return links.feeds(link, feed_key)
 
     def _hear(self, rps: Sequence[str]) -> dict[str, Heard]:
-        """Have the links with the peer take in what it said."""
+        """Have the links with the peer take in what it said; unless it waits no longer and may have said other things since."""
         heard: dict[str, Heard] = {}
+        if time.monotonic() - self._began > LATE_S:
+            return heard
         now = time.time()
 
         def change(rp: str, link: Link) -> Link:
@@ -379,7 +383,7 @@ class _Exchange:
         onward: dict[str, list[str]] = {}
         for rp in rps:
             part = self._parts[rp]
-            if links.plan(heard[rp].link, part.ours, now=now) is not Plan.NOTHING:
+            if rp in heard and links.plan(heard[rp].link, part.ours, now=now) is not Plan.NOTHING:
                 onward.setdefault(self._peer.name, []).append(rp)
             if part.came.new:
                 for other in part.who.links:
@@ -392,7 +396,7 @@ class _Exchange:
 
     def _answer(self, rp: str, part: _Part, heard: Heard | None) -> wire.RpAnswer:
         if heard is None:
-            return wire.RpAnswer(rp, error=part.error)
+            return wire.RpAnswer(rp, error=part.error or NOT_YET)
         contradicting = stories.contradicting(part.said, part.doubtful, self._seals.get)
         return wire.RpAnswer(rp, part.ours, "", sorted(heard.graft), sorted(heard.prune), contradicting)
 

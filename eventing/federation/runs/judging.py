@@ -164,7 +164,7 @@ class Judge:
                 )
                 misbehaviour_note(kind, carrier=self.carrier, origin=seal.origin, rp=self.rp, detail=detail)
             gap_to = gap.last
-            gaps.filled(self.rp, key, [feed.held])
+            gaps.filled(self.rp, key)
         if seal.first == feed.held + 1:
             self._chained(seal, run, key, feed)
         digests = [scripts.digest(event) for event in events]
@@ -188,17 +188,17 @@ class Judge:
     def _gap_accepted(self, gap: exchange.Gap, key: str, held: int) -> bool:
         """Whether to go on behind a gap that the origin did not sign. Other links are asked whether they can fill it."""
         now = time.time()
-        since = gaps.missed_since(self.rp, key, held)
+        known = gaps.missing(self.rp, key, held, carrier=self.carrier, last=gap.last)
         silent = True
         for other in self.who.links:
             if other == self.carrier:
                 continue
             link = watermarks.links_read(other, [self.rp])[self.rp]
-            silent = silent and links.silent(link, key, held, since)
-            if links.doubted(link, since) is not link:
-                watermarks.links_change(other, [self.rp], lambda _, link: links.doubted(link, since))
+            silent = silent and links.silent(link, key, gap, known.since, known.lacking.get(other, 0))
+            if links.doubted(link, known.since) is not link:
+                watermarks.links_change(other, [self.rp], lambda _, link: links.doubted(link, known.since))
                 waking.wake(other, [self.rp])
-        return exchange.gap_accepted(gap, now - since, silent)
+        return exchange.gap_accepted(gap, now - known.since, silent)
 
     def _known(self, seal: Seal, run: wire.Run, key: str, feed: _Feed) -> Judged:
         """A run that overlaps what is held: it must be the one that is held."""
