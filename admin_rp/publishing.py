@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import redis.asyncio
 from redis.exceptions import NoScriptError, RedisError
 
 from eventing.core.config import Config
-from eventing.core.errors import HeraldError
 from eventing.core.events.cloudevents import Event
 from eventing.log import scripts
+from eventing.log.reader import LogReader
 from eventing.services import administrative_events as events
 
 log = logging.getLogger(__name__)
@@ -37,16 +36,21 @@ class Publisher:
 
     Args:
         gateway: its id; part of the events' ids.
-        make_log: makes the missing log of an administrative RP; raises HeraldError when its RP is gone.
+        reader: its connection to the logs; the hot path's are left alone.
+        make_logs: makes the missing logs of administrative RPs; returns those whose RPs are there.
     """
 
     def __init__(
-        self, gateway: str, client: redis.asyncio.Redis, config: Config, make_log: Callable[[str], Awaitable[None]]
+        self,
+        gateway: str,
+        reader: LogReader,
+        config: Config,
+        make_logs: Callable[[Sequence[str]], Awaitable[Collection[str]]],
     ) -> None:
         self._gateway = gateway
-        self._client = client
+        self._reader = reader
         self._window_s, self._ids_max = config.dedup_window_s, config.dedup_ids_max
-        self._make_log = make_log
+        self._make_logs = make_logs
         self._numbers = itertools.count(1)
 
     async def publish(self, told: Sequence[Told], now: float) -> None:
@@ -79,22 +83,23 @@ class Publisher:
 
     async def _append(self, logs: list[tuple[str, list[Event]]]) -> list[tuple[str, list[Event]]]:
         """One round trip; returns those to try again."""
-        pipeline = self._client.pipeline(transaction=False)
-        for at, made in logs:
-            pipeline.evalsha(scripts.APPEND.sha, *scripts.append_args(at, made, self._window_s, self._ids_max))
-        answers: list[Any] = await pipeline.execute(raise_on_error=False)
+        answers = await self._reader.ask(
+            [
+                ("EVALSHA", scripts.APPEND.sha, *scripts.append_args(at, made, self._window_s, self._ids_max))
+                for at, made in logs
+            ]
+        )
         again: list[tuple[str, list[Event]]] = []
+        unmade: dict[str, list[Event]] = {}
         for one, answer in zip(logs, answers, strict=True):
             if isinstance(answer, NoScriptError):
                 again.append(one)
             elif isinstance(answer, RedisError) and str(answer).startswith("NOLOG"):
-                try:
-                    await self._make_log(one[0])
-                except HeraldError:
-                    continue  # the RP is gone, and its samples with it
-                again.append(one)
+                unmade[one[0]] = one[1]
             elif isinstance(answer, Exception):
                 raise answer
+        if unmade:  # the samples of an RP that is gone go with it
+            again += [(at, unmade[at]) for at in await self._make_logs(list(unmade))]
         if any(isinstance(answer, NoScriptError) for answer in answers):
-            await self._client.script_load(scripts.APPEND.text)
+            await self._reader.ask([("SCRIPT", "LOAD", scripts.APPEND.text)])
         return again

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import json
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import psutil
+from msgspec.json import encode as json_encode
 from redis.exceptions import RedisError
 
 from admin_rp.flow_samples import FlowSamples, Sample
@@ -35,8 +35,10 @@ from eventing.conf import config
 from eventing.core.errors import HeraldError
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, admin_id
+from eventing.core.rps.descriptor import Descriptor
 from eventing.edge.database import in_database
 from eventing.log import keys
+from eventing.log.bulk_connection import Command
 from eventing.log.cancellation import cancel_and_wait
 from eventing.selectors.access.quotas import held_in_domain
 from eventing.selectors.rps.descriptors import admin_history
@@ -80,7 +82,7 @@ class Sampler:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._presence = Presence(gateway.id, gateway.redis)
-        self._publisher = Publisher(gateway.id, gateway.redis, gateway.config, self._make_log)
+        self._publisher = Publisher(gateway.id, gateway.reader, gateway.config, self._make_logs)
         self._flows = FlowSamples(gateway.id)
         self._following = Following(gateway.id)
         self._peers = PeerTraffic(gateway.id)
@@ -166,9 +168,13 @@ class Sampler:
     def _late_ms(self) -> float:
         return round(max(self._late_lately, default=0.0) * 1000, 1)
 
-    async def _make_log(self, rp: str) -> None:
-        await self._gateway.descriptors.get(rp)
-        await self._gateway.reader.create(rp, admin_history(rp))
+    async def _make_logs(self, rps: Sequence[str]) -> list[str]:
+        """Make the logs of these administrative RPs, where their RPs are there: those are known here, as something moved."""
+        wanted = [rp if rp == DOMAIN_ADMIN else rp.removesuffix(ADMIN_SUFFIX) for rp in rps]
+        known = await asyncio.gather(*map(self._gateway.descriptors.get, wanted), return_exceptions=True)
+        there = [rp for rp, one in zip(rps, known, strict=True) if isinstance(one, Descriptor)]
+        await self._gateway.reader.create_all([(rp, admin_history(rp)) for rp in there])
+        return there
 
     def _lost(self, gateway: str, reason: str) -> list[Told]:
         data = {"gateway": gateway, "reason": reason}
@@ -196,7 +202,7 @@ class Sampler:
             data["redis"] = await self._redis()
         self._sampled = True
         row = {name: value for name, value in data.items() if name not in ("counts", "redis")}
-        await self._gateway.redis.set(keys.gateway_load_key(self._gateway.id), json.dumps(row), ex=LOAD_KEPT_S)
+        await self._gateway.redis.set(keys.gateway_load_key(self._gateway.id), json_encode(row), ex=LOAD_KEPT_S)
         return [Told(DOMAIN_ADMIN, events.LOAD_SAMPLED, data)]
 
     def _sample(self, now: float) -> dict[str, Any]:
@@ -245,18 +251,18 @@ class Sampler:
     async def _told(self, samples: list[Sample]) -> list[Told]:
         """The events of samples, each with its log's extent; leaves the rows for snapshots."""
         reader = self._gateway.reader
-        logs = await asyncio.gather(*(reader.state(one.rp) for one in samples), return_exceptions=True)
+        logs = await reader.states([one.rp for one in samples])
         told: list[Told] = []
-        pipeline = self._gateway.redis.pipeline(transaction=False)
+        rows: list[Command] = []
         for sample, state in zip(samples, logs, strict=True):
             at = admin_id(sample.rp)
             extent: Mapping[str, Any] = {"history": events.log_data(state)} if isinstance(state, LogState) else {}
             told.append(Told(at, events.LOAD_SAMPLED, {**sample.row, **extent}))
             if sample.sessions is not None:
                 told.append(Told(at, events.SESSIONS_CHANGED, sample.sessions))
-            pipeline.hset(keys.rp_load_key(sample.rp), self._gateway.id, json.dumps(sample.row))
-            pipeline.expire(keys.rp_load_key(sample.rp), RP_LOAD_KEPT_S)
-        await pipeline.execute()
+            key = keys.rp_load_key(sample.rp)
+            rows += [("HSET", key, self._gateway.id, json_encode(sample.row)), ("EXPIRE", key, RP_LOAD_KEPT_S)]
+        await reader.ask(rows)
         return told
 
     # Refusals

@@ -82,10 +82,21 @@ def uvicorn_config() -> uvicorn.Config:
     )
 
 
+COLLECT_AFTER = (700, 10, 100)
+"""Of Python's three generations: net new objects, and rounds of the generation before. Python's own are 700, 10 and 10."""
+
+
 def calm_the_collector() -> None:
-    """Have the garbage collector leave alone what the start has made: it is there to stay, and walking it costs."""
+    """Have the garbage collector leave alone what the start has made, and walk the rest less often.
+
+    It walks everything whenever ten of its smaller rounds have grown the process: 0.2 s with 8,000 channels and 1,000
+    sessions, every four seconds while their histories fill up, which was a tenth of what publishing to them cost. What it
+    is needed for is small: requests to Django, which the smaller rounds find, and sessions that have ended, of which
+    about 8,000 can wait for it (120 MiB).
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
 
 
 def raise_file_limit() -> int:

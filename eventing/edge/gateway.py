@@ -46,11 +46,12 @@ log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """The hot path's state in one process.
+    """The hot path's state in one process. Made in the event loop that it runs in.
 
     Attributes:
         id: this life of the process among the domain's gateways, 8 characters; never given again.
         clock: the wall clock, Unix seconds.
+        loop: the event loop. Asking for the running one is a system call: too dear for each event.
         stopping: set when the process is asked to end.
     """
 
@@ -58,6 +59,7 @@ class Gateway:
         self.config = config
         self.id = random_id()[:ID_CHARS]
         self.clock: Callable[[], float] = time.time
+        self.loop = asyncio.get_running_loop()
         self.stopping = False
         self.redis = async_client(config.effective_redis_url)
         self.reader = LogReader(self.redis)
@@ -135,6 +137,7 @@ class Gateway:
         await self.audiences.close()
         await self.records.close()
         await self.measuring.close()
+        self.reader.close()
         await self.redis.aclose()
 
     async def durability(self) -> Durability:

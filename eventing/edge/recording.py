@@ -167,6 +167,7 @@ class AccessRecords:
         self._counts: dict[tuple[str, Who], list[int]] = {}
         self._publishes: dict[tuple[int, str], _Publishes] = {}
         self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.on = config.records
         self.note: Callable[..., None] = _nothing
         self._buffer: Buffer | None = None
@@ -181,7 +182,8 @@ class AccessRecords:
         """Begin to write, and to count what `hub` delivers."""
         if self._buffer is not None:
             self._writer.start()
-            self._task = asyncio.get_running_loop().create_task(self._flush_forever(hub))
+            self._loop = asyncio.get_running_loop()
+            self._task = self._loop.create_task(self._flush_forever(hub))
             atexit.register(self._last_words)  # for servers that do not tell of their end
 
     async def close(self) -> None:
@@ -256,7 +258,7 @@ class AccessRecords:
         gathered = self._publishes.get(key)
         if gathered is None:
             if not self._publishes:
-                asyncio.get_running_loop().call_later(GATHER_S, self._note_publishes)
+                (self._loop or asyncio.get_running_loop()).call_later(GATHER_S, self._note_publishes)
             gathered = self._publishes[key] = _Publishes(key[1], who, principal)
         now = gathered.answered = self._clock()
         gathered.count += count

@@ -230,9 +230,8 @@ class _Lane:
             script = ("EVAL", scripts.APPEND.text) if text else ("EVALSHA", scripts.APPEND.sha)
             window_s, ids_max = self._appender._window_s, self._appender._ids_max
             waits = self._waits(durability)
-            answers = await self._exchange(
-                [(*script, *scripts.append_args(run.rp, run.events, window_s, ids_max)) for _, run in left] + waits
-            )
+            commands = [(*script, *scripts.append_args(run.rp, run.events, window_s, ids_max)) for _, run in left]
+            answers = await self._connection.ask(commands + waits, ANSWER_TIMEOUT_S)
             short = self._shortfall(waits, answers[len(left) :]) or short
             again = []
             for (index, run), answer in zip(left, answers, strict=False):
@@ -254,17 +253,6 @@ class _Lane:
                 ordered = [outcomes[index] for index in range(len(runs))]
                 return [short if short and isinstance(outcome, Appended) else outcome for outcome in ordered]
         raise RedisError("the log could not be made")
-
-    async def _exchange(self, commands: list[Command]) -> list[Any]:
-        """Send `commands` on this lane's connection and take their replies; a broken connection is closed."""
-        try:
-            if not self._connection.is_open:
-                await self._connection.open()
-            await self._connection.send(commands)
-            return await self._connection.replies(len(commands), ANSWER_TIMEOUT_S)
-        except BaseException:
-            self._connection.close()  # replies that may still come belong to nobody
-            raise
 
     async def _make_log(self, rp: str) -> HeraldError | None:
         try:

@@ -60,6 +60,20 @@ class BulkConnection:
         if connection is not None and connection._writer is not None:
             connection._writer.transport.abort()
 
+    async def ask(self, commands: Sequence[Command], timeout_s: float) -> list[Any]:
+        """Send commands and take their replies, errors among them as values; opens the connection, and closes a broken one.
+
+        Raises ConnectionError or TimeoutError.
+        """
+        try:
+            if not self.is_open:
+                await self.open()
+            await self.send(commands)
+            return await self.replies(len(commands), timeout_s)
+        except BaseException:
+            self.close()  # replies that may still come belong to nobody
+            raise
+
     async def send(self, commands: Sequence[Command]) -> None:
         """Send commands; their replies come by `replies` or `more`."""
         if self._connection is None:

@@ -8,13 +8,16 @@ from typing import Any
 
 import redis.asyncio
 from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
 from eventing.log import control, keys, scripts
-from eventing.log.connection import Durability, durability
+from eventing.log.bulk_connection import BulkConnection, Command
+from eventing.log.connection import ANSWER_TIMEOUT_S, Durability, durability
 from eventing.log.scripts import NoLog, Run, Script
+from eventing.telemetry import metrics
 
 READ_EVENTS_MAX = 1000
 READ_BYTES_MAX = 512 * 1024  # of one read: what a replaying session holds in memory at a time
@@ -35,6 +38,12 @@ class LogReader:
         self._client = client
         self._wanted: dict[str, asyncio.Future[LogState]] = {}
         self._asking: asyncio.Task[None] | None = None
+        self._bulk = BulkConnection(client)
+        self._bulk_turn = asyncio.Lock()
+
+    def close(self) -> None:
+        """End the connection of its own."""
+        self._bulk.close()
 
     async def _call(self, script: Script, args: list[Any]) -> Any:
         try:
@@ -46,6 +55,30 @@ class LogReader:
             if str(error).startswith("NOLOG"):
                 raise NoLog from None
             raise
+
+    async def _call_all(self, script: Script, calls: Sequence[list[Any]]) -> list[Any]:
+        """Call a script with each of these in one round trip; their errors are values."""
+        answers = await self.ask([("EVALSHA", script.sha, *args) for args in calls])
+        if any(isinstance(answer, NoScriptError) for answer in answers):
+            answers = await self.ask([("EVAL", script.text, *args) for args in calls])
+        return answers
+
+    async def ask(self, commands: Sequence[Command]) -> list[Any]:
+        """Replies to many commands in one round trip, errors among them as values: a tenth of what a pipeline costs.
+
+        All callers share one connection, by turns.
+        """
+        if not commands:
+            return []
+        async with self._bulk_turn:
+            was_open = self._bulk.is_open
+            try:
+                return await self._bulk.ask(commands, ANSWER_TIMEOUT_S)
+            except (RedisError, OSError) as error:
+                metrics.REDIS_FAILURES.inc()
+                if not was_open or isinstance(error, RedisTimeoutError | TimeoutError):
+                    raise
+            return await self._bulk.ask(commands, ANSWER_TIMEOUT_S)  # it was closed while nobody asked
 
     async def read(
         self, rp: str, first: int, events_max: int = READ_EVENTS_MAX, bytes_max: int = READ_BYTES_MAX
@@ -74,7 +107,7 @@ class LogReader:
                 rps = list(wanted)
                 for begin in range(0, len(rps), STATES_MAX):
                     part = rps[begin : begin + STATES_MAX]
-                    for rp, outcome in zip(part, await self._states(part), strict=True):
+                    for rp, outcome in zip(part, await self._states_or_error(part), strict=True):
                         if isinstance(outcome, LogState):
                             wanted[rp].set_result(outcome)
                         else:
@@ -82,25 +115,26 @@ class LogReader:
         finally:
             self._asking = None
 
-    async def _states(self, rps: list[str]) -> list[LogState | Exception]:
-        answers: list[Any]
-        script: tuple[str, str] = ("EVALSHA", scripts.READ.sha)
-        for _ in range(2):
-            pipeline = self._client.pipeline(transaction=False)
-            for rp in rps:
-                pipeline.execute_command(*script, *scripts.read_args(rp, 1, 0, 0))
-            try:
-                answers = await pipeline.execute(raise_on_error=False)
-            except (RedisError, OSError) as error:
-                return [error] * len(rps)
-            if not any(isinstance(answer, NoScriptError) for answer in answers):
-                break
-            script = ("EVAL", scripts.READ.text)
+    async def _states_or_error(self, rps: list[str]) -> list[LogState | Exception]:
+        try:
+            return await self.states(rps)
+        except (RedisError, OSError) as error:
+            return [error] * len(rps)
+
+    async def states(self, rps: Sequence[str]) -> list[LogState | Exception]:
+        """The extents of several logs in one round trip, NoLog and Redis' answers to single questions as values."""
+        answers = await self._call_all(scripts.READ, [scripts.read_args(rp, 1, 0, 0) for rp in rps])
         return [_state_or_error(answer) for answer in answers]
 
     async def create(self, rp: str, bounds: HistoryBounds) -> LogState:
         """Make the log if it is missing; returns its extent."""
         return scripts.log_state(await self._call(scripts.CREATE, scripts.create_args(rp, bounds)))
+
+    async def create_all(self, logs: Sequence[tuple[str, HistoryBounds]]) -> None:
+        """Make those of the logs that are missing, in one round trip."""
+        for answer in await self._call_all(scripts.CREATE, [scripts.create_args(rp, bounds) for rp, bounds in logs]):
+            if isinstance(answer, Exception):
+                raise answer
 
     async def floor(self, rp: str, bounds: HistoryBounds) -> int:
         """The oldest offset within `bounds`, which are a durable subscription's own. Raises NoLog."""
@@ -117,10 +151,10 @@ class LogReader:
 
     async def heads(self, rps: list[str]) -> list[tuple[str, int] | None]:
         """Epoch and next offset of several logs in one round trip; None where there is no log."""
-        pipeline = self._client.pipeline(transaction=False)
-        for rp in rps:
-            pipeline.hmget(keys.meta_key(rp), "e", "n")
-        answers = await pipeline.execute()
+        answers = await self.ask([("HMGET", keys.meta_key(rp), "e", "n") for rp in rps])
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
         return [(epoch.decode(), int(after)) if epoch else None for epoch, after in answers]
 
     async def stored_at(self, places: Sequence[tuple[str, int]]) -> list[float | None]:

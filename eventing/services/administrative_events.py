@@ -8,10 +8,11 @@ it: the creation and the deletion of an RP are reported, as the same event, on t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from eventing.conf import config
 from eventing.core.events.cloudevents import Event
@@ -20,6 +21,8 @@ from eventing.core.federation.peers import State
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
 from eventing.models import Misbehaviour, Peer, RendezvousPoint, Subscription
 from eventing.services.random_ids import random_id
+
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 RP_CREATED = "io.herald.rp.created"
 RP_CHANGED = "io.herald.rp.changed"
@@ -95,7 +98,7 @@ def event_of(entry: Mapping[str, Any]) -> Event:
         source=entry["source"],
         id=entry["id"],
         type=entry["type"],
-        body=json.dumps(body, separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode(),
+        body=_encode(body),
     )
 
 

@@ -32,7 +32,7 @@ from eventing.telemetry.flows import FLOWS
 from eventing.telemetry.totals import TOTALS
 
 CHECK_S = 2.0  # between looks at the logs' ends
-CHECK_CHANNELS_MAX = 2000  # looked at each time; with more channels each is looked at less often
+CHECK_CHANNELS_MAX = 1000  # looked at each time; with more channels each is looked at less often
 BELL_S = 0.25  # an event that the log holds must have been brought by the bell within this time
 LINGER_S = 5.0  # a channel without readers is kept this long
 log = logging.getLogger(__name__)

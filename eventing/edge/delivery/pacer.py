@@ -38,13 +38,15 @@ class Pacer:
         self._wakes_at = 0.0  # not every loop's handle knows: uvloop gives one without a time for what is due already
         self._tick_ends = 0.0
         self._at_once = 0
+        self._loop: asyncio.AbstractEventLoop | None = None  # asking for the running one is a system call
 
     def soon(self, channel: Channel) -> None:
         """Flush `channel` now if it has been quiet and this tick has room for it, else when its pause or the tick ends."""
         if channel.dirty:
             return
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        now = self._loop.time()
         if now >= self._tick_ends:
             self._tick_ends = now + self._tick_s
             self._at_once = 0
@@ -56,23 +58,23 @@ class Pacer:
             return
         channel.dirty = True
         self._dirty.append(channel)
-        self._wake_at(channel.ready_at if channel.ready_at > now else self._tick_ends)
+        self._wake_at(self._loop, channel.ready_at if channel.ready_at > now else self._tick_ends)
 
     def _pause_s(self, began: float) -> float:
         return min(max(self._tick_s, STRETCH * (self._clock() - began)), self._tick_max_s)
 
-    def _wake_at(self, when: float) -> None:
+    def _wake_at(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         if self._timer is not None:
             if self._wakes_at <= when:
                 return
             self._timer.cancel()
         self._wakes_at = when
-        self._timer = asyncio.get_running_loop().call_at(when, self._flush_due)
+        self._timer = loop.call_at(when, self._flush_due, loop)
 
-    def _flush_due(self) -> None:
+    def _flush_due(self, loop: asyncio.AbstractEventLoop) -> None:
         """Write what is due; sinks that follow several of the channels get one write for all."""
         self._timer = None
-        now = asyncio.get_running_loop().time()
+        now = loop.time()
         horizon = now + SLACK_S
         due = [channel for channel in self._dirty if channel.ready_at <= horizon]
         self._dirty = (
@@ -93,4 +95,4 @@ class Pacer:
         self._tick_ends = now + pause_s
         self._at_once = 0
         if self._dirty:
-            self._wake_at(min(channel.ready_at for channel in self._dirty))
+            self._wake_at(loop, min(channel.ready_at for channel in self._dirty))

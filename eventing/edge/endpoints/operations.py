@@ -324,7 +324,7 @@ class HeraldSession(Session):
     def answer(self, frame: bytes) -> None:
         """Write a frame together with whatever else becomes ready in this turn of the loop."""
         if not self._answers:
-            asyncio.get_running_loop().call_soon(self._flush_answers)
+            self._gateway.loop.call_soon(self._flush_answers)
         self._answers.append(frame)
 
     def _flush_answers(self) -> None:

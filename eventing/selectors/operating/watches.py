@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from operator import itemgetter
 from typing import NamedTuple
 
 from django.db.models import Max
@@ -49,12 +50,15 @@ def rules_in_force(*, now: datetime | None = None) -> InForce:
     """The rules. RPs whose lease has ended are still there until they are reaped: their rules say nothing any more."""
     now = now or timezone.now()
     own = domain_watches()
-    rows = RendezvousPoint.objects.exclude(watched_at=None).filter(expires_at__gt=now).order_by("id")
-    columns = rows.values_list("id", "name", "created_at", "watch", "audience")[:WATCHED_RPS_MAX]
+    rows = RendezvousPoint.objects.exclude(watched_at=None).filter(expires_at__gt=now)
+    ordered = rows.order_by(
+        "watched_at", "id"
+    )  # as the index of the few that are watched has them: others are not read
+    columns = ordered.values_list("id", "name", "created_at", "watch", "audience")[:WATCHED_RPS_MAX]
     return InForce(
         tuple(rules_of("", own.watch)) if own else (),
         tuple(
             Watched(rp, name or rp, created_at, tuple(rules_of(rp, watch, audience)))
-            for rp, name, created_at, watch, audience in columns
+            for rp, name, created_at, watch, audience in sorted(columns, key=itemgetter(0))
         ),
     )
