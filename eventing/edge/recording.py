@@ -241,30 +241,25 @@ class AccessRecords:
         self.note(now, who, of.operation, of.rp, refused, of.events, of.bytes_in, of.bytes_out, now - of.began)
 
     def published_http(self, principal: Principal, rp: str, began: float, events: int, content_bytes: int) -> None:
-        """A publish over HTTP, begun at `began` (Unix seconds), has succeeded. Only where records are on."""
-        self._gather((id(principal), rp), None, principal, began, 1, events, content_bytes)
+        """A publish over HTTP, begun at `began` (Unix seconds), has succeeded. Only where records are on.
 
-    def _gather(
-        self,
-        key: tuple[int, str],
-        who: Who | None,
-        principal: Principal | None,
-        began: float,
-        count: int,
-        events: int,
-        content_bytes: int,
-    ) -> None:
-        """Add to the record that is being gathered; `began`: the sum of the times at which they came."""
+        For each publish: what two calls more would make clearer would cost half as much again.
+        """
+        key = id(principal), rp
         gathered = self._publishes.get(key)
         if gathered is None:
-            if not self._publishes:
-                (self._loop or asyncio.get_running_loop()).call_later(GATHER_S, self._note_publishes)
-            gathered = self._publishes[key] = _Publishes(key[1], who, principal)
-        now = gathered.answered = self._clock()
-        gathered.count += count
+            gathered = self._begin_gathering(key, None, principal)
+        gathered.answered = now = self._clock()
+        gathered.count += 1
         gathered.events += events
         gathered.bytes += content_bytes
-        gathered.latency_s += now * count - began
+        gathered.latency_s += now - began
+
+    def _begin_gathering(self, key: tuple[int, str], who: Who | None, principal: Principal | None) -> _Publishes:
+        if not self._publishes:
+            (self._loop or asyncio.get_running_loop()).call_later(GATHER_S, self._note_publishes)
+        gathered = self._publishes[key] = _Publishes(key[1], who, principal)
+        return gathered
 
     def _note_publishes(self) -> None:
         gathered, self._publishes = self._publishes, {}
@@ -325,7 +320,13 @@ class AccessRecords:
         """Publishes of a session have just been answered."""
         if self._buffer is not None:
             who = session.who
-            self._gather((id(who), good.rp), who, None, good.began, good.count, good.events, good.bytes)
+            key = id(who), good.rp
+            gathered = self._publishes.get(key) or self._begin_gathering(key, who, None)
+            gathered.answered = now = self._clock()
+            gathered.count += good.count
+            gathered.events += good.events
+            gathered.bytes += good.bytes
+            gathered.latency_s += now * good.count - good.began
 
     def joined(self, follower: Follower, of: Access | float) -> None:
         """A session has begun to read an RP, as it asked at `of` (Unix seconds) or by the request of that record."""
