@@ -90,9 +90,8 @@ def calm_the_collector() -> None:
     """Have the garbage collector leave alone what the start has made, and walk the rest less often.
 
     It walks everything whenever ten of its smaller rounds have grown the process: 0.2 s with 8,000 channels and 1,000
-    sessions, every four seconds while their histories fill up, which was a tenth of what publishing to them cost. What it
-    is needed for is small: requests to Django, which the smaller rounds find, and sessions that have ended, of which
-    about 8,000 can wait for it (120 MiB).
+    sessions, every four seconds while their histories fill up, which was a tenth of what publishing to them cost. Little
+    needs it: requests to Django, which the smaller rounds find, and connections of HTTP that have ended. Sessions do not.
     """
     gc.collect()
     gc.freeze()

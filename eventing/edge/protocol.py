@@ -217,6 +217,14 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         if self._sink is not None:
             self._sink.discard()
         super().connection_lost(exc)
+        if self._on_message is not None:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Refer no more to what refers to us: what has ended is then freed at once, without the garbage collector."""
+        self._on_message = self._on_alive = self._on_shutdown = self._sink = None
+        self.scope["extensions"].pop("herald.transport", None)
+        self.conn.parser.close()  # a generator that refers to its connection; nothing comes any more
 
 
 class _Defaults:
@@ -262,6 +270,8 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         """Refuse a handshake that the WebSocket library cannot read (it has tighter bounds on a head) and leaves unanswered."""
         super().handle_websocket_upgrade()
         protocol = self.transport.get_protocol()
+        if isinstance(protocol, HeraldWebSocketProtocol):
+            self.parser = self.scope = None  # type: ignore[assignment]  # they refer to us: we are freed at once then
         if isinstance(protocol, HeraldWebSocketProtocol) and not protocol.handshake_initiated:
             self._refuse(InvalidRequest("The head of a WebSocket handshake has at most 128 lines of 8 KiB."))
 

@@ -28,7 +28,7 @@ from eventing.core.events.progress import Progress
 from eventing.core.events.vectors import lacking, merged
 from eventing.edge.delivery.frames import Encoding, frames_of
 from eventing.edge.delivery.places import places_of, vector_of
-from eventing.edge.delivery.sinks import Sink
+from eventing.edge.delivery.sinks import Sink, nobody_listens
 from eventing.log.scripts import NoLog, Run
 from eventing.records.rows import NOBODY
 from eventing.telemetry.flows import FLOWS
@@ -181,6 +181,7 @@ class Session:
     def closed(self) -> None:
         """The connection has ended: let go of everything. Harmless when repeated."""
         self.sink.discard()
+        self.sink.on_pause = self.sink.on_resume = self.sink.on_fd = nobody_listens
         for follower in list(self.followers.values()):
             self.end(follower)
         if self._feeder is not None:

@@ -39,8 +39,8 @@ class Sink(Protocol):
         """Forget what is unsent and take no more: the session has ended."""
 
 
-def _ignore() -> None:
-    return
+def nobody_listens() -> None:
+    """In place of a session's callbacks, before it has set them and after it has ended."""
 
 
 def _no_more(data: bytes) -> None:
@@ -72,9 +72,9 @@ class TransportSink:
         self.fd = -1 if waiting else self._socket_fd
         self.write: Callable[[bytes], None] = self._write_clogged if waiting else transport.write
         self.paused = False
-        self.on_pause: Callable[[], None] = _ignore
-        self.on_resume: Callable[[], None] = _ignore
-        self.on_fd: Callable[[], None] = _ignore
+        self.on_pause: Callable[[], None] = nobody_listens
+        self.on_resume: Callable[[], None] = nobody_listens
+        self.on_fd: Callable[[], None] = nobody_listens
 
     def clogged(self) -> None:
         """The transport holds what the kernel did not take (called by the protocol)."""
@@ -164,10 +164,10 @@ class SendSink:
         self._size = 0
         self._task: asyncio.Task[None] | None = None
         self.fd = -1
-        self.on_fd: Callable[[], None] = _ignore
+        self.on_fd: Callable[[], None] = nobody_listens
         self.paused = False
-        self.on_pause: Callable[[], None] = _ignore
-        self.on_resume: Callable[[], None] = _ignore
+        self.on_pause: Callable[[], None] = nobody_listens
+        self.on_resume: Callable[[], None] = nobody_listens
         self.write: Callable[[bytes], None] = self._write
 
     def _write(self, data: bytes) -> None:
