@@ -33,8 +33,9 @@ SPLIT_BYTES = 64 * 2**20
 hours in few tasks are summed before they are shuffled: the larger, the less is shuffled."""
 LISTED_HERE_MAX = 100_000
 """Files that the driver looks at by itself where they are local: a task for each takes ten times as long."""
-DEATH_S = 5.0
-"""From a call that failed because Java ends to that end: it removes its temporary files first."""
+DEATH_S = 20.0
+"""From a call that failed because Java ends to that end, at most: it removes its temporary files first, and one without
+memory on a busy machine took more than five seconds."""
 _DYING = re.compile(
     r"Py4J(Network)?Error|SparkContext was shut down|stopped SparkContext|Connection(Refused|Reset)Error"
     r"|Py4JJavaError(?!:)"  # which Java could not be asked for its text any more
