@@ -64,9 +64,9 @@ class LogReader:
         return answers
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """Replies to many commands in one round trip, errors among them as values: a tenth of what a pipeline costs.
+        """Replies to many commands in one round trip, errors among them as values; cheaper than redis-py's pipeline.
 
-        All callers share one connection, by turns.
+        All callers share one connection, by turns. What is asked may reach Redis twice, when the connection broke meanwhile.
         """
         if not commands:
             return []

@@ -51,9 +51,8 @@ def rules_in_force(*, now: datetime | None = None) -> InForce:
     now = now or timezone.now()
     own = domain_watches()
     rows = RendezvousPoint.objects.exclude(watched_at=None).filter(expires_at__gt=now)
-    ordered = rows.order_by(
-        "watched_at", "id"
-    )  # as the index of the few that are watched has them: others are not read
+    # Ordered as the index of the few that are watched has them: the others are not read.
+    ordered = rows.order_by("watched_at", "id")
     columns = ordered.values_list("id", "name", "created_at", "watch", "audience")[:WATCHED_RPS_MAX]
     return InForce(
         tuple(rules_of("", own.watch)) if own else (),
