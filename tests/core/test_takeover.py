@@ -44,6 +44,15 @@ def test_a_holder_that_comes_back_stands_down_for_the_higher_term() -> None:
     assert takeover.elsewhere(back, "a", LEASE_MS + 2) == "b"
 
 
+def test_who_is_to_ask_the_others_first_is_who_would_take_over() -> None:
+    known, turn = Standing(1, "a", 1, LEASE_MS), LEASE_MS + LEASE_MS // 4
+    assert not takeover.takes_over(RULES, "b", known, turn - 1)
+    assert takeover.takes_over(RULES, "b", known, turn)
+    assert not takeover.takes_over(RULES, "a", known, 4000), "a renews what is its own"
+    assert takeover.takes_over(RULES, "a", known, 2 * LEASE_MS), "its own lapsed while it stood still"
+    assert not takeover.takes_over(RULES, "b", Standing(TERM_MAX, "a", 1, 0), turn)
+
+
 def test_a_repeated_or_older_line_prolongs_nothing() -> None:
     known = takeover.heard(RULES, "b", takeover.newcomer(RULES, 0), Line(3, "c", 5, LEASE_MS), 100)
     for line in (Line(3, "c", 5, LEASE_MS), Line(3, "c", 4, LEASE_MS), Line(2, "a", 99, LEASE_MS)):
@@ -93,6 +102,11 @@ class Holder:
         self.alive = True
         self.acked: dict[str, int] = {}
         self.standing = Standing(0, "", 0, 0)
+
+    def question(self, now: int) -> tuple[Line, dict[str, int]] | None:
+        """What it asks the others before it takes over."""
+        asks = takeover.takes_over(self.rules, self.name, self.standing, now + self.skew_ms)
+        return (Line(0, self.name, 1, 0), dict(self.acked)) if asks else None
 
     def tick(self, now: int) -> tuple[Line, dict[str, int]] | None:
         """Its line, if it delivers and has something new to say."""
@@ -156,6 +170,9 @@ class Succession(RuleBasedStateMachine):
         for _ in range(0, ms, TICK_MS):
             self.now += TICK_MS
             for holder in self.holders:
+                question = holder.question(self.now) if holder.alive else None
+                if question is not None:
+                    self.say(holder, question)
                 said = holder.tick(self.now) if holder.alive else None
                 if said is not None:
                     self.late += [(other, *said) for other in self.holders if other is not holder][:8]
@@ -219,6 +236,26 @@ class Succession(RuleBasedStateMachine):
         self.pass_time(2 * LEASE_MS + len(self.holders) * LEASE_MS // takeover.STEPS + 2 * TICK_MS)
         if any(holder.alive for holder in self.holders):
             assert any(holder.delivers(self.now) for holder in self.holders)
+
+    @rule(
+        at=st.integers(0, 3),
+        memory=st.booleans(),
+        away_ms=st.integers(1, 5 * LEASE_MS),
+        back_ms=st.integers(0, LEASE_MS),
+    )
+    def one_that_was_away_takes_over_from_nobody(self, at: int, memory: bool, away_ms: int, back_ms: int) -> None:
+        """Who delivers when it is back still does, though none of its lines reached the one that was away."""
+        self.cut = set()
+        for holder in self.holders:
+            self.started(holder)
+        self.pass_time(5 * LEASE_MS)
+        self.crash(at, memory)
+        self.pass_time(away_ms)
+        chosen = [holder.name for holder in self.holders if holder.delivers(self.now)]
+        self.started(self.holders[at % len(self.holders)])
+        self.pass_time(back_ms)
+        if chosen:
+            assert [holder.name for holder in self.holders if holder.delivers(self.now)] == chosen
 
     @rule()
     def when_all_can_talk_exactly_one_delivers_and_stays(self) -> None:

@@ -27,13 +27,14 @@ from eventing.core.rps.shared_subscriptions import (
     record_read,
     sign,
 )
+from eventing.core.rps.takeover import Standing
 from eventing.federation.client import PeerError
 from eventing.federation.endpoints import Sender
 from eventing.federation.subscriptions import shared_subscriptions as federation
 from eventing.federation.subscriptions.subscription_messages import Answer, Message, SentLine, decoded, encode
 from eventing.federation.wire import VERSION, BadMessage
 from eventing.log import control
-from eventing.log.shared_subscriptions import Place, read_all
+from eventing.log.shared_subscriptions import Change, Place, due_set, read_all, write_all
 from eventing.models import Peer, ReplicaAdmission, SharedSubscription, Subscription
 from eventing.selectors.federation.peers import peers_forget
 from eventing.selectors.federation.shared_subscriptions import record_of, shared_shown
@@ -388,11 +389,36 @@ def test_when_the_lines_stop_we_take_over_and_stand_down_for_a_higher_term(
     assert standing_of(keeper.rp).deliverer == "b.test"
     federation.subscriptions_sweep(now=before + timedelta(milliseconds=LEASE_MS // 4 + 100))
     assert standing_of(keeper.rp)[:3] == (2, ME, 1)
-    assert sorted(domain for domain, message in told if message.lines) == ["b.test", "c.test"]
-    line = line_read(told[-1][1].lines[0].statement)
-    assert (line.by, line.term, line.acked) == (ME, 2, {"f" * 16: 7})
+    lines = [(domain, line_read(message.lines[0].statement)) for domain, message in told]
+    assert [(line.by, line.acked) for _, line in lines] == [(ME, {"f" * 16: 7})] * 4
+    assert sorted((line.term, domain) for domain, line in lines) == [
+        (0, "b.test"),
+        (0, "c.test"),
+        (2, "b.test"),
+        (2, "c.test"),
+    ], "the others are asked, then told"
     keeper.sends(lines=[keeper.line(keeper.c, term=3)])
     assert standing_of(keeper.rp).deliverer == "c.test"
+
+
+def test_one_that_was_away_asks_and_leaves_it_to_who_delivers(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper.sends(keeper.record(), lines=[keeper.line()])
+    place = Place(keeper.rp, ID)
+    kept = read_all([place])[0]
+    lapsed = Standing(1, ME, 5, ms(keeper.now) - 20 * LEASE_MS)
+    assert write_all([Change(place, kept.raw, lapsed, b"", 600)]) == [True]
+    due_set({ID: 0})
+    terms: list[tuple[str, int]] = []
+
+    def call(url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
+        terms.append((domain, line_read(decoded(body, Message).lines[0].statement).term))
+        lines = [keeper.line(keeper.c, term=2, beat=9, told=[ME, "b.test"])] if domain == "b.test" else []
+        return encode(Answer(VERSION, lines=lines))
+
+    monkeypatch.setattr(federation, "call", call)
+    federation.subscriptions_sweep()
+    assert sorted(terms) == [("b.test", 0), ("c.test", 0)]
+    assert standing_of(keeper.rp)[:3] == (2, "c.test", 9)
 
 
 def test_a_line_is_passed_on_to_a_holder_that_its_deliverer_does_not_reach(
@@ -409,19 +435,20 @@ def test_a_line_is_passed_on_to_a_holder_that_its_deliverer_does_not_reach(
 def test_a_peer_that_does_not_answer_keeps_no_other_from_being_told(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[str] = []
+    called: list[str] = []
 
     def call(url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
         assert timeout_s <= federation.CALL_S_MAX
+        called.append(domain)
         if domain == "b.test":
             raise PeerError("unreachable", "gone")
-        heard.append(domain)
         return encode(Answer(VERSION))
 
     monkeypatch.setattr(federation, "call", call)
     keeper.sends(keeper.record())
     federation.subscriptions_sweep(now=timezone.now() + timedelta(milliseconds=2 * LEASE_MS))
-    assert heard == ["c.test"]
+    assert sorted(called) == ["b.test", "c.test", "c.test"], "asked and told; who does not answer is waited for once"
+    assert standing_of(keeper.rp).deliverer == ME
 
 
 # At the keeper

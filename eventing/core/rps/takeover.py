@@ -4,8 +4,12 @@ Terms and leases as in leader leases (Gray and Cheriton, "Leases", 1989; terms a
 a holder that nobody else can reach goes on. So while holders cannot talk, more than one may deliver (at least once,
 never lost); when they can again, the highest term stays and the others stand down.
 
-    newcomer/first -> [deliverer's lines come: `heard`] -> [its lease lapses, and our turn has come: `tick`] -> delivers,
-    renewing by a beat every third of the lease -> [a higher term is heard] -> stands down
+    newcomer/first -> [deliverer's lines come: `heard`] -> [its lease lapses, and our turn has come: `takes_over`] -> the
+    others are asked who delivers -> [nobody does: `tick`] -> delivers, renewing by a beat every third of the lease
+    -> [a higher term is heard] -> stands down
+
+The others are asked because one that was away does not know what was said meanwhile, and would take over from one that
+delivers (the pre-vote of Ongaro, "Consensus: Bridging Theory and Practice", 2014, section 9.6).
 
 Laws: a line counts once, when it is newer in (term, place in the order of succession, beat) than all before; so lines may
 be lost, repeated and late. A holder's own lease ends no later than others take it to end, since it counts from before
@@ -82,6 +86,11 @@ def heard(rules: Rules, me: str, standing: Standing, line: Line, now_ms: int) ->
         return standing
     left_ms = 0 if line.deliverer == me else min(max(line.left_ms, 0), rules.lease_ms)
     return Standing(line.term, line.deliverer, line.beat, now_ms + left_ms)
+
+
+def takes_over(rules: Rules, me: str, standing: Standing, now_ms: int) -> bool:
+    """Whether `tick` would take over now. The others that can be reached are to be asked first, and their answers heard."""
+    return tick(rules, me, standing, now_ms).term > standing.term
 
 
 def tick(rules: Rules, me: str, standing: Standing, now_ms: int) -> Standing:

@@ -3,7 +3,8 @@
 The life of a line: the sweep (once a second) finds that the beat of a subscription delivered here is due, or that its owner
 acknowledged -> the standing is written, then the line signed -> all subscriptions' lines for one peer go in one request ->
 the peer takes it in, and answers with what it knows better -> holders that the deliverer does not reach are told by those
-that do. A holder that hears nothing for the lease takes over in its turn (core/rps/takeover.py).
+that do. A holder that hears nothing for the lease takes over in its turn (core/rps/takeover.py), once it has asked the others
+whether somebody delivers: it may have been away itself.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
@@ -67,7 +68,7 @@ from eventing.services.rps.shared_subscriptions import keep_s_of, now_ms
 PATH = "/federation/v1/subscriptions"
 BATCH = 500  # subscriptions of one sweep; more are due again at the next
 CALL_S_MAX = 2.0  # of one request; a peer that does not answer must not keep the beats to others back
-TURN_MS = 5000  # longer than a sweep takes; one that died with the turn keeps others from it for no longer
+TURN_MS = 8000  # longer than a sweep's two rounds take; one that died with the turn keeps others from it for no longer
 AT_ONCE = 8  # peers
 INDEXED_S = 10  # between two looks at whether everything held has its time, and what is over
 RECORD_AGAIN_MS = 2000  # before a record that was not taken is sent again
@@ -137,41 +138,59 @@ def subscriptions_sweep(*, now: datetime | None = None) -> int:
         if control.client().set(_INDEXED_KEY, "1", nx=True, ex=INDEXED_S):
             due_add(SharedSubscription.objects.values_list("id", flat=True), now_ms(now))
             shared_purge(now=now)
-        ids = due(now_ms(now), BATCH)
+        ids, began = due(now_ms(now), BATCH), time.monotonic()
         if ids:
-            _send_all(_due(ids, now))
+            asked, outgoing = _due(ids, now)
+            silent = _send_all(outgoing)
+            if asked:
+                _, outgoing = _due(asked, now + timedelta(seconds=time.monotonic() - began), asked=True)
+                _send_all({name: what for name, what in outgoing.items() if name not in silent})
         return len(ids)
     finally:
         turn_end(token)
 
 
-def _due(ids: list[str], now: datetime) -> dict[str, _Outgoing]:
-    """Let time pass for these; what is to be told to whom."""
+def _due(ids: list[str], now: datetime, *, asked: bool = False) -> tuple[list[str], dict[str, _Outgoing]]:
+    """Let time pass for these.
+
+    Returns:
+        Those that are taken over next, unless the answers of the other holders are against it; and what is to be told to
+        whom. `asked` says that these answers are in.
+    """
     held = SharedSubscription.objects.in_bulk(ids)
     running = shared_running(ids)
     due_forget([one for one in ids if one not in held])
     outgoing: dict[str, _Outgoing] = {}
     when: dict[str, int] = {}
+    asking: list[str] = []
     silent = [one for one in held if one not in running]
     for one in silent:
         if _records(held[one], outgoing):
             when[one] = now_ms(now) + RECORD_AGAIN_MS
     due_forget([one for one in silent if one not in when])
-    for one, (kept, standing) in _ticked(running, now).items():
+    for one, (kept, standing) in _ticked(running, now, asked=asked).items():
         shared, row = running[one]
-        _lines(shared, row, kept, standing, now, outgoing)
-        again = takeover.due_ms(record_of(shared).rules, config().domain, standing, now_ms(now))
+        rules = record_of(shared).rules
+        if takeover.takes_over(rules, config().domain, standing, now_ms(now)):
+            asking.append(one)
+            _question(shared, row, kept, now, outgoing)
+        else:
+            _lines(shared, row, kept, standing, now, outgoing)
+        again = takeover.due_ms(rules, config().domain, standing, now_ms(now))
         if _records(shared, outgoing):
             again = min(again, now_ms(now) + RECORD_AGAIN_MS)
         when[one] = again
     due_set(when)
-    return outgoing
+    return asking, outgoing
 
 
 def _ticked(
-    running: dict[str, tuple[SharedSubscription, Subscription]], now: datetime
+    running: dict[str, tuple[SharedSubscription, Subscription]], now: datetime, *, asked: bool
 ) -> dict[str, tuple[Kept, Standing]]:
-    """The standings after time has passed, as they are written; without those that somebody else changed meanwhile."""
+    """The standings after time has passed, as they are written; without those that somebody else changed meanwhile.
+
+    Those that would be taken over stay as they are until the other holders were asked.
+    """
     me, at_ms = config().domain, now_ms(now)
     places = {one: Place(row.at, row.id) for one, (_, row) in running.items()}
     found: dict[str, tuple[Kept, Standing]] = {}
@@ -179,7 +198,9 @@ def _ticked(
     for one, kept in zip(places, read_all(list(places.values())), strict=True):
         shared, row = running[one]
         rules = record_of(shared).rules
-        standing = takeover.tick(rules, me, kept.standing or takeover.newcomer(rules, at_ms), at_ms)
+        before = kept.standing or takeover.newcomer(rules, at_ms)
+        waits = not asked and takeover.takes_over(rules, me, before, at_ms)
+        standing = before if waits else takeover.tick(rules, me, before, at_ms)
         found[one] = (kept, standing)
         if standing != kept.standing:
             line = _line(shared, row, kept, standing, now)
@@ -246,6 +267,18 @@ def _lines(
             outgoing.setdefault(peer.name, _Outgoing()).lines.append(line)
 
 
+def _question(
+    shared: SharedSubscription, row: Subscription, kept: Kept, now: datetime, outgoing: dict[str, _Outgoing]
+) -> None:
+    """To all holders that we reach, what is acknowledged here: who knows of a deliverer answers with its line."""
+    key = signing_key(now)
+    if key is None:
+        return
+    line = SentLine(sign(_stated(shared, row, kept, now, 0, 1), key), 0)
+    for peer in _reached(shared):
+        outgoing.setdefault(peer.name, _Outgoing()).lines.append(line)
+
+
 def _records(shared: SharedSubscription, outgoing: dict[str, _Outgoing]) -> bool:
     """The record to the holders that lack it. Whether some do."""
     mine, lacking = shared.keeper == config().domain, False
@@ -272,30 +305,30 @@ def _active(name: str) -> Peer | None:
     return peer if peer is not None and peer.active else None
 
 
-def _send_all(outgoing: dict[str, _Outgoing]) -> None:
-    """Tell all peers, at the same time."""
+def _send_all(outgoing: dict[str, _Outgoing]) -> set[str]:
+    """Tell all peers, at the same time. Returns those that did not answer."""
     work = sorted(outgoing.items())
     if len(work) <= 1:
-        for name, what in work:
-            _send(name, what)
-        return
+        return {name for name, what in work if not _send(name, what)}
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="subscriptions") as threads:
-        list(threads.map(lambda one: _send_on_thread(*one), work))
+        answered = list(threads.map(lambda one: _send_on_thread(*one), work))
+    return {name for (name, _), did in zip(work, answered, strict=True) if not did}
 
 
-def _send_on_thread(name: str, what: _Outgoing) -> None:
+def _send_on_thread(name: str, what: _Outgoing) -> bool:
     try:
-        _send(name, what)
+        return _send(name, what)
     except Exception:
         logger.exception(
             "What %s is to know of shared subscriptions could not be told; it is with the next sweep.", name
         )
+        return False
     finally:
         connection.close()
 
 
-def _send(name: str, what: _Outgoing) -> None:
-    """Tell one peer, in as few requests as the bounds allow, until it fails."""
+def _send(name: str, what: _Outgoing) -> bool:
+    """Tell one peer, in as few requests as the bounds allow, until it fails. Whether all was answered."""
     until = time.monotonic() + CALL_S_MAX
     while what.records or what.lines:
         records, what.records = what.records[:RECORDS_MAX], what.records[RECORDS_MAX:]
@@ -303,16 +336,17 @@ def _send(name: str, what: _Outgoing) -> None:
         lines, what.lines = what.lines[:LINES_MAX], what.lines[LINES_MAX:]
         peer, left_s = _active(name), until - time.monotonic()
         if peer is None or left_s <= 0:
-            return
+            return False
         try:
             data = call(peer.url, name, PATH, encode(Message(VERSION, records, lines)), left_s)
             _answered(peer, sent, decoded(data, Answer))
         except PeerError as error:
             logger.info("%s does not take what it is told of shared subscriptions: %s", name, error.detail)
-            return
+            return False
         except BadMessage as error:
             misbehaviour_note("malformed", carrier=name, detail=str(error))
-            return
+            return False
+    return True
 
 
 def _answered(peer: Peer, sent: list[tuple[str, int]], answer: Answer) -> None:
