@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -54,6 +55,7 @@ from tests.control.conftest import principal
 from tests.control.making import events_made
 from tests.federation.other_domain import OtherDomain
 from tests.federation.shared_rp import BOUNDS, counted, link, new_rp, peer_made
+from tests.servers import wait_for
 
 ME = "localhost"
 ID = "sub_" + "a" * 26
@@ -163,8 +165,8 @@ def shown() -> dict[str, Any]:
     return found
 
 
-def standing_of(rp: str) -> Any:
-    return read_all([Place(rp, ID)])[0].standing
+def standing_of(rp: str, name: str = ID) -> Any:
+    return read_all([Place(rp, name)])[0].standing
 
 
 # Taking records
@@ -419,6 +421,31 @@ def test_one_that_was_away_asks_and_leaves_it_to_who_delivers(keeper: Keeper, mo
     federation.subscriptions_sweep()
     assert sorted(terms) == [("b.test", 0), ("c.test", 0)]
     assert standing_of(keeper.rp)[:3] == (2, "c.test", 9)
+
+
+def test_nothing_is_taken_over_that_nobody_could_be_asked_about_in_time(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"sub_{'a' * 24}{one}{other}" for one in "abcd" for other in "ab"]
+    monkeypatch.setattr(federation, "LINES_MAX", 3)
+    monkeypatch.setattr(federation, "CALL_S_MAX", 0.2)
+    for name in names:
+        keeper.sends(keeper.record(id=name), lines=[keeper.line(id=name)])
+    asked: set[tuple[str, str]] = set()
+
+    def call(url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
+        read = [line_read(one.statement) for one in decoded(body, Message).lines]
+        asked.update((line.id, domain) for line in read if line.term == 0)
+        if domain == "b.test":
+            wait_for(lambda: time.monotonic() > began + 0.3)  # it answers, but late
+        return encode(Answer(VERSION))
+
+    monkeypatch.setattr(federation, "call", call)
+    began = time.monotonic()
+    federation.subscriptions_sweep(now=timezone.now() + timedelta(milliseconds=2 * LEASE_MS))
+    ours = {name for name in names if standing_of(keeper.rp, name).deliverer == ME}
+    assert ours == {name for name in names if (name, "b.test") in asked}
+    assert 0 < len(ours) < len(names), "the others' turn is with the next sweep"
 
 
 def test_a_line_is_passed_on_to_a_holder_that_its_deliverer_does_not_reach(

@@ -142,7 +142,9 @@ def subscriptions_sweep(*, now: datetime | None = None) -> int:
         if ids:
             asked, outgoing = _due(ids, now)
             silent = _send_all(outgoing)
-            if asked:
+            left = [line for name, what in outgoing.items() if name not in silent for line in what.lines]
+            unsent = {line_read(line.statement).id for line in left}  # there was no time: they are asked with the next sweep
+            if asked := [one for one in asked if one not in unsent]:
                 _, outgoing = _due(asked, now + timedelta(seconds=time.monotonic() - began), asked=True)
                 _send_all({name: what for name, what in outgoing.items() if name not in silent})
         return len(ids)
@@ -328,14 +330,14 @@ def _send_on_thread(name: str, what: _Outgoing) -> bool:
 
 
 def _send(name: str, what: _Outgoing) -> bool:
-    """Tell one peer, in as few requests as the bounds allow, until it fails. Whether all was answered."""
+    """Tell one peer, in as few requests as the bounds allow. Whether it answers; `what` keeps what there was no time for."""
     until = time.monotonic() + CALL_S_MAX
-    while what.records or what.lines:
+    while (what.records or what.lines) and (left_s := until - time.monotonic()) > 0:
         records, what.records = what.records[:RECORDS_MAX], what.records[RECORDS_MAX:]
         sent, what.sent = what.sent[:RECORDS_MAX], what.sent[RECORDS_MAX:]
         lines, what.lines = what.lines[:LINES_MAX], what.lines[LINES_MAX:]
-        peer, left_s = _active(name), until - time.monotonic()
-        if peer is None or left_s <= 0:
+        peer = _active(name)
+        if peer is None:
             return False
         try:
             data = call(peer.url, name, PATH, encode(Message(VERSION, records, lines)), left_s)
