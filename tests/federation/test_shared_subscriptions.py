@@ -111,6 +111,22 @@ def test_in_the_normal_case_one_domain_delivers_once_and_the_other_sends_its_cli
     assert [event["id"] for event in again] == delivered, "a reader's own place counts, whoever acknowledged what"
 
 
+def test_what_left_the_history_after_it_was_read_can_be_acknowledged(network: Network) -> None:
+    rp = network.replicated_rp("a", "b")
+    owner = Owner(network, rp)
+    published = network.publish(rp, "b", 3) + network.publish(rp, "a", 3)
+    network.converged(rp)
+    owner.delivered_at("a")
+    page = owner.of("a", "GET", "/events", params={"limit": 2}).json()
+    behind = owner.of("a", "GET", "/events", params={"limit": 5}).json()["cursor"].partition("~")[0]
+    network["a"].ask("POST", f"/api/v1/rps/{rp}/trim", {"before": behind})
+    owner.acks("a", page["cursor"])
+    assert sum((owner.shown("b") or {})["acked"].values()) == 2
+    left = owner.of("a", "GET", "/events").json()
+    assert (len(left["events"]), left["recovered"]) == (1, False), "what is left, and that some is not"
+    assert {event["id"] for event in left["events"]} <= set(published)
+
+
 def test_changes_are_made_where_it_was_created_and_its_deletion_spreads(network: Network) -> None:
     owner = Owner(network, network.replicated_rp("a", "b"))
     began = time.monotonic()

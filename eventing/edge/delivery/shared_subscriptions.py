@@ -67,9 +67,10 @@ async def acknowledged_at(
         held: the place in the log here that it moved the subscription to.
     """
     place, state = Place(subscription.rp, subscription.id), await reader.state(subscription.rp)
+    in_log = not state.foreign or held.offset + 1 >= state.first  # what was before the history, only the cursor tells
+    known = held.epoch == state.epoch and in_log
     try:
-        same = held.epoch == state.epoch
-        vector = await vector_before(reader, subscription.rp, state, held.offset + 1) if same else {}
+        vector = await vector_before(reader, subscription.rp, state, held.offset + 1) if known else {}
     except LookAgain:
         raise Unavailable("The event log changes right now. Acknowledge again.", retry_after_s=1) from None
     own, published = own_feed(state.epoch), state.next - 1 - state.foreign
