@@ -18,6 +18,8 @@ class ReplicaAdmission(models.Model):
 
     `statement` is the signed admission (core/rps/replicas.py) as kept and sent on; the other columns are what it says.
     `asked_at_ms`, at the home: when the join was signed that was answered last, so that an older one is not answered again.
+    `tell_at`, `tell_until`: of one taken back that the domain itself is still to be told of, when next and for how long
+    (services/rps/withdrawals.py).
     """
 
     rp = models.ForeignKey(RendezvousPoint, on_delete=models.CASCADE, related_name="admissions", db_index=False)
@@ -28,10 +30,15 @@ class ReplicaAdmission(models.Model):
     asked_at_ms = models.BigIntegerField(default=0)
     expires_at = models.DateTimeField()
     revoked = models.BooleanField(default=False)
+    tell_at = models.DateTimeField(null=True)
+    tell_until = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["rp", "domain"], name="replica_admission_is_one")]
-        indexes = [models.Index(fields=["expires_at"], name="replica_admission_by_end")]
+        indexes = [
+            models.Index(fields=["expires_at"], name="replica_admission_by_end"),
+            models.Index(fields=["tell_at"], name="replica_admission_to_tell", condition=Q(tell_at__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return f"{self.domain} at {self.rp_id}"

@@ -208,6 +208,41 @@ def test_a_domain_that_leaves_while_the_home_is_away_is_taken_off_when_it_is_bac
     wait_for(lambda: participants(network, rp, "a") == {"a.test": "home"}, about="the leave was told again")
 
 
+def serves_no_more(network: Network, rp: str, at: str) -> bool:
+    """Whether a domain neither shows the RP's history to its own people any more, nor takes their events for it."""
+    shown = asked(network, at, "GET", f"/api/v1/rps/{rp}/events?after=earliest").status_code
+    return shown in (307, 404, 410) and publishes(network, rp, at, "late") in (307, 404, 410)
+
+
+def test_an_admission_that_the_home_takes_back_ends_the_replica_at_once(network: Network) -> None:
+    """Their leases last for an hour. C is told by B, its only peer."""
+    rp = network.create_rp("a", policy=[HOMES_OWN, OF_B, OF_ANYONE])
+    network.join(rp, "b", "a", lease_s=3600)
+    assert publishes(network, rp, "b", "1") == 201
+    network.join(rp, "c", "b", lease_s=3600)
+    network["a"].ask("PATCH", f"/api/v1/rps/{rp}", {"policy": [HOMES_OWN, OF_B]})
+    wait_for(
+        lambda: network["c"].admin.get(f"/api/v1/rps/{rp}").status_code in (307, 404, 410), 20, about="C is told by B"
+    )
+    assert publishes(network, rp, "b", "2") == 201, "B is admitted still"
+    network["a"].ask("PATCH", f"/api/v1/rps/{rp}", {"policy": [HOMES_OWN]})
+    wait_for(lambda: serves_no_more(network, rp, "b"), 20, about="B is told by the home")
+    assert participants(network, rp, "a") == {"a.test": "home"}
+    assert not any(network.misbehaviour(at) for at in "abc")
+
+
+def test_a_replica_that_was_away_when_its_admission_was_taken_back_is_told_when_it_is_back(network: Network) -> None:
+    rp = network.create_rp("a", policy=[HOMES_OWN, OF_B])
+    network.join(rp, "b", "a", lease_s=3600)
+    assert publishes(network, rp, "b", "1") == 201
+    network.partition("a", "b")
+    network["a"].ask("PATCH", f"/api/v1/rps/{rp}", {"policy": [HOMES_OWN]})
+    wait_for(lambda: participants(network, rp, "a") == {"a.test": "home"})
+    assert publishes(network, rp, "b", "2") == 201, "it cannot know"
+    network.heal()
+    wait_for(lambda: serves_no_more(network, rp, "b"), 30, about="it is told")
+
+
 def test_the_command_joins_lists_leaves_and_invites(network: Network) -> None:
     rp = network.create_rp("a")
 

@@ -1,8 +1,8 @@
 """Telling: what changed about replicas goes to whom it concerns: new participants and links, ends, leaves.
 
 A change of an RP is sent along its links with the next exchange (`spread`); a new participant makes links possible, which
-are offered at once (`link_participants`). The end of an RP, and our leaving one, are requests of their own, tried again by
-the sweep (replica_sweeping.py) until whoever must know has taken them.
+are offered at once (`link_participants`). The end of an RP, our leaving one, and an admission taken back, which no link leads
+to any more, are requests of their own, tried again by the sweep (replica_sweeping.py) until whoever must know has taken them.
 """
 
 from __future__ import annotations
@@ -17,20 +17,23 @@ from eventing.core import errors
 from eventing.core.errors import NotFound
 from eventing.core.federation.signing import Signed
 from eventing.core.rps.replicas import unpacked
+from eventing.federation import wire
 from eventing.federation.client import PeerError, call
 from eventing.federation.replicas.replica_messages import LeaveRequest, encode
-from eventing.federation.replicas.replica_ways import ASK_S, LEAVE_PATH, Way, way_if_active
+from eventing.federation.replicas.replica_ways import ASK_S, EXCHANGE_PATH, LEAVE_PATH, Way, way_if_active
 from eventing.federation.runs import waking
-from eventing.federation.wire import VERSION
+from eventing.federation.wire import VERSION, BadMessage, Request, RpPart
 from eventing.identity.revocations import revocations
-from eventing.models import ReplicaEnd
+from eventing.models import ReplicaAdmission, ReplicaEnd
 from eventing.selectors.federation.domain_documents import domain_statements
 from eventing.selectors.federation.forwarding import participations_forget
 from eventing.selectors.rps.replicas import links_of_rp
 from eventing.services.federation.domain_documents import own_document
 from eventing.services.rps.replica_ends import end_told
 from eventing.services.rps.replica_links import Offered, links_offer
+from eventing.services.rps.replica_statements import documents_for
 from eventing.services.rps.replicas import join_sign
+from eventing.services.rps.withdrawals import withdrawals_told, withdrawals_try
 
 END_S = 5.0  # for one domain to take the end of an RP, while other tasks wait for the worker
 logger = logging.getLogger(__name__)
@@ -62,6 +65,29 @@ def tell_end(end: ReplicaEnd) -> int:
                 told.append(name)
             logger.info("%s does not take the end of %s: %s", name, end.rp, error.detail)
     end_told(rp=end.rp, told=told)
+    return len(told)
+
+
+def tell_withdrawals(domain: str, rows: Sequence[ReplicaAdmission]) -> int:
+    """Tell a peer that it is admitted to these RPs no longer, by the home's word. Returns of how many it knows now.
+
+    It is an exchange that carries statements, as any peer's does for any RP: a domain of every version takes it, and says
+    then that it does not participate.
+    """
+    withdrawals_try(rows)
+    way = way_if_active(domain)
+    if way is None:
+        return 0
+    parts = [RpPart(row.rp_id, statements=[unpacked(row.statement)]) for row in rows]
+    message = encode(Request(VERSION, parts, documents_for([row.rp_id for row in rows], domain)))
+    try:
+        answer = wire.answer(call(way.url, domain, EXCHANGE_PATH, message, END_S))
+    except (PeerError, BadMessage) as error:
+        logger.info("%s is not told what it is no longer admitted to: %s", domain, error)
+        return 0
+    gone = {part.rp for part in answer.parts if part.error == NotFound.code}
+    told = [row for row in rows if row.rp_id in gone]
+    withdrawals_told(told)
     return len(told)
 
 

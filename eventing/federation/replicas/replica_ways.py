@@ -18,7 +18,9 @@ from eventing.models import Peer, RendezvousPoint
 from eventing.selectors.federation.peers import peer_get
 from eventing.selectors.rps.replicas import links_of_rp
 
-JOIN_PATH, LEAVE_PATH, INVITE_PATH = (f"/federation/v1/{name}" for name in ("join", "leave", "invite"))
+JOIN_PATH, LEAVE_PATH, INVITE_PATH, EXCHANGE_PATH = (
+    f"/federation/v1/{name}" for name in ("join", "leave", "invite", "exchange")
+)
 ASK_S = 16.0  # for an answer to a join of ours; each relay waits RELAY_S less, so that its refusal comes in time
 RELAY_S = 1.5
 WAYS_MAX = 3  # towards the home that are tried

@@ -26,6 +26,7 @@ from eventing.selectors.federation.peers import peer_get
 from eventing.services import administrative_events as events
 from eventing.services.access.revocations import announce
 from eventing.services.outbox import Outbox, change
+from eventing.services.rps.withdrawals import withdrawal
 
 LEASE_S_MIN = 5  # a shorter lease would be renewed all the time
 KEPT_S = 30 * 86_400  # an ended admission: what its domain sealed before is accepted as long as most histories reach
@@ -95,7 +96,7 @@ def replica_admit(
             int(expires_at.timestamp() * 1000),
             publishes=True,
         )
-        _keep(row, admission, asked_at_ms=join.at_ms, now=now)
+        _keep(row, admission, held, asked_at_ms=join.at_ms, now=now)
         _touched(row, outbox)
         data = {
             "rp": row.id,
@@ -174,7 +175,8 @@ def _let_go(row: RendezvousPoint, held: ReplicaAdmission, join: Join, outbox: Ou
 
 
 def _end(row: RendezvousPoint, held: ReplicaAdmission, outbox: Outbox, reason: str, *, publishes: bool) -> None:
-    """Replace an admission by one that ends now. `publishes`: what was sealed before now is accepted still."""
+    """Replace an admission by one that ends now. `publishes`: what was sealed before now is accepted still; else the domain,
+    which does not know, is to be told."""
     document = domain_document(held.domain)
     admission = Admission(
         row.id,
@@ -186,13 +188,15 @@ def _end(row: RendezvousPoint, held: ReplicaAdmission, outbox: Outbox, reason: s
         int(outbox.now.timestamp() * 1000),
         publishes=publishes,
     )
-    _keep(row, admission, asked_at_ms=held.asked_at_ms, now=outbox.now)
+    _keep(row, admission, held, asked_at_ms=held.asked_at_ms, now=outbox.now)
     ReplicaLink.objects.filter(rp=row, peer=held.domain).delete()
     _touched(row, outbox)
     _report(row.id, held.domain, reason, outbox)
 
 
-def _keep(row: RendezvousPoint, admission: Admission, *, asked_at_ms: int, now: datetime) -> None:
+def _keep(
+    row: RendezvousPoint, admission: Admission, held: ReplicaAdmission | None, *, asked_at_ms: int, now: datetime
+) -> None:
     key = signing_key(now)
     if key is None:
         raise Conflict(f"{config().domain} has no key that signs now.")
@@ -206,6 +210,7 @@ def _keep(row: RendezvousPoint, admission: Admission, *, asked_at_ms: int, now: 
             "asked_at_ms": asked_at_ms,
             "expires_at": datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC),
             "revoked": not admission.publishes,
+            **withdrawal(held, admission, now),
         },
     )
     if created or not admission.publishes:

@@ -17,6 +17,7 @@ from eventing.models import RendezvousPoint, ReplicaEnd
 from eventing.selectors.federation.domain_documents import domain_document
 from eventing.selectors.rps.replicas import links_of_rp, participants
 from eventing.services.descriptors import descriptor_sign
+from eventing.services.rps.withdrawals import withdrawn_from
 
 KEPT_S = 86_400  # clients that were away for a day are told where to go
 URLS_MAX = 16  # of other replicas, for clients
@@ -33,7 +34,7 @@ def participation_end(row: RendezvousPoint, now: datetime, reason: str) -> None:
         reason: as the RP's `deleted` event says it: "deleted", "lease-expired", or of a replica "left", "ended", "refused".
     """
     others = [one for one in participants(row, now) if one.domain != config().domain]
-    peers = links_of_rp(row.id)
+    peers = sorted({*links_of_rp(row.id), *withdrawn_from(row.id, now)})
     if not others and not peers:
         return
     if row.home:

@@ -48,6 +48,7 @@ from eventing.services.federation.misbehaviour import misbehaviour_note
 from eventing.services.outbox import Outbox, change
 from eventing.services.rps.rendezvous_points import remove
 from eventing.services.rps.replica_descriptors import descriptor_apply, lease_apply
+from eventing.services.rps.withdrawals import withdrawal
 
 logger = logging.getLogger(__name__)
 
@@ -154,8 +155,10 @@ def statements_accept(
     return refused
 
 
-def admission_store(row: RendezvousPoint, admission: Admission, statement: Signed) -> None:
-    """Keep a verified admission in place of the one held of the same domain."""
+def admission_store(
+    row: RendezvousPoint, admission: Admission, statement: Signed, held: ReplicaAdmission | None, now: datetime
+) -> None:
+    """Keep a verified admission in place of `held`, that of the same domain."""
     _, created = ReplicaAdmission.objects.update_or_create(
         rp=row,
         domain=admission.domain,
@@ -165,6 +168,7 @@ def admission_store(row: RendezvousPoint, admission: Admission, statement: Signe
             "issued_at_ms": admission.issued_at_ms,
             "expires_at": datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC),
             "revoked": not admission.publishes,
+            **withdrawal(held, admission, now),
         },
     )
     if created:
@@ -270,7 +274,7 @@ def _admission(
     admission = admission_verified(statement, keys, rp=row.id, home=row.home)
     if held is None and ReplicaAdmission.objects.filter(rp=row).count() >= ADMISSIONS_MAX:
         _make_place(row)
-    admission_store(row, admission, statement)
+    admission_store(row, admission, statement, held, outbox.now)
     document_take(documents, admission.domain, admission.fingerprint, outbox.now)
     if admission.domain == config().domain:
         if not admission.publishes:

@@ -129,7 +129,7 @@ def replica_make(
         row.save(force_insert=True)
         outbox.event(events.RP_CREATED, rp, {"rp": events.rp_data(row)}, domain_too=True, counted=True)
         for one, statement in admitted:
-            admission_store(row, one, statement)
+            admission_store(row, one, statement, None, now)
             if one is not own and one.publishes and _moment(one.expires_at_ms) > now:
                 expires_at = events.timestamp(_moment(one.expires_at_ms))
                 data = {"rp": rp, "domain": one.domain, "home": row.home, "expires_at": expires_at}
