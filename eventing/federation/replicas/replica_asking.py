@@ -112,8 +112,15 @@ def replica_invite(*, reference: str, peer: str, principal: Principal) -> Rendez
 def join_along(
     rp: str, ways: Sequence[Way], principal: Principal, lease_s: int | None, wish: Mapping[str, int | None]
 ) -> RendezvousPoint:
-    statement = join_sign(rp=rp, lease_s=lease_s)
-    answer, way = _ask(statement, ways)
+    """Join by the first of these ways that leads to an answer. The replica, there when this returns, also if another join
+    made it meanwhile: whoever waits long for an answer asks again. Raises HeraldError."""
+    joined_at = timezone.now()
+    try:
+        answer, way = _ask(join_sign(rp=rp, lease_s=lease_s, now=joined_at), ways)
+    except Conflict:
+        if _is_replica(rp):  # the home has answered a later join of ours
+            return rendezvous_point_get(rp)
+        raise
     documents = documents_by_domain(answer.documents)
     try:
         descriptor = descriptor_read(answer.descriptor)
@@ -131,8 +138,11 @@ def join_along(
         misbehaviour_note("forged", carrier=way.domain, rp=rp, detail=str(error))
         raise InvalidRequest(f"What {way.domain} answered does not hold: {error}") from None
     except HeraldError:
-        tell_leave(rp, [way])  # we were admitted, and have no place for it
-        raise
+        if not _is_replica(rp):
+            tell_leave(rp, [way], joined_at=joined_at)  # we were admitted, and have no place for it
+            raise
+        _renewed(rp, answer, way)
+        return rendezvous_point_get(rp)
     _documents_of_admitted(answer.admissions, documents)
     link_participants(rp)
     return row
@@ -141,12 +151,21 @@ def join_along(
 def replica_renew(row: RendezvousPoint, lease_s: int | None, timeout_s: float = ASK_S) -> None:
     """Join again: the lease counts from now. Raises HeraldError."""
     answer, way = _ask(join_sign(rp=row.id, lease_s=lease_s), ways_home(row, ()), timeout_s)
+    _renewed(row.id, answer, way)
+
+
+def _renewed(rp: str, answer: JoinAnswer, way: Way) -> None:
+    """Take over what a join was answered with whose replica was there already. Raises Unavailable."""
     refused = statements_accept(
-        row.id, [answer.descriptor, *answer.admissions], carrier=way.domain, domains=answer.documents
+        rp, [answer.descriptor, *answer.admissions], carrier=way.domain, domains=answer.documents
     )
     if refused:
         raise Unavailable(f"What {way.domain} answered does not hold: {refused[0]}", retry_after_s=60)
-    link_participants(row.id)
+    link_participants(rp)
+
+
+def _is_replica(rp: str) -> bool:
+    return RendezvousPoint.objects.filter(id=rp).exclude(home="").exists()
 
 
 def _ask(statement: Signed, ways: Sequence[Way], timeout_s: float = ASK_S) -> tuple[JoinAnswer, Way]:

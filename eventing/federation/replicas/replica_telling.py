@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 
 from redis.exceptions import RedisError
 
@@ -35,6 +36,9 @@ from eventing.services.rps.replica_statements import documents_for
 from eventing.services.rps.replicas import join_sign
 from eventing.services.rps.withdrawals import withdrawals_told, withdrawals_try
 
+TAKEN_BACK = timedelta(
+    milliseconds=2
+)  # after a join its leave is signed: later by the home's milliseconds, however rounded
 END_S = 5.0  # for one domain to take the end of an RP, while other tasks wait for the worker
 logger = logging.getLogger(__name__)
 
@@ -91,11 +95,17 @@ def tell_withdrawals(domain: str, rows: Sequence[ReplicaAdmission]) -> int:
     return len(told)
 
 
-def tell_leave(rp: str, ways: Sequence[Way]) -> bool:
-    """Have the home told that we left, along the first way that takes it. Whether one did."""
+def tell_leave(rp: str, ways: Sequence[Way], *, joined_at: datetime | None = None) -> bool:
+    """Have the home told that we left, along the first way that takes it. Whether one did.
+
+    Args:
+        joined_at: when the join was signed that is taken back, and no later one; None for whatever we joined by.
+    """
     if not ways:
         return False
-    message = encode(LeaveRequest(VERSION, join_sign(rp=rp, lease_s=0), [own_document()], [config().domain]))
+    now = None if joined_at is None else joined_at + TAKEN_BACK
+    statement = join_sign(rp=rp, lease_s=0, now=now)
+    message = encode(LeaveRequest(VERSION, statement, [own_document()], [config().domain]))
     for way in ways:
         try:
             call(way.url, way.domain, LEAVE_PATH, message, ASK_S / len(ways))
