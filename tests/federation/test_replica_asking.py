@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
-from eventing.core.errors import Conflict, QuotaExceeded
+from eventing.core.errors import Conflict, NotFound, QuotaExceeded
 from eventing.core.rps.replicas import Join, join_read
 from eventing.federation.client import PeerError
-from eventing.federation.replicas import replica_asking, replica_telling
+from eventing.federation.replicas import replica_asking, replica_sweeping, replica_telling
 from eventing.federation.replicas.replica_messages import DONE, JoinAnswer, JoinRequest, LeaveRequest, decoded, encode
 from eventing.federation.replicas.replica_ways import JOIN_PATH
 from eventing.federation.wire import VERSION
 from eventing.models import RendezvousPoint
-from tests.federation.homes import ROOT, Home, now_ms, row_of
+from eventing.services.rps.replicas import replica_leave, replicas_to_renew
+from tests.federation.homes import ROOT, Home, make, now_ms, row_of
 from tests.servers import wait_for
 
 pytestmark = pytest.mark.usefixtures("home_stores")
@@ -82,3 +85,27 @@ def test_a_join_without_a_place_here_takes_back_itself_and_no_later_one(
     (join,), (leave,) = asked.joins, asked.leaves
     assert leave.lease_s == 0
     assert join.at_ms < leave.at_ms < join.at_ms + 10, "a join that was signed after this one stands"
+
+
+def test_a_replica_that_is_left_while_it_is_renewed_is_left_at_the_home_too(a: Home, asked: Asked) -> None:
+    row = make(a)
+    asked.during.append(lambda: replica_leave(rp=a.rp, principal=ROOT))
+    with pytest.raises(NotFound, match="left"):
+        replica_asking.replica_renew(row, 60)
+    (leave,) = asked.leaves
+    assert leave.at_ms > asked.joins[0].at_ms
+    assert not RendezvousPoint.objects.exists()
+
+
+def test_a_replica_that_was_just_left_is_not_joined_again_by_the_sweep(
+    a: Home, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep had listed what it renews before."""
+    make(a)
+    RendezvousPoint.objects.filter(id=a.rp).update(renew_at=timezone.now() - timedelta(seconds=1))
+    listed = replicas_to_renew()
+    assert listed
+    monkeypatch.setattr(replica_sweeping, "replicas_to_renew", lambda now: listed)
+    replica_leave(rp=a.rp, principal=ROOT)
+    replica_sweeping.replicas_sweep()
+    assert asked.joins == []

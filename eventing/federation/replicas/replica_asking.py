@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from django.utils import timezone
 
@@ -141,7 +142,7 @@ def join_along(
         if not _is_replica(rp):
             tell_leave(rp, [way], joined_at=joined_at)  # we were admitted, and have no place for it
             raise
-        _renewed(rp, answer, way)
+        _renewed(rp, answer, way, joined_at)
         return rendezvous_point_get(rp)
     _documents_of_admitted(answer.admissions, documents)
     link_participants(rp)
@@ -149,18 +150,22 @@ def join_along(
 
 
 def replica_renew(row: RendezvousPoint, lease_s: int | None, timeout_s: float = ASK_S) -> None:
-    """Join again: the lease counts from now. Raises HeraldError."""
-    answer, way = _ask(join_sign(rp=row.id, lease_s=lease_s), ways_home(row, ()), timeout_s)
-    _renewed(row.id, answer, way)
+    """Join again: the lease counts from now. Raises HeraldError; NotFound if the replica ended meanwhile."""
+    joined_at = timezone.now()
+    answer, way = _ask(join_sign(rp=row.id, lease_s=lease_s, now=joined_at), ways_home(row, ()), timeout_s)
+    _renewed(row.id, answer, way, joined_at)
 
 
-def _renewed(rp: str, answer: JoinAnswer, way: Way) -> None:
-    """Take over what a join was answered with whose replica was there already. Raises Unavailable."""
+def _renewed(rp: str, answer: JoinAnswer, way: Way, joined_at: datetime) -> None:
+    """Take over what a join was answered with whose replica was there already. Raises Unavailable, NotFound."""
     refused = statements_accept(
         rp, [answer.descriptor, *answer.admissions], carrier=way.domain, domains=answer.documents
     )
     if refused:
         raise Unavailable(f"What {way.domain} answered does not hold: {refused[0]}", retry_after_s=60)
+    if not _is_replica(rp):
+        tell_leave(rp, [way], joined_at=joined_at)  # the home may have heard of our leaving before this join
+        raise NotFound(f"The replica of {rp} was left, or has ended, while it was renewed.")
     link_participants(rp)
 
 

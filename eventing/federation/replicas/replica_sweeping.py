@@ -36,7 +36,9 @@ def replicas_sweep(*, now: datetime | None = None) -> int:
     for row in replicas_to_renew(now=now):
         if time.monotonic() > until:
             break
-        renewal_note_failed(rp=row.id)  # first, so that another sweep does not ask as well
+        # First, so that another sweep does not ask as well. What was left meanwhile must not be joined again.
+        if not renewal_note_failed(rp=row.id):
+            continue
         try:
             replica_renew(row, row.asked_s, timeout_s=SWEEP_ASK_S)
             renewed += 1

@@ -171,13 +171,14 @@ def replicas_to_renew(*, now: datetime | None = None) -> list[RendezvousPoint]:
     return list(rows.order_by("expires_at")[:RENEW_BATCH])
 
 
-def renewal_note_failed(*, rp: str, now: datetime | None = None) -> None:
-    """Note that a renewal failed: it is tried again later, until the lease ends."""
+def renewal_note_failed(*, rp: str, now: datetime | None = None) -> bool:
+    """Note that a renewal failed: it is tried again later, until the lease ends. Whether the replica is there still."""
     now = now or timezone.now()
     row = RendezvousPoint.objects.filter(id=rp).exclude(home="").first()
-    if row is not None:
-        renewal_failed(row, now)
-        row.save(update_fields=["renew_at"])
+    if row is None:
+        return False
+    renewal_failed(row, now)
+    return bool(RendezvousPoint.objects.filter(id=rp).update(renew_at=row.renew_at))
 
 
 def _read(
