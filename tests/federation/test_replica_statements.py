@@ -30,6 +30,8 @@ from eventing.services.rps.replica_statements import (
     documents_for,
     statements_accept,
     statements_of,
+    statements_told,
+    statements_untold,
 )
 from tests.control.conftest import types_at
 from tests.federation.homes import (
@@ -204,3 +206,44 @@ def test_statements_about_our_own_rp_are_nobody_elses_to_make(a: Home) -> None:
     assert statements_accept(row.id, [a.descriptor(rp=row.id)], carrier="a.test") == []
     row.refresh_from_db()
     assert row.version == 1
+
+
+def test_a_home_that_was_put_back_from_a_copy_is_shown_its_later_descriptor_again(a: Home) -> None:
+    """It had taken all statements before. Once shown, it goes on after the version that we hold."""
+    make(a)
+    links_offer()
+    older = a.descriptor(title="v2 of the copy")
+    assert taken(a, a.descriptor(title="v3")) == []
+    statements_told("a.test", {a.rp: row_of(a).statements})
+    assert statements_accept(a.rp, [older], carrier="c.test") == []
+    assert not statements_untold("a.test", [a.rp]), "late by another way"
+    assert statements_accept(a.rp, [older], carrier="a.test") == []
+    assert statements_of(a.rp)[0] in statements_untold("a.test", [a.rp])[a.rp].statements
+    assert row_of(a).title == "v3"
+
+
+def test_a_home_that_contradicts_itself_is_shown_what_we_keep(a: Home) -> None:
+    make(a)
+    links_offer()
+    one = a.descriptor(title="one")
+    a.version -= 1
+    kept, other = sorted([one, a.descriptor(title="other")], key=lambda statement: statement.payload, reverse=True)
+    assert taken(a, kept) == []
+    statements_told("a.test", {a.rp: row_of(a).statements})
+    assert statements_accept(a.rp, [other], carrier="a.test") == []
+    assert kept in statements_untold("a.test", [a.rp])[a.rp].statements
+
+
+def test_an_rp_put_back_from_a_copy_and_changed_differently_goes_on_after_both() -> None:
+    row = rendezvous_point_create(principal=ANN, title="v1")
+    copy = RendezvousPoint.objects.get(id=row.id)
+    rendezvous_point_update(reference=row.id, principal=ANN, changes={"title": "v2"})
+    out_there = statements_of(row.id)
+    copy.save()  # the copy is put back
+    rendezvous_point_update(reference=row.id, principal=ANN, changes={"title": "another v2"})
+    assert statements_accept(row.id, out_there, carrier="b.test") == []
+    said = descriptor_verified(statements_of(row.id)[0], domain_keys(OWN))
+    assert (said.title, said.version) == ("another v2", 3)
+    assert statements_accept(row.id, out_there, carrier="b.test") == []
+    row.refresh_from_db()
+    assert row.version == 3

@@ -150,3 +150,34 @@ def test_a_domain_restored_from_an_old_backup_uses_no_number_again(network: Netw
     for name in "ab":
         assert not network.counted(name, "equivocation")
         assert "c.test" not in network.quarantined(name)
+
+
+@pytest.mark.long
+def test_a_home_restored_from_an_old_backup_is_heard_again_when_it_changes_an_rp(network: Network) -> None:
+    rp = network.replicated_rp("a", "b", "c")
+
+    def change(title: str) -> None:
+        network["a"].ask("PATCH", f"/api/v1/rps/{rp}", {"title": title})
+
+    def shown(title: str, *at: str) -> bool:
+        return all(network[name].ask("GET", f"/api/v1/rps/{rp}")["title"] == title for name in at)
+
+    wait_for(lambda: shown("", *"bc"))
+    network.stop("a")
+    data, backup = network["a"].data_dir, network["a"].data_dir.with_name("backup")
+    shutil.copytree(data, backup)
+    network.start("a")
+    for title in ("2", "3", "4"):
+        change(title)
+    wait_for(lambda: shown("4", *"bc"))
+    for name in "bc":
+        network.publish(rp, name)
+    network.converged(rp)  # with these events came the statements that they have taken: none are left to tell
+    network.stop("a")
+    shutil.rmtree(data)
+    backup.rename(data)
+    network.start("a")
+    change("of the backup")  # version 2, where the others hold 4
+    wait_for(lambda: shown("of the backup", *"abc"))
+    for name in "bc":
+        assert not network.counted(name, "equivocation")

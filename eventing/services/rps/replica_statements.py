@@ -135,7 +135,7 @@ def statements_accept(
             try:
                 if is_descriptor(statement):
                     contradicted = contradicted or _contradicts(row, statement, keys)
-                    changed = _descriptor(row, statement, keys, outbox) or changed
+                    changed = _descriptor(row, statement, keys, outbox, carrier) or changed
                 else:
                     changed = _admission(row, statement, keys, documents, outbox) or changed
             except BadStatement as error:
@@ -209,8 +209,8 @@ def _unknown(rp: str, statements: Sequence[Signed]) -> list[Signed]:
 
 
 def _own_seen(row: RendezvousPoint, statements: Sequence[Signed], outbox: Outbox) -> None:
-    """Others show us what we signed ourselves of an RP of ours. A later version than ours: our database was put back from
-    a copy, and nobody would take what we sign from here on; so we go on after that version."""
+    """Others show us what we signed ourselves of an RP of ours. A later version than ours, or another of the same: our
+    database was put back from a copy, and nobody would take what we sign from here on; so we go on after that version."""
     keys = domain_keys(config().domain)
     for statement in statements:
         if not is_descriptor(statement):
@@ -219,7 +219,9 @@ def _own_seen(row: RendezvousPoint, statements: Sequence[Signed], outbox: Outbox
             said = descriptor_verified(statement, keys)
         except BadStatement:
             continue
-        if said.rp == row.id and not said.ended and said.version > row.version:
+        differs = row.descriptor is not None and statement.payload != unpacked(row.descriptor).payload
+        later = said.version > row.version or (said.version == row.version and differs)
+        if said.rp == row.id and not said.ended and later:
             row.version = said.version + 1
             row.descriptor = descriptor_sign(row, outbox.now)
             row.statements += 1
@@ -238,8 +240,8 @@ def _contradicts(row: RendezvousPoint, statement: Signed, keys: Keys) -> bool:
     return descriptor_order(statement, held) is Order.CONTRADICTS
 
 
-def _descriptor(row: RendezvousPoint, statement: Signed, keys: Keys, outbox: Outbox) -> bool:
-    """Take over a descriptor if it is newer; whether it was."""
+def _descriptor(row: RendezvousPoint, statement: Signed, keys: Keys, outbox: Outbox, carrier: str) -> bool:
+    """Take over a descriptor if it is newer; whether it was. A home that brings an older one is shown ours."""
     assert row.descriptor is not None  # noqa: S101 - the caller looked
     held = unpacked(row.descriptor)
     if statement.payload == held.payload:
@@ -248,6 +250,8 @@ def _descriptor(row: RendezvousPoint, statement: Signed, keys: Keys, outbox: Out
     if descriptor.rp != row.id:
         raise BadStatement("The descriptor is of another rendezvous point.")
     if not preferred(statement, held):
+        if carrier == row.home:  # perhaps put back from a copy: shown what it signed before, it goes on after that
+            ReplicaLink.objects.filter(rp=row, peer=carrier).update(told=-1)
         return False
     row.descriptor = packed(statement)
     if descriptor.ended:
