@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventing.core.events.feeds import FEEDS_MAX
 from eventing.core.events.vectors import SEQUENCE_MAX
 from eventing.core.federation import deliveries, exchange, links
 from eventing.core.federation.deliveries import Failure
@@ -242,6 +245,43 @@ def test_a_link_is_read_as_it_was_kept_and_what_is_no_link_is_a_new_one(
     link = hear(links.NEW, theirs, ours, prune=[F]).link
     assert links.read(links.stored(link)) == link
     assert links.read(None) == links.read(b"\xc1") == links.read(b"\x91\x63") == links.NEW
+
+
+KEYS = [f"{number:0>16}" for number in range(20 * FEEDS_MAX)]
+SOME = st.builds(lambda at, count: KEYS[at : at + count], st.integers(0, 19 * FEEDS_MAX), st.integers(0, FEEDS_MAX))
+VECTORS = st.builds(lambda feeds, last: dict.fromkeys(feeds, last), SOME, st.integers(0, 9))
+MESSAGES = st.tuples(VECTORS, SOME, SOME, st.booleans(), st.floats(0, 5), st.sampled_from(["heard", "said", "due"]))
+
+
+@given(VECTORS, st.lists(MESSAGES, min_size=10, max_size=25))
+def test_a_link_stays_small_whatever_the_peer_says(ours: dict[str, int], messages: list[Any]) -> None:
+    assert links.THEIRS_MAX >= 3 * FEEDS_MAX, "ours, what it said last and what is waited for"
+    link, now = links.NEW, NOW
+    for have, graft, prune, answers, pause_s, what in messages:
+        now += pause_s
+        if what == "said":
+            link = links.said(link, have)
+        elif what == "due":
+            link = links.due(link, ours=ours, now=now, jitter=0.0).link
+        else:
+            more: dict[str, Any] = {"graft": graft, "prune": prune, "answers": answers}
+            link = links.heard(link, have, ours=ours, now=now, jitter=0.0, **more).link
+            assert all(link.theirs.get(feed, 0) >= last for feed, last in have.items()), "what it said last is believed"
+        assert max(len(link.theirs), len(link.awaited)) <= links.THEIRS_MAX
+        assert len(link.grafted | link.pruned | link.lazy) <= links.THEIRS_MAX + 2 * FEEDS_MAX
+        assert len(links.stored(link)) <= 32_768
+
+
+def test_who_claims_ever_other_feeds_is_asked_for_what_it_claimed_first_and_found_out() -> None:
+    link, now, futile = met({}), NOW, False
+    for at in range(200):
+        now += 0.2
+        have = dict.fromkeys([f"{number:0>16}" for number in range(64 * at, 64 * at + 64)], 1)
+        link = links.heard(link, have, ours={F: 1}, now=now, jitter=0.0).link
+        due = links.due(link, ours={F: 1}, now=now, jitter=0.0)
+        link, futile = due.link, futile or due.futile
+        assert len(link.theirs) <= links.THEIRS_MAX
+    assert futile
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,17 @@ def test_a_vector_of_our_own_feed_that_nobody_can_have(scene: Scene) -> None:
     assert head(scene.rp).own == 3
 
 
+def test_a_peer_that_invents_feeds_does_not_make_its_link_grow(scene: Scene) -> None:
+    sizes = set()
+    for at in range(10):
+        have, graft = ([Feed(f"{kind}{at}", str(number)).key for number in range(64)] for kind in ("have", "graft"))
+        send_runs(scene.peer, scene.rp, have=dict.fromkeys(have, 1), graft=graft)
+        kept = watermarks.links_read("b.test", [scene.rp])[scene.rp]
+        sizes.add(len(kept.theirs))
+        assert kept.theirs.keys() >= set(have)
+    assert max(sizes) == links.THEIRS_MAX
+
+
 def test_an_rp_that_is_not_shared_with_the_sender_is_not_found_and_the_others_go_on(scene: Scene) -> None:
     foreign, run = new_rp(), scene.origin.run(1)
     answer = send(

@@ -61,6 +61,7 @@ DEAF_S = 0.5  # a feed that the peer did not take any of is sent again after thi
 DEAF_S_MAX = 60.0
 SHUT_S = 0.5  # a peer that refused the RP as a whole is told of it again after this, doubled each time, or when it speaks of it
 SHUT_S_MAX = 60.0
+THEIRS_MAX = 192  # feeds that a peer is remembered to hold: FEEDS_MAX of ours, as many it said last, as many waited for
 FORMAT = 1
 
 
@@ -71,7 +72,7 @@ class Link(msgspec.Struct, array_like=True, frozen=True):
         format: of this state, where it is kept.
         lazy: feeds of which we tell the peer by vectors only, because it pruned them; all others are eager.
         pruned: feeds that we pruned: they come by another link.
-        theirs: what the peer holds, as it said last.
+        theirs: what the peer holds, as it said last; THEIRS_MAX feeds at most.
         met: whether the peer has said anything of this RP yet.
         awaited: what the peer held and we lacked when the timer was started: by feed, the last sequence.
         ask_at: when to ask for that, unless it has come by then; None: nothing is lacking.
@@ -167,7 +168,7 @@ def said(link: Link, have: Vector) -> Link:
     """The link when a message with the peer's vector begins: what is in it, the peer is not sent while we work on it."""
     if not link.met or vectors.covers(link.theirs, have):
         return link  # one that is not met is sent nothing anyway, and `heard` takes its first vector as it is
-    return msgspec.structs.replace(link, theirs=vectors.merged(link.theirs, have))
+    return msgspec.structs.replace(link, theirs=_bounded(vectors.merged(link.theirs, have), have, link.awaited))
 
 
 def heard(
@@ -194,12 +195,17 @@ def heard(
     Requests and answers of both sides cross each other, so a vector that shows less than known before is an older one. It
     says that the peer lost something only of feeds that the peer grafts, or that it was just asked for; and where the link is
     in doubt (`doubted`), only an answer does.
+
+    What is kept of it is bounded, whatever it says: beyond THEIRS_MAX feeds it is forgotten of those that are neither here
+    nor in `have`, which no honest peer reaches. Those that are waited for go last, so that who claims ever others is still
+    asked for them, and found out.
     """
     grafted = frozenset(graft)
     anew = not link.met and (answers or not link.theirs)
     theirs = dict(have) if anew else vectors.merged(link.theirs, have)
     asked_for = link.awaited if answers and link.grafting else ()
-    theirs.update({feed: have.get(feed, 0) for feed in (*grafted, *asked_for)})
+    theirs.update({feed: have.get(feed, 0) for feed in (*grafted, *asked_for) if feed in theirs})
+    theirs = _bounded(theirs, ours, have, link.awaited)
     lazy = (link.lazy | frozenset(prune)) - grafted
     # What comes though it was pruned is pruned again: the answer that said so was lost, or is still on its way.
     again = link.pruned & (came.new | came.known)
@@ -239,7 +245,7 @@ def heard(
         deaf,
         heard_at=now,
         patience_s=patience_s,
-        grafted=link.grafted - came.known,
+        grafted=(link.grafted - came.known) & (theirs.keys() | ours.keys()),
         presumed=presumed,
         ask_presumed_at=link.ask_presumed_at if presumed else None,
         awaited_at=awaited_at,
@@ -247,6 +253,14 @@ def heard(
         confirm_at=confirm_at,
     )
     return Heard(changed, came.holes, (again | came.redundant) - came.holes)
+
+
+def _bounded(theirs: dict[str, int], *first: Iterable[str]) -> dict[str, int]:
+    """THEIRS_MAX feeds of a vector: those of `first` before the others."""
+    if len(theirs) <= THEIRS_MAX:
+        return theirs
+    wanted = dict.fromkeys(feed for feeds in (*first, sorted(theirs)) for feed in feeds if feed in theirs)
+    return {feed: theirs[feed] for feed in list(wanted)[:THEIRS_MAX]}
 
 
 def _patience_s(link: Link, ours: Vector, came: Came) -> float:
