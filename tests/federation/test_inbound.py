@@ -10,7 +10,7 @@ import pytest
 
 from eventing.conf import config
 from eventing.core.errors import RateLimited
-from eventing.core.events.feeds import Feed
+from eventing.core.events.feeds import FEEDS_MAX, Feed
 from eventing.core.federation import links, merkle, seals
 from eventing.federation import traffic, wire
 from eventing.federation.endpoints import Sender
@@ -289,6 +289,111 @@ def test_a_floor_that_its_origin_did_not_sign(scene: Scene) -> None:
     answer = send_runs(scene.peer, scene.rp, scene.origin.run(2), floors=[false])
     assert answer.have == {}
     assert counted() == {("forged", "b.test", ""): 1}
+
+
+def epoch(number: int) -> str:
+    """One of many."""
+    return "e" + oct(number)[2:].zfill(4).translate(str.maketrans("01", "ab"))
+
+
+def kept(rp: str, what: str) -> set[str]:
+    """The feeds of which floors, or gaps, are kept."""
+    found: set[bytes] = set(control.client().hkeys(f"herald:{{{rp}}}:{what}"))  # type: ignore[arg-type]
+    return {feed.decode() for feed in found}
+
+
+def test_floors_of_feeds_that_are_not_here_and_do_not_come_along_are_not_kept(scene: Scene) -> None:
+    others = [Origin(scene.b, scene.rp, epoch(number)) for number in range(200)]
+    for at in range(0, 200, 50):
+        send_runs(scene.peer, scene.rp, floors=[origin.floor(5) for origin in others[at : at + 50]])
+    assert kept(scene.rp, "floors") == set()
+    send_runs(scene.peer, scene.rp, scene.origin.run(2))
+    send_runs(scene.peer, scene.rp, floors=[scene.origin.floor(2), *(origin.floor(5) for origin in others[:60])])
+    assert kept(scene.rp, "floors") == {scene.key}
+    for at in range(0, 200, 50):  # not even with runs, where these are not true
+        made_up = [msgspec.structs.replace(origin.run(5, "x"), path=["b.test"]) for origin in others[at : at + 50]]
+        for run in made_up:
+            run.events = run.events[:1]
+        send_runs(scene.peer, scene.rp, *made_up, floors=[origin.floor(5) for origin in others[at : at + 50]])
+    assert kept(scene.rp, "floors") == {scene.key}
+
+
+def test_a_floor_of_an_origin_that_is_not_admitted_or_quarantined_is_not_kept_and_counted(scene: Scene) -> None:
+    stranger = OtherDomain("d.test")
+    peer_made(stranger)
+    send_runs(scene.peer, scene.rp, floors=[Origin(stranger, scene.rp).floor(5)])
+    assert counted() == {("not-admitted", "b.test", "d.test"): 1}
+    send_runs(scene.peer, scene.rp, scene.origin.run(3))
+    send_runs(scene.other, scene.rp, Origin(scene.b, scene.rp).run(3, "c.test"))
+    assert Quarantine.objects.get().origin == "b.test"
+    send_runs(scene.other, scene.rp, floors=[scene.origin.floor(2)])
+    assert counted()[("quarantined", "c.test", "b.test")] == 1
+    assert kept(scene.rp, "floors") == set()
+
+
+def test_a_peer_that_may_not_push_has_no_floor_kept(scene: Scene) -> None:
+    send_runs(scene.peer, scene.rp, scene.origin.run(3))
+    Peer.objects.filter(pk="b.test").update(push=False)
+    assert send_runs(scene.peer, scene.rp, floors=[scene.origin.floor(2)]).error == ""
+    assert kept(scene.rp, "floors") == set()
+
+
+def test_a_floor_that_says_no_more_than_what_is_kept_has_no_signature_verified(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_runs(scene.peer, scene.rp, scene.origin.run(9), floors=[scene.origin.floor(5)])
+    verified: list[int] = []
+    really = gaps.floor_signed
+    monkeypatch.setattr(gaps, "floor_signed", lambda floor, *more: (verified.append(floor.first), really(floor, *more)))
+    send_runs(scene.peer, scene.rp, floors=[scene.origin.floor(first) for first in (5, 2, 8, 7, 6)])
+    assert verified == [8]
+    assert gaps.floors_of(scene.rp)[scene.key][0] == 8
+
+
+def test_floors_of_an_rp_are_no_more_than_its_feeds_may_be(scene: Scene) -> None:
+    statement = scene.origin.floor(5)
+    feeds = [Feed("b.test", epoch(number)).key for number in range(200)]
+    for at in range(0, 200, 50):
+        gaps.floors_keep({scene.rp: (dict.fromkeys(feeds[at : at + 50], (5, statement)), [])})
+    assert len(kept(scene.rp, "floors")) == FEEDS_MAX
+    send_runs(scene.peer, scene.rp, scene.origin.run(6), floors=[statement])
+    assert kept(scene.rp, "floors") == {scene.key}, "those of feeds that are not here make room"
+
+
+def test_floors_count_for_the_rate_as_events_do() -> None:
+    b, rp = OtherDomain("b.test"), new_rp()
+    peer = peer_made(b, events_per_s=10)
+    link(rp, b)
+    floors = [Origin(b, rp).floor(5)] * 30
+    send_runs(peer, rp, floors=floors)
+    with pytest.raises(RateLimited):
+        send_runs(peer, rp, floors=floors)
+    assert counted() == {("flooding", "b.test", ""): 1}
+
+
+def test_an_origin_that_leaves_gaps_in_ever_other_feeds_fills_no_notes(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(80):
+        origin = Origin(scene.b, scene.rp, epoch(number))
+        origin.run(4)
+        send_runs(scene.peer, scene.rp, origin.run(1))
+    assert len(kept(scene.rp, "gaps")) == gaps.ORIGIN_NOTES_MAX
+    honest = Origin(scene.c, scene.rp)
+    honest.run(4)
+    late = honest.run(1)
+    send_runs(scene.other, scene.rp, late)
+    assert honest.feed.key in kept(scene.rp, "gaps"), "another's gap is noted all the same"
+    later = time.time() + 11
+    monkeypatch.setattr(judging.time, "time", lambda: later)
+    send_runs(scene.peer, scene.rp)
+    assert send_runs(scene.other, scene.rp, late).have == {honest.feed.key: 5}
+    assert honest.feed.key not in kept(scene.rp, "gaps")
+    later = time.time() + gaps.NOTE_S_MAX + 60
+    next_one = Origin(scene.b, scene.rp, epoch(99))
+    next_one.run(4)
+    send_runs(scene.peer, scene.rp, next_one.run(1))
+    assert kept(scene.rp, "gaps") == {next_one.feed.key}, "notes of what never came again make room"
 
 
 def test_withheld_events_wait_for_whoever_has_them_and_are_then_held_against_the_carrier(

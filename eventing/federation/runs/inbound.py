@@ -16,7 +16,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eventing.conf import config
@@ -28,10 +28,11 @@ from eventing.core.federation import links
 from eventing.core.federation.domain_documents import BadDocument
 from eventing.core.federation.links import Came, Heard, Link, Plan
 from eventing.core.federation.seals import BadSeal, seal_read
-from eventing.core.federation.signing import Signed
 from eventing.federation import traffic, wire
 from eventing.federation.endpoints import Sender
 from eventing.federation.runs import gaps, stories, waking, watermarks
+from eventing.federation.runs.floors import floors_true
+from eventing.federation.runs.gaps import KeptFloor
 from eventing.federation.runs.gossip import proof_found
 from eventing.federation.runs.judging import Judge, Judged
 from eventing.log import federated
@@ -39,7 +40,7 @@ from eventing.log.federated import Head, Received, StoredSeal
 from eventing.log.federated_bulk import last_seals, receive_all
 from eventing.models import Peer
 from eventing.selectors.federation.forwarding import Participation, participations, participations_forget
-from eventing.selectors.federation.recent_keys import domain_keys_recent, recent_keys_forget
+from eventing.selectors.federation.recent_keys import recent_keys_forget
 from eventing.services.federation.domain_documents import document_accept
 from eventing.services.federation.misbehaviour import misbehaviour_note
 from eventing.services.federation.peers import peer_contacted
@@ -90,6 +91,7 @@ def exchange(sender: Sender, body: bytes) -> bytes:
     events = sum(len(run.events) for part in request.parts for run in part.runs)
     size = sum(len(event) for part in request.parts for run in part.runs for event in run.events)
     _bounded(peer, request, events, size)
+    events += sum(len(part.floors) for part in request.parts)  # each may cost a signature's verification, as a run does
     _within(peer, rates.events, events, "events")
     _within(peer, rates.bytes, size, "bytes")
     _contact(peer, rates)
@@ -191,6 +193,7 @@ class _Part:
     came: Came = links.NOTHING_CAME
     ours: dict[str, int] = field(default_factory=dict)
     doubtful: list[stories.Place] = field(default_factory=list)
+    floors: dict[str, KeptFloor] = field(default_factory=dict)
 
 
 class _Exchange:
@@ -213,9 +216,11 @@ class _Exchange:
         for part in self._parts.values():
             part.error = self._refusal(part)
         self._look_up()
+        kept = gaps.floors_all([rp for rp, part in self._parts.items() if self._takes_floors(part)])
         for rp, part in self._parts.items():
             if not part.error:
-                self._judge(rp, part)
+                self._judge(rp, part, kept.get(rp))
+        self._keep_floors(kept)
         self._note_said()
         self._take()
         good = [rp for rp, part in self._parts.items() if not part.error]
@@ -235,19 +240,26 @@ class _Exchange:
             return NOT_ALLOWED
         return NOT_YET if part.head is None else ""
 
-    def _judge(self, rp: str, part: _Part) -> None:
+    def _takes_floors(self, part: _Part) -> bool:
+        """Floors are part of what is pushed."""
+        return bool(part.said.floors) and not part.error and self._peer.push
+
+    def _judge(self, rp: str, part: _Part, kept: Mapping[str, KeptFloor] | None) -> None:
         head = part.head
         assert head is not None  # noqa: S101 - refused above
         own = Feed(self._me, head.epoch).key
         if rules.overclaims(part.said.have, own, head.own):
             detail = "It says to hold more of our feed than we published, or we were put back from a copy."
             misbehaviour_note("false-vector", carrier=self._peer.name, rp=rp, detail=detail)
-        for statement in part.said.floors:
-            self._floor(rp, statement)
         judge = Judge(rp, self._peer.name, part.who, head, lambda feed, sequence: self._seal_at(rp, feed, sequence))
+        if kept is not None:
+            part.floors = floors_true(part.said, carrier=self._peer.name, who=part.who, foreign=head.foreign, kept=kept)
+            judge.floors = {**kept, **part.floors}
         part.judged = [judge.judge(run) for run in part.said.runs]
         if judge.renewed:
-            part.error, part.judged = NOT_YET, []
+            part.error, part.judged, part.floors = NOT_YET, [], {}
+        here = head.foreign.keys() | {one.feed_key for one in part.judged if one.outcome == "take"}
+        part.floors = {feed: floor for feed, floor in part.floors.items() if feed in here}
 
     def _look_up(self) -> None:
         """Read the seals that runs claim to follow, and those that tips may contradict: one that is held stays what it is."""
@@ -276,14 +288,14 @@ class _Exchange:
         place = (rp, feed, sequence)
         return self._seals[place] if place in self._seals else federated.seal_of(rp, feed, sequence)
 
-    def _floor(self, rp: str, statement: Signed) -> None:
-        try:
-            floor = gaps.floor_checked(rp, statement, domain_keys_recent)
-        except gaps.BadFloor as error:
-            kind = "forged" if error.forged else "malformed"
-            misbehaviour_note(kind, carrier=self._peer.name, origin=error.origin, rp=rp, detail=str(error))  # type: ignore[arg-type]
-        else:
-            gaps.floor_keep(rp, floor, statement)
+    def _keep_floors(self, kept: Mapping[str, Mapping[str, KeptFloor]]) -> None:
+        """Before the runs are in the log: others may be sent them from there, and need the floors too."""
+        keeping = {}
+        for rp in kept:
+            part = self._parts[rp]
+            if part.floors and part.head is not None:
+                keeping[rp] = part.floors, kept[rp].keys() - part.floors.keys() - part.head.foreign.keys()
+        gaps.floors_keep(keeping)
 
     def _note_said(self) -> None:
         """Before runs are in the log, the links know who holds them: the order of core/federation/links.py."""

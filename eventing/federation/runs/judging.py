@@ -9,7 +9,7 @@ table of attacks).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -26,6 +26,7 @@ from eventing.core.federation.seals import BadSeal, Seal
 from eventing.core.federation.signing import Signed
 from eventing.federation import wire
 from eventing.federation.runs import gaps, waking, watermarks
+from eventing.federation.runs.gaps import KeptFloor
 from eventing.federation.runs.gossip import proof_found
 from eventing.log import scripts
 from eventing.log.federated import Head, StoredSeal
@@ -72,6 +73,7 @@ class Judge:
         who: who takes part in the RP.
         head: the log and its feeds as they are.
         seal_at: finds the seal that is held of a feed at a sequence.
+        floors: by feed key, what origins state of the beginning of their feeds; None: read when one is needed.
     """
 
     rp: str
@@ -79,9 +81,9 @@ class Judge:
     who: Participation
     head: Head
     seal_at: Callable[[str, int], StoredSeal | None]
+    floors: Mapping[str, KeptFloor] | None = None
     renewed: bool = False
     _feeds: dict[str, _Feed] = field(default_factory=dict)
-    _floors: dict[str, int] | None = None
 
     def judge(self, run: wire.Run) -> Judged:
         """Look at one run; runs of a feed come in their order."""
@@ -155,7 +157,7 @@ class Judge:
         if gap is not None:
             gap = exchange.gap_before(feed.held, seal.first, withheld, self._floor(key))
             assert gap is not None  # noqa: S101 - the floor decides only whether it is signed
-            if not gap.signed and not self._gap_accepted(gap, key, feed.held):
+            if not gap.signed and not self._gap_accepted(gap, key, feed.held, seal.origin):
                 return Judged("hole", key)
             if not gap.signed:
                 kind: Kind = "withheld" if withheld else "false-gap"
@@ -185,10 +187,11 @@ class Judge:
         feed.held, feed.seal, feed.looked = seal.last, run.seal, True
         return Judged("take", key, incoming)
 
-    def _gap_accepted(self, gap: exchange.Gap, key: str, held: int) -> bool:
+    def _gap_accepted(self, gap: exchange.Gap, key: str, held: int, origin: str) -> bool:
         """Whether to go on behind a gap that the origin did not sign. Other links are asked whether they can fill it."""
         now = time.time()
-        known = gaps.missing(self.rp, key, held, carrier=self.carrier, last=gap.last)
+        foreign = self.head.foreign
+        known = gaps.missing(self.rp, key, held, carrier=self.carrier, last=gap.last, origin=origin, foreign=foreign)
         silent = True
         for other in self.who.links:
             if other == self.carrier:
@@ -225,9 +228,9 @@ class Judge:
         raise _Fault("unchained", f"The seal of {seal.first} to {seal.last} does not follow the one before.", seal)
 
     def _floor(self, key: str) -> int:
-        if self._floors is None:
-            self._floors = {feed: first for feed, (first, _) in gaps.floors_of(self.rp).items()}
-        return self._floors.get(key, 0)
+        if self.floors is None:
+            self.floors = gaps.floors_of(self.rp)
+        return self.floors[key][0] if key in self.floors else 0
 
 
 class _Fault(Exception):
