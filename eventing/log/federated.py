@@ -21,7 +21,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from eventing.conf import config
-from eventing.core.events.feeds import FEEDS_MAX
+from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX
 from eventing.core.federation import merkle
 from eventing.log import keys, scripts
 from eventing.log.control import call, call_all, client, stored_at
@@ -38,6 +38,7 @@ __all__ = [
     "StoredRun",
     "StoredSeal",
     "Unsealed",
+    "feeds_of_origin",
     "first_lacking",
     "heads",
     "place_of",
@@ -265,7 +266,7 @@ def receive_args(
     if len(leaves) != merkle.HASH_BYTES * count:
         raise ValueError("every event of a run that is not given needs its leaf")
     settings = (config().dedup_window_s * 1000, config().dedup_ids_max // 2)
-    run = (feed_key, first, last, gap_to or 0, seal, leaves, " ".join(path), FEEDS_MAX - 1, size, tip)
+    run = (feed_key, first, last, gap_to or 0, seal, leaves, " ".join(path), FEEDS_MAX - 1, size, tip, ORIGIN_FEEDS_MAX)
     every_key = (*keys.log_keys(rp), keys.feeds_key(rp), keys.vectors_key(rp), keys.seals_key(rp, feed_key))
     return [7, *every_key, keys.bell_channel(rp), *settings, *run, *digests, *events]
 
@@ -308,6 +309,12 @@ def sealed_feeds(rp: str) -> list[str]:
     own: Any = client().hget(keys.meta_key(rp), "w")
     foreign: Any = client().hkeys(keys.feeds_key(rp))
     return sorted(feed.decode() for feed in ([own] if own else []) + foreign)
+
+
+def feeds_of_origin(rp: str, origin: str) -> int:
+    """How many feeds of another domain are held; of those that came before this was counted, none."""
+    found: Any = client().hget(keys.meta_key(rp), f"o{origin}")
+    return int(found or 0)
 
 
 def place_of(rp: str, offset: int) -> Place | None:

@@ -91,7 +91,8 @@ class Received(NamedTuple):
 
     Attributes:
         kind: `new`: the feed is held up to `held` now, which was not so before. `known`: it already was. `hole`: events
-            before the run are lacking here. `full`: the RP has FEEDS_MAX feeds.
+            before the run are lacking here. `full`: the RP has FEEDS_MAX feeds, or
+            ORIGIN_FEEDS_MAX of this origin.
         held: last sequence held of the feed.
         offset: of the first event appended; 0 if none was.
         appended: how many were.

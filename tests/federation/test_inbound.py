@@ -10,7 +10,7 @@ import pytest
 
 from eventing.conf import config
 from eventing.core.errors import RateLimited
-from eventing.core.events.feeds import FEEDS_MAX, Feed
+from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX, Feed
 from eventing.core.federation import links, merkle, seals
 from eventing.federation import traffic, wire
 from eventing.federation.endpoints import Sender
@@ -19,6 +19,7 @@ from eventing.log import control, federated
 from eventing.log.federated_bulk import Incoming
 from eventing.log.federated_types import Received
 from eventing.models import Evidence, Peer, Quarantine
+from eventing.services.federation.misbehaviour import misbehaviour_flush
 from eventing.services.federation.sealing import seal_own
 from tests.control.making import events_made
 from tests.federation import shared_rp
@@ -52,6 +53,11 @@ class Scene(shared_rp.Scene):
 @pytest.fixture
 def scene() -> Scene:
     return Scene()
+
+
+def epoch(number: int) -> str:
+    """One of many."""
+    return "e" + oct(number)[2:].zfill(4).translate(str.maketrans("01", "ab"))
 
 
 def woken(peer: Peer) -> set[str]:
@@ -200,6 +206,34 @@ def test_what_an_origin_sealed_must_be_events(scene: Scene) -> None:
     assert counted() == {("malformed", "b.test", ""): 1}
 
 
+@pytest.mark.parametrize("at_once", [64, 1])
+@pytest.mark.parametrize("way", [["b.test"], ["b.test", "c.test"]], ids=["by-itself", "by-a-carrier"])
+def test_an_origin_cannot_take_the_feed_places_of_all_others(scene: Scene, at_once: int, way: list[str]) -> None:
+    """What nobody ever frees: one event in each of 64 epochs of its own choosing."""
+    carrier = scene.peer if way == ["b.test"] else scene.other
+    runs = [Origin(scene.b, scene.rp, epoch(number)).run(1, *way[1:]) for number in range(64)]
+    for at in range(0, 64, at_once):
+        answer = send_runs(carrier, scene.rp, *runs[at : at + at_once])
+    assert len(answer.have) == ORIGIN_FEEDS_MAX
+    misbehaviour_flush()
+    assert counted() == {("oversize", way[-1], "b.test" if len(way) > 1 else ""): 64 - ORIGIN_FEEDS_MAX}
+    assert watermarks.links_read("b.test", [scene.rp])[scene.rp].presumed.keys() <= set(answer.have)
+    honest = [Origin(scene.c, scene.rp, epoch(number)) for number in range(3)]  # put back from a copy twice
+    for origin in honest:
+        answer = send_runs(scene.other, scene.rp, origin.run(2))
+        assert answer.have[origin.feed.key] == 2
+
+
+def test_runs_of_feeds_that_are_here_ask_nothing_of_how_many_there_are(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origins = [Origin(scene.b, scene.rp, epoch(number)) for number in range(ORIGIN_FEEDS_MAX)]
+    monkeypatch.setattr(judging.federated, "feeds_of_origin", lambda *_: pytest.fail("the log was asked"))
+    send_runs(scene.peer, scene.rp, *(origin.run(1) for origin in origins))
+    answer = send_runs(scene.peer, scene.rp, *(origin.run(1) for origin in origins))
+    assert set(answer.have.values()) == {2}
+
+
 def test_oversize_events_requests_and_messages(scene: Scene) -> None:
     events = [events_made(1)[0].body.replace(b'"t"}', b'"t","data":"%s"}' % (b"x" * config().event_bytes_max))]
     send_runs(scene.peer, scene.rp, wire.Run(scene.origin.seal(events), events, b"", ["b.test"]))
@@ -289,11 +323,6 @@ def test_a_floor_that_its_origin_did_not_sign(scene: Scene) -> None:
     answer = send_runs(scene.peer, scene.rp, scene.origin.run(2), floors=[false])
     assert answer.have == {}
     assert counted() == {("forged", "b.test", ""): 1}
-
-
-def epoch(number: int) -> str:
-    """One of many."""
-    return "e" + oct(number)[2:].zfill(4).translate(str.maketrans("01", "ab"))
 
 
 def kept(rp: str, what: str) -> set[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from eventing.core.events.feeds import FEEDS_MAX, Feed
+from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX, Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.federation import merkle
 from eventing.log import control, federated, federated_bulk, keys, scripts
@@ -51,7 +52,15 @@ def own_key(rp: str) -> str:
 
 
 def incoming(
-    rp: str, feed: str, first: int, last: int, *, given: int | None = None, gap_to: int | None = None, size: int = 0
+    rp: str,
+    feed: str,
+    first: int,
+    last: int,
+    *,
+    given: int | None = None,
+    gap_to: int | None = None,
+    size: int = 0,
+    origin: str = "b.example",
 ) -> Incoming:
     """The run `first` to `last` of a feed, with all or the last `given` of its events; the seal is the Merkle root."""
     events = [make_event(f"{feed[:1]}{number}", size) for number in range(first, last + 1)]
@@ -59,10 +68,10 @@ def incoming(
     leaves = merkle.leaves(event.body for event in events)
     withheld = leaves[: merkle.HASH_BYTES * (len(events) - len(kept))]
     bodies, digests = [event.body for event in kept], [scripts.digest(event) for event in kept]
-    return Incoming(rp, feed, first, last, bodies, digests, merkle.root(leaves), withheld, ["b.example"], gap_to)
+    return Incoming(rp, feed, first, last, bodies, digests, merkle.root(leaves), withheld, [origin], gap_to)
 
 
-def receive(rp: str, feed: str, first: int, last: int, **how: int) -> Received:
+def receive(rp: str, feed: str, first: int, last: int, **how: Any) -> Received:
     return federated.receive(*incoming(rp, feed, first, last, **how))
 
 
@@ -173,11 +182,28 @@ def test_an_event_that_came_by_another_feed_is_appended_but_its_publisher_is_rec
 
 def test_the_feeds_of_one_rp_are_bounded(rp: str) -> None:
     for number in range(FEEDS_MAX - 1):
-        assert receive(rp, Feed("b.example", f"{number}").key, 1, 1).kind == "new"
+        assert receive(rp, Feed("b.example", f"{number}").key, 1, 1, origin=f"{number}.example").kind == "new"
     before = control.log_state(rp)
     assert receive(rp, B, 1, 1) == ("full", 0, 0, 0)
     assert control.log_state(rp) == before
     assert receive(rp, Feed("b.example", "0").key, 2, 2).kind == "new"
+
+
+def test_the_feeds_of_one_origin_are_bounded_until_all_are_forgotten(rp: str) -> None:
+    def new(number: int, origin: str = "b.example") -> str:
+        return receive(rp, Feed(origin, f"{number}").key, 1, 1, origin=origin).kind
+
+    for life in range(2):
+        assert federated.feeds_of_origin(rp, "b.example") == 0
+        assert [new(number) for number in range(ORIGIN_FEEDS_MAX + 2)] == ["new"] * ORIGIN_FEEDS_MAX + ["full"] * 2
+        assert federated.feeds_of_origin(rp, "b.example") == ORIGIN_FEEDS_MAX
+        assert receive(rp, Feed("b.example", "0").key, 2, 2).kind == "new", "what is here goes on"
+        assert new(0, "c.example") == "new"
+        if life == 0:
+            federated.renumber(rp)
+    control.delete_log(rp)
+    control.ensure_log(rp, WIDE)
+    assert federated.feeds_of_origin(rp, "b.example") == 0
 
 
 def test_the_own_feed_is_not_received(rp: str) -> None:

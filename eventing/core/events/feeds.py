@@ -15,6 +15,7 @@ from typing import NamedTuple
 KEY_CHARS = 16  # 80 bits: who can choose its own name and epochs still cannot hit another feed's key
 KEY_PATTERN = re.compile(r"[a-z2-7]{16}", re.ASCII)
 FEEDS_MAX = 64  # of one RP: domains that have published there within its history, with the epochs they went through
+ORIGIN_FEEDS_MAX = 8  # of one origin at one RP: it lost its numbers, or left and came again, seven times (decision 35)
 
 
 class Feed(NamedTuple):

@@ -9,6 +9,7 @@ table of attacks).
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ import msgspec
 from eventing.conf import config
 from eventing.core.errors import HeraldError
 from eventing.core.events.cloudevents import Event, parse_structured
+from eventing.core.events.feeds import ORIGIN_FEEDS_MAX
 from eventing.core.federation import exchange, links, seals, signing, tips
 from eventing.core.federation.merkle import HASH_BYTES
 from eventing.core.federation.misbehaviour import Kind
@@ -28,7 +30,7 @@ from eventing.federation import wire
 from eventing.federation.runs import gaps, waking, watermarks
 from eventing.federation.runs.gaps import KeptFloor
 from eventing.federation.runs.gossip import proof_found
-from eventing.log import scripts
+from eventing.log import federated, scripts
 from eventing.log.federated import Head, StoredSeal
 from eventing.log.federated_bulk import Incoming
 from eventing.selectors.federation.domain_documents import domain_keys
@@ -84,6 +86,8 @@ class Judge:
     floors: Mapping[str, KeptFloor] | None = None
     renewed: bool = False
     _feeds: dict[str, _Feed] = field(default_factory=dict)
+    _new: Counter[str] = field(default_factory=Counter)
+    _of_origin: dict[str, int] = field(default_factory=dict)
 
     def judge(self, run: wire.Run) -> Judged:
         """Look at one run; runs of a feed come in their order."""
@@ -151,6 +155,8 @@ class Judge:
             feed = self._feeds[key] = _Feed(self.head.foreign.get(key, 0))
         if seal.first <= feed.held:
             return self._known(seal, run, key, feed)
+        if not feed.held:
+            self._roomy(seal)
         withheld = len(run.leaves) // HASH_BYTES
         gap = exchange.gap_before(feed.held, seal.first, withheld, 0)
         gap_to = None
@@ -169,6 +175,8 @@ class Judge:
             gaps.filled(self.rp, key)
         if seal.first == feed.held + 1:
             self._chained(seal, run, key, feed)
+        if not feed.held:
+            self._new[seal.origin] += 1
         digests = [scripts.digest(event) for event in events]
         packed = _encode(run.seal)
         incoming = Incoming(
@@ -186,6 +194,16 @@ class Judge:
         )
         feed.held, feed.seal, feed.looked = seal.last, run.seal, True
         return Judged("take", key, incoming)
+
+    def _roomy(self, seal: Seal) -> None:
+        """A feed that is not here needs one of its origin's places. Asked of the log only when so many feeds are here."""
+        origin = seal.origin
+        if len(self.head.foreign) + self._new.total() < ORIGIN_FEEDS_MAX:
+            return
+        if origin not in self._of_origin:
+            self._of_origin[origin] = federated.feeds_of_origin(self.rp, origin)
+        if self._of_origin[origin] + self._new[origin] >= ORIGIN_FEEDS_MAX:
+            raise _Fault("oversize", f"More than {ORIGIN_FEEDS_MAX} feeds of one origin.", seal)
 
     def _gap_accepted(self, gap: exchange.Gap, key: str, held: int, origin: str) -> bool:
         """Whether to go on behind a gap that the origin did not sign. Other links are asked whether they can fill it."""

@@ -3,7 +3,8 @@
 --   meta: e epoch, n next offset, t bytes ever appended, m/b/a bounds (events, bytes, age in ms or 0),
 --         d start of the present deduplication window (ms), r oldest offset at the last report of trimming,
 --         k bytes appended before the oldest entry, or before an older one: history holds at most t - k,
---         f events of other domains ever appended (absent: none), q last own sequence that is sealed, w own feed's key
+--         f events of other domains ever appended (absent: none), q last own sequence that is sealed, w own feed's key,
+--         xFEED tip of a feed's newest seal, oDOMAIN feeds held of that origin
 --   entry: e the event's bytes, c the bytes appended before it; one of another domain also f its feed and s its
 --         sequence; an own one s once the log has others: until then its sequence is its offset
 

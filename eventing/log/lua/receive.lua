@@ -2,7 +2,7 @@
 -- KEYS: log, meta, ids, ids (previous window), feeds, vectors, the feed's seals
 -- ARGV: bell channel, deduplication window ms, most ids per window, feed, first and last sequence of the run,
 --       last sequence that may be left out here (0: none), seal, leaves, path, most foreign feeds, number of events N,
---       tip of the seal ('' for none), N digests, N event bodies: the run's last N
+--       tip of the seal ('' for none), most foreign feeds of an origin, N digests, N event bodies: the run's last N
 -- Returns NOLOG, OWNFEED, else {'new' | 'known' | 'hole' | 'full', sequence held, first offset or 0, events appended}
 local log, meta, ids, old_ids, feeds, vectors, seals = unpack(KEYS)
 local window_ms, ids_max, feed = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
@@ -18,7 +18,10 @@ if held >= run_last then return {'known', int(held), 0, 0} end
 local sequence = math.max(run_last - count, held) + 1 -- of the first event to append
 if sequence > held + 1 and gap_to < sequence - 1 then return {'hole', int(held), 0, 0} end
 if not known then
-  if redis.call('HLEN', feeds) >= tonumber(ARGV[11]) then return {'full', 0, 0, 0} end
+  local origin = 'o' .. (string.match(ARGV[10], '^%S+') or '')
+  local many = tonumber(redis.call('HGET', meta, origin) or 0) >= tonumber(ARGV[14])
+  if many or redis.call('HLEN', feeds) >= tonumber(ARGV[11]) then return {'full', 0, 0, 0} end
+  redis.call('HINCRBY', meta, origin, 1)
   redis.call('DEL', seals)
 end
 
@@ -33,9 +36,9 @@ local now, appended = now_ms(), run_last - sequence + 1
 local skipped = count - appended
 local offset, run, digests = first, {}, {}
 for i = skipped + 1, count do
-  local body = ARGV[13 + count + i]
+  local body = ARGV[14 + count + i]
   redis.call('XADD', log, int(offset) .. '-' .. int(now), 'e', body, 'c', int(total), 'f', feed, 's', int(sequence))
-  digests[#digests + 1] = ARGV[13 + i]
+  digests[#digests + 1] = ARGV[14 + i]
   run[#run + 1] = struct.pack('>I4', #body)
   run[#run + 1] = body
   offset, sequence, total = offset + 1, sequence + 1, total + #body

@@ -28,7 +28,7 @@ local function seals_trim(seals, oldest, most)
   return most
 end
 
--- Forget all feeds: what each is held up to, their seals and tips, the checkpoints.
+-- Forget all feeds: what each is held up to, how many of each origin, their seals and tips, the checkpoints.
 local function feeds_drop(meta, feeds, vectors, prefix)
   local known = redis.call('HKEYS', feeds)
   local own = redis.call('HGET', meta, 'w')
@@ -36,6 +36,9 @@ local function feeds_drop(meta, feeds, vectors, prefix)
   for _, feed in ipairs(known) do
     redis.call('DEL', prefix .. feed)
     redis.call('HDEL', meta, 'x' .. feed)
+  end
+  for _, field in ipairs(redis.call('HKEYS', meta)) do
+    if string.sub(field, 1, 1) == 'o' then redis.call('HDEL', meta, field) end
   end
   redis.call('DEL', feeds, vectors)
 end
