@@ -143,7 +143,9 @@ def subscriptions_sweep(*, now: datetime | None = None) -> int:
             asked, outgoing = _due(ids, now)
             silent = _send_all(outgoing)
             left = [line for name, what in outgoing.items() if name not in silent for line in what.lines]
-            unsent = {line_read(line.statement).id for line in left}  # there was no time: they are asked with the next sweep
+            unsent = {
+                line_read(line.statement).id for line in left
+            }  # there was no time: they are asked with the next sweep
             if asked := [one for one in asked if one not in unsent]:
                 _, outgoing = _due(asked, now + timedelta(seconds=time.monotonic() - began), asked=True)
                 _send_all({name: what for name, what in outgoing.items() if name not in silent})
