@@ -198,6 +198,38 @@ def test_a_proof_that_a_peer_spreads_is_checked_and_not_believed(scene: Scene) -
     assert Quarantine.objects.get().origin == "b.test"
 
 
+def test_a_proof_that_is_new_is_told_to_every_peer_once_and_one_that_is_known_to_nobody(scene: Scene) -> None:
+    for number in range(3):
+        peer_made(OtherDomain(f"d{number}.test"), gossip=number > 0)
+    sent: list[str] = []
+    waking.sender_set(sent.append)
+    stories = [scene.origin.seal(scene.origin.events(1)) for _ in range(4)]
+    proof, *more = (wire.Evidence(stories[0], other) for other in stories[1:])
+    send(scene.other, evidence=[proof, *more, *[proof] * 60])
+    assert sorted(sent) == ["b.test", "d1.test", "d2.test"]
+    waking.hold_off("b.test", 60.0)  # it fails: its pause ends by no request of anybody else
+    sent.clear()
+    answer = send(scene.other, evidence=[proof] * 32 + [wire.Evidence(proof.other, proof.one)] * 32)
+    assert answer == wire.Answer(wire.VERSION, [], 0.0)
+    assert sent == []
+    assert Evidence.objects.count() == 3
+    assert counted() == {("equivocation", "c.test", "b.test"): 3}
+
+
+def test_what_is_no_proof_is_counted_once_however_often_a_request_repeats_it(scene: Scene) -> None:
+    false = Origin(OtherDomain("b.test"), scene.rp).run(3)
+    send(scene.other, evidence=[wire.Evidence(scene.origin.run(3).seal, false.seal)] * 64)
+    assert counted() == {("forged", "c.test", "b.test"): 1}
+
+
+def test_no_proofs_are_taken_of_a_peer_that_takes_no_part_in_gossip(scene: Scene) -> None:
+    Peer.objects.filter(name="c.test").update(gossip=False)
+    one, other = (scene.origin.seal(scene.origin.events(1)) for _ in range(2))
+    send(scene.other, evidence=[wire.Evidence(one, other)])
+    assert not Evidence.objects.exists()
+    assert counted() == {}
+
+
 def test_what_an_origin_sealed_must_be_events(scene: Scene) -> None:
     events = [b'{"not": "an event"}']
     run = wire.Run(scene.origin.seal(events), events, b"", ["b.test"])

@@ -1,9 +1,12 @@
 """Gossip: what concerns everybody is told to every peer at once, whether or not there are events for it: proofs of equivocation.
 
-They travel with the next exchange; `proof_found` sees to it that there is one. What a peer missed goes with a later one.
+They travel with the next exchange; for those that are new here `proof_found` and `proofs_shown` see to it that there is one.
+What a peer missed goes with a later one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from eventing.core.federation.signing import Signed
 from eventing.federation import wire
@@ -15,7 +18,7 @@ from eventing.services.federation.evidence import evidence_keep, evidence_spread
 
 
 def proof_found(one: Signed, other: Signed, *, carrier: str, whole: bool = True) -> None:
-    """Two seals may prove that their origin told two stories: if they do, keep them, and have all peers told.
+    """Two seals may prove that their origin told two stories: if they do, keep them; a new proof is told to all peers.
 
     Args:
         carrier: who brought them, or the second of them.
@@ -23,10 +26,28 @@ def proof_found(one: Signed, other: Signed, *, carrier: str, whole: bool = True)
 
     Raises redis.RedisError.
     """
-    if evidence_keep(one, other, carrier=carrier, whole=whole):
-        for peer in peers_active():
-            if peer.gossip and not (whole and peer.name == carrier):
-                waking.wake(peer.name, anyway=True)
+    if evidence_keep(one, other, carrier=carrier, whole=whole) == "new":
+        _tell(but=carrier if whole else "")
+
+
+def proofs_shown(peer: Peer, proofs: Iterable[wire.Evidence]) -> None:
+    """What a request of a peer shows as proofs; nothing is taken of one without `gossip`. Raises redis.RedisError.
+
+    Each is looked at once, and the peers are woken once for all that are new: else one request, which anybody may send
+    again, would start a task for each of its proofs and each peer.
+    """
+    if not peer.gossip:
+        return
+    shown = dict.fromkeys((proof.one, proof.other) for proof in proofs)
+    if "new" in [evidence_keep(one, other, carrier=peer.name) for one, other in shown]:
+        _tell(but=peer.name)
+
+
+def _tell(*, but: str) -> None:
+    """Have an exchange with every peer but this one soon, also with those that fail."""
+    for peer in peers_active():
+        if peer.gossip and peer.name != but:
+            waking.wake(peer.name, anyway=True)
 
 
 def proofs_due(peer: Peer) -> bool:

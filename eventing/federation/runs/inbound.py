@@ -33,7 +33,7 @@ from eventing.federation.endpoints import Sender
 from eventing.federation.runs import gaps, stories, waking, watermarks
 from eventing.federation.runs.floors import floors_true
 from eventing.federation.runs.gaps import KeptFloor
-from eventing.federation.runs.gossip import proof_found
+from eventing.federation.runs.gossip import proofs_shown
 from eventing.federation.runs.judging import Judge, Judged
 from eventing.log import federated
 from eventing.log.federated import Head, Received, StoredSeal
@@ -153,8 +153,7 @@ def _statements(peer: Peer, request: wire.Request) -> None:
     for statement in request.domains:
         with contextlib.suppress(BadDocument):  # of domains that are not known here: by the home's word only, below
             document_accept(statement)
-    for proof in request.evidence:
-        proof_found(proof.one, proof.other, carrier=peer.name)
+    proofs_shown(peer, request.evidence)
     told = [part for part in request.parts if part.statements]
     who = _participants(peer, [part.rp for part in told])
     newcomers: list[str] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 from django.utils import timezone
@@ -24,37 +25,39 @@ from eventing.services.federation.quarantines import quarantine
 
 EVIDENCE_PER_FEED_MAX = 4  # one convicts; more show how far it went, and must not be a way to fill the disk
 EVIDENCE_PER_ORIGIN_MAX = 256
+Judged = Literal["new", "known", ""]
+"""Two seals are a proof that was not kept before; one that was, or that adds nothing to those that are kept; none."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def evidence_keep(
     one: Signed, other: Signed, *, carrier: str = "", whole: bool = True, now: datetime | None = None
-) -> bool:
+) -> Judged:
     """Judge two seals; if they prove that their origin told two stories, keep them and quarantine it.
 
     Args:
         carrier: the peer that brought them, or the second of them; empty if nobody did.
         whole: whether the carrier brought both: it needs not be told of them then.
 
-    Returns whether they are a proof, known or new. What is none, or is not signed by the origin, is counted against the
-    carrier; an origin whose keys are not known here cannot be judged (False, and nothing is counted).
+    Returns what they are. What is no proof, or is not signed by the origin, is counted against the carrier; an origin whose
+    keys are not known here cannot be judged ("", and nothing is counted).
     """
     now = now or timezone.now()
     try:
         a, b = seals.seal_read(one), seals.seal_read(other)
     except BadSeal as error:
         misbehaviour_note("malformed", carrier=carrier, detail=str(error))
-        return False
+        return ""
     keys = domain_keys(a.origin)
     if not keys:
-        return False
+        return ""
     signed = seals.signed_by(signing.SEAL, one, a.sealed_at_ms, keys) and seals.signed_by(
         signing.SEAL, other, b.sealed_at_ms, keys
     )
     if not signed or not seals.equivocate(one, other):
         detail = "Two seals that were shown as a proof of equivocation prove nothing."
         misbehaviour_note("forged", carrier=carrier, origin=a.origin, rp=a.rp, detail=detail)
-        return False
+        return ""
     earlier = Evidence.objects.filter(origin=a.origin, rp=a.rp, epoch=a.epoch).count()
     row = _kept(one, other, a, earlier, carrier if whole else "", now)
     if row is not None:
@@ -62,7 +65,7 @@ def evidence_keep(
         misbehaviour_note("equivocation", carrier=carrier, origin=a.origin, rp=a.rp, detail=why)
         if not earlier:  # a feed that is proved to be forked stays so: it must not undo an administrator's decision
             quarantine(a.origin, why, evidence=row, now=now)
-    return True
+    return "known" if row is None else "new"
 
 
 def evidence_spread(peer: str, through: int) -> None:
