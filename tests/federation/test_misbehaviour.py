@@ -221,6 +221,43 @@ def test_an_administrator_lifts_a_quarantine_and_the_same_story_does_not_put_it_
         quarantine_lift(principal=principal("root", admin=True), origin="nobody.example")
 
 
+def test_a_new_lie_puts_an_origin_back_though_no_more_proofs_of_its_lies_are_kept(
+    liar: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence_service, "EVIDENCE_PER_ORIGIN_MAX", 3)
+
+    def lie(number: int) -> str:
+        feed = Feed(LIAR, f"abcdefg{number}")
+        return evidence_keep(story(liar, b"a", feed=feed), story(liar, b"b", feed=feed), carrier=CARRIER)
+
+    def lift() -> None:
+        quarantine_lift(principal=principal("root", admin=True), origin=LIAR)
+
+    assert [lie(number) for number in range(2, 8)] == ["new"] * 3 + ["known"] * 3
+    assert Evidence.objects.count() == 3
+    for lies, kept in ((6, 4), (7, 5)):
+        lift()
+        assert (lie(2), quarantined(LIAR)) == ("known", False)
+        assert (lie(lies), quarantined(LIAR)) == ("new", True)
+        assert lie(5) == "known"
+        assert Evidence.objects.count() == kept, "one for each time that an administrator lifted the quarantine"
+    lift()
+    assert [lie(number) for number in (2, 3, 4, 6, 7)] == ["known"] * 5
+    assert not quarantined(LIAR), "what put it back before does not do so again"
+
+
+def test_proofs_against_this_domain_are_bounded_though_it_is_never_quarantined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence_service, "EVIDENCE_PER_ORIGIN_MAX", 3)
+    made = OKPKey.generate_key("Ed25519")
+    key = {**made.as_dict(private=True), "kid": made.thumbprint()}
+    public = {**made.as_dict(private=False), "nbf": 0}
+    monkeypatch.setattr(evidence_service, "domain_keys", lambda name: {key["kid"]: public})
+    for number in range(2, 8):
+        feed = Feed(config().domain, f"abcdefg{number}")
+        assert evidence_keep(story(key, b"a", feed=feed), story(key, b"b", feed=feed), carrier=CARRIER)
+    assert Evidence.objects.count() == 3
+
+
 def test_a_quarantine_is_seen_by_other_processes_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not quarantined(LIAR)
     assert in_threads(1, lambda _: quarantine(LIAR, "by hand")) == [True]

@@ -15,16 +15,17 @@ from typing import Literal
 import msgspec
 from django.utils import timezone
 
+from eventing.conf import config
 from eventing.core.federation import seals, signing
 from eventing.core.federation.seals import BadSeal, Seal
 from eventing.core.federation.signing import Signed
-from eventing.models import Evidence, EvidenceSpread
+from eventing.models import Evidence, EvidenceSpread, Quarantine
 from eventing.selectors.federation.domain_documents import domain_keys
 from eventing.services.federation.misbehaviour import misbehaviour_note
 from eventing.services.federation.quarantines import quarantine
 
 EVIDENCE_PER_FEED_MAX = 4  # one convicts; more show how far it went, and must not be a way to fill the disk
-EVIDENCE_PER_ORIGIN_MAX = 256
+EVIDENCE_PER_ORIGIN_MAX = 256  # and what put it back into quarantine after each time that it was released
 Judged = Literal["new", "known", ""]
 """Two seals are a proof that was not kept before; one that was, or that adds nothing to those that are kept; none."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -80,11 +81,23 @@ def evidence_forget(peer: str) -> None:
     EvidenceSpread.objects.filter(peer=peer).delete()
 
 
+def _quarantines(origin: str) -> bool:
+    """Whether a new proof quarantines its origin, which is not in quarantine as SQL says now, and not this domain."""
+    return origin != config().domain and not Quarantine.objects.filter(origin=origin).exists()
+
+
 def _kept(one: Signed, other: Signed, seal: Seal, earlier: int, carrier: str, now: datetime) -> Evidence | None:
-    """Keep a proof; None if it is known, or its feed or origin is convicted often enough."""
+    """Keep a proof; None if it is known, or its feed or origin is convicted often enough.
+
+    Beyond EVIDENCE_PER_ORIGIN_MAX the one that puts an origin back into quarantine is kept still: who lied often must not be
+    immune, and the feed that it proves to be forked must be known, or the same lie would put the origin back every time. So
+    there is one more for each time that an administrator lifted the quarantine.
+    """
     if earlier >= EVIDENCE_PER_FEED_MAX:
         return None
-    if Evidence.objects.filter(origin=seal.origin).count() >= EVIDENCE_PER_ORIGIN_MAX:
+    if Evidence.objects.filter(origin=seal.origin).count() >= EVIDENCE_PER_ORIGIN_MAX and (
+        earlier or not _quarantines(seal.origin)
+    ):
         return None
     both = sorted((seals.digest(one), seals.digest(other)))
     row, made = Evidence.objects.get_or_create(
