@@ -248,8 +248,11 @@ def _introduced(request: signatures.Request, body: bytes) -> Sender:
             raise
         proof = _verified(request, document.jwks)
         trusted = {}
+    peer = peer_get(domain)
+    if trusted and peer is not None:  # suspended, or yet to approve us: as an active one was in `admit`
+        count_request(peer)
     _once(domain, proof)
-    return Sender(domain, proof.kid, peer_get(domain), trusted=bool(trusted), document=statement)
+    return Sender(domain, proof.kid, peer, trusted=bool(trusted), document=statement)
 
 
 def _once(domain: str, proof: signatures.Proof) -> None:

@@ -12,14 +12,17 @@ each time; one that comes twice or late changes nothing. A removal is told once 
 side's next hello is answered with `leaves`.
 
 Anybody may send a hello, so strangers' are few: core/federation/peers.py bounds how many may wait for approval, STRANGERS how often
-one is looked at.
+one is looked at. What changes something here is written, audited and told on `domain.admin`, so a domain changes its mind
+no more often than CHANGES. An honest one that is quicker is told to wait, and its next hello, seconds later, says how things are then.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import random
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -32,11 +35,12 @@ from django.utils import timezone
 from msgspec import Meta
 from redis.exceptions import RedisError
 
-from eventing.core.access.rates import Bucket, Rate
+from eventing.conf import config
+from eventing.core.access.rates import Bucket, Rate, Table
 from eventing.core.errors import HeraldError, InvalidRequest, RateLimited, Unauthenticated
 from eventing.core.federation import domain_documents
-from eventing.core.federation.domain_documents import BadDocument, is_valid
-from eventing.core.federation.peers import STANCES, Stance, State
+from eventing.core.federation.domain_documents import BadDocument, DomainDocument, is_valid
+from eventing.core.federation.peers import STANCES, Stance, State, heard
 from eventing.core.federation.signing import Signed
 from eventing.federation import client
 from eventing.federation.client import PeerError
@@ -46,6 +50,7 @@ from eventing.federation.wire import VERSION, BadMessage, encode
 from eventing.identity.peer_documents import document_refetch
 from eventing.models import Peer
 from eventing.models.peer import PROBLEM_CHARS_MAX
+from eventing.selectors.federation.domain_documents import domain_document
 from eventing.selectors.federation.peers import peers_to_greet
 from eventing.services.federation.domain_documents import own_document
 from eventing.services.federation.peers import document_read, hello_received, peer_document_followed
@@ -59,7 +64,9 @@ SWEEP_MAX = 100  # hellos of one sweep
 AHEAD_MS_MAX = (
     300_000  # how far the other side's clock may be ahead: a stance from the future could never be taken back
 )
-STRANGERS = Rate(per_s=1.0, window_s=20.0)  # hellos of domains that are not known here, in each process
+STRANGERS = Rate(per_s=1.0, window_s=20.0)  # hellos of domains that are not known here, or only ask, in each process
+CHANGES = Rate(per_s=0.2, window_s=25.0)  # hellos of one domain that change something here, in each process: 5 at once
+CHANGING_MAX = 2000  # domains whose changes a process counts; more than may be known here
 log = logging.getLogger(__name__)
 
 
@@ -73,6 +80,8 @@ class Hello(msgspec.Struct, array_like=True):
 
 
 _strangers = Bucket(STRANGERS)
+_changing = Table(lambda _: Bucket(CHANGES), CHANGING_MAX)
+_lock = threading.Lock()
 _decode = msgspec.msgpack.Decoder(Hello).decode
 
 
@@ -82,7 +91,7 @@ _decode = msgspec.msgpack.Decoder(Hello).decode
 def hello(sender: Sender, body: bytes) -> bytes:
     """Answer another domain's hello. `sender` signed the request, with keys that may be its own claim (Sender.trusted).
 
-    Raises HeraldError; what is wrong with the message is BadMessage.
+    Raises HeraldError, RateLimited among them; what is wrong with the message is BadMessage.
     """
     said = _read(body)
     document = document_read(said.document)
@@ -90,22 +99,72 @@ def hello(sender: Sender, body: bytes) -> bytes:
         raise Unauthenticated("The domain document is of another domain than the request.", reason="wrong")
     _require_clock(said.at_ms)
     row = Peer.objects.filter(name=sender.domain).first()
-    if row is None and not _strangers.take(1, time.monotonic()):
+    asks = row is None or row.state == State.ASKED
+    if asks and not _strangers.take(1, time.monotonic()):
         raise RateLimited("Too many unknown domains ask to be peers. Try again later.", retry_after_s=60)
-    if row is not None and row.state != State.ASKED:
+    newer = not asks and _is_newer(sender, said.document)
+    if row is not None and row.fingerprint == document.fingerprint and (newer or _changes(row, said)):
+        _within(row, said.stance)
+    if newer:
         _follow(sender, said.document)
     row = hello_received(statement=said.document, stance=said.stance, at_ms=said.at_ms)
     return encode(_hello(row))
 
 
+def _is_newer(sender: Sender, statement: Signed) -> bool:
+    """Whether the document of a domain that is known here is to be taken over. Writes nothing: anybody may send one.
+
+    Raises Unauthenticated: it must not be believed, or the request was not signed by a key that is the domain's after it.
+    """
+    document, held = domain_documents.read(statement), domain_document(sender.domain)
+    try:
+        newer = held is None or domain_documents.follows(document, held, time.time())
+    except BadDocument as error:
+        raise Unauthenticated(str(error), reason="document") from None
+    _require_key(sender, document if held is None or newer else held)
+    return newer
+
+
 def _follow(sender: Sender, statement: Signed) -> None:
-    """Take over the document of a domain that is known here, and see that the request was signed by a key of it."""
+    """Take over the document of a domain that is known here."""
     try:
         held = peer_document_followed(statement, name=sender.domain)
     except BadDocument as error:
         raise Unauthenticated(str(error), reason="document") from None
+    _require_key(sender, held)  # another one may have come meanwhile
+
+
+def _require_key(sender: Sender, held: DomainDocument) -> None:
+    """See that the request was signed by a key of the document that is trusted."""
     if sender.kid not in held.jwks or not is_valid(held.jwks[sender.kid], time.time()):
         raise Unauthenticated(f"The key is none that {sender.domain} signs with now.", reason="unknown-key")
+
+
+def _changes(row: Peer, said: Hello) -> bool:
+    """Whether a hello changes how the two domains stand."""
+    state = State(row.state)
+    return said.at_ms >= row.theirs_at_ms and (said.stance != row.theirs or heard(state, said.stance) is not state)
+
+
+def _within(row: Peer, stance: Stance) -> None:
+    """Count a change that a domain makes by its hello. Raises RateLimited.
+
+    What an administrator here added anew begins anew; who only asks makes its row itself, so its name counts. Who leaves a
+    peering says so once, and is always heard: the way back costs as much.
+    """
+    asks = row.state == State.ASKED
+    key = row.name if asks else f"{row.name} {row.created_at.isoformat()}"
+    with _lock:
+        now = time.monotonic()
+        bucket = _changing.get(key, now)
+        if bucket.take(1, now):
+            return
+        if stance is Stance.LEAVES != row.theirs and not asks:
+            bucket.charge(1, now, 0.0)
+            return
+        wait_s = bucket.wait_s(1, now)
+    detail = f"{row.name} changes how it stands to {config().domain}, or its keys, too often. Try again."
+    raise RateLimited(detail, retry_after_s=math.ceil(wait_s))
 
 
 # Sending

@@ -30,7 +30,7 @@ _KINDS: dict[str, Kind] = {
 }
 _PROVEN = frozenset({"clock", "digest"})  # the sender signed it, and to us
 _lock = threading.Lock()
-_buckets: dict[tuple[str, int], Bucket] = {}  # one for each active peer, of which there are PEERS_MAX
+_buckets: dict[tuple[str, int], Bucket] = {}  # one for each peer that was added here, of which there are PEERS_MAX
 
 
 def bad_request_note(error: BadSignature, domain: str, *, known: bool) -> None:

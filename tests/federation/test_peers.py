@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from jsonschema import validate
 
 from admin_rp.catalogue import CATALOGUE
+from eventing.conf import config
 from eventing.core.access.principals import Principal
-from eventing.core.errors import Conflict, Forbidden, HeraldError, InvalidRequest, NotFound, QuotaExceeded
+from eventing.core.access.rates import Bucket, Table
+from eventing.core.errors import (
+    Conflict,
+    Forbidden,
+    HeraldError,
+    InvalidRequest,
+    NotFound,
+    QuotaExceeded,
+    RateLimited,
+    Unauthenticated,
+)
 from eventing.core.federation import peers as core
 from eventing.core.federation.domain_documents import BadDocument, fingerprint_shown
 from eventing.core.federation.peers import Stance, State
+from eventing.core.federation.signing import Signed
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.federation import client, traffic
+from eventing.federation import client, endpoints, peering, signatures, traffic, wire
 from eventing.federation.client import PeerError
+from eventing.federation.endpoints import Sender
 from eventing.federation.peering import farewell
 from eventing.log import control
 from eventing.models import AuditEntry, Peer
@@ -261,6 +276,130 @@ def test_strangers_fill_no_more_than_their_places(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(QuotaExceeded):
         hear(OtherDomain("s2.test"), Stance.PROPOSES)
     assert add(b).state == State.PROPOSED, "those whom an administrator adds have places of their own"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What hellos are counted by, with nothing counted yet; it stands still until a test moves it."""
+    ensure_domain_key()
+    made = SimpleNamespace(now=0.0, time=time.time)
+    made.monotonic = lambda: made.now
+    monkeypatch.setattr(peering, "time", made)
+    monkeypatch.setattr(peering, "_strangers", Bucket(peering.STRANGERS))
+    monkeypatch.setattr(peering, "_changing", Table(lambda _: Bucket(peering.CHANGES), peering.CHANGING_MAX))
+    return made
+
+
+def say(other: OtherDomain, *stances: Stance, statement: Signed | None = None) -> int:
+    """Hellos of `other`, one after another; how many of them were refused because there were too many."""
+    refused = 0
+    for stance in stances:
+        said = peering.Hello(statement or other.document(), wire.VERSION, stance, at_ms(datetime.now(UTC)))
+        row = Peer.objects.filter(name=other.name).first()
+        trusted = row is not None and row.state != State.ASKED
+        try:
+            peering.hello(Sender(other.name, other.keys[-1]["kid"], row, trusted=trusted), wire.encode(said))
+        except RateLimited:
+            refused += 1
+    return refused
+
+
+@pytest.mark.parametrize("state", [State.ASKED, State.PROPOSED, State.ACTIVE, State.SUSPENDED])
+@pytest.mark.parametrize(
+    "flip", [(Stance.WAITS, Stance.SUSPENDS), (Stance.WAITS, Stance.APPROVES), (Stance.LEAVES, Stance.PROPOSES)]
+)
+def test_a_domain_that_goes_on_changing_its_mind_is_told_to_wait(
+    b: OtherDomain, clock: SimpleNamespace, state: State, flip: tuple[Stance, ...]
+) -> None:
+    if state is State.ASKED:
+        hear(b, Stance.PROPOSES)
+    else:
+        add(b)
+        if state is not State.PROPOSED:
+            hear(b, Stance.APPROVES)
+        if state is State.SUSPENDED:
+            peer_suspend(principal=ROOT, name="b.test")
+    statement = b.document()
+    peer_document_followed(statement, name="b.test") if state is not State.ASKED else None
+    told, audited = len(types_at(DOMAIN_ADMIN)), AuditEntry.objects.count()
+    assert say(b, *flip * 30, statement=statement) >= 20
+    assert len(types_at(DOMAIN_ADMIN)) - told <= 11
+    assert AuditEntry.objects.count() - audited <= 11
+
+
+@pytest.mark.parametrize("stance", [Stance.APPROVES, Stance.LEAVES])
+def test_new_keys_again_and_again_are_taken_over_no_more_often(
+    b: OtherDomain, clock: SimpleNamespace, stance: Stance
+) -> None:
+    add(b)
+    hear(b, Stance.APPROVES)
+    assert say(b, *[stance] * 60) >= 50
+    assert len([kind for kind in types_at(DOMAIN_ADMIN) if kind == "peer.rekeyed"]) <= 5
+
+
+def test_what_administrators_do_within_seconds_goes_through_and_the_rest_when_it_is_said_again(
+    b: OtherDomain, clock: SimpleNamespace
+) -> None:
+    assert say(b, Stance.PROPOSES) == 0
+    peer_approve(principal=ROOT, name="b.test", fingerprint=b.fingerprint)
+    b.add_key()
+    assert say(b, Stance.APPROVES) == 0
+    statement = b.document()
+    assert say(b, *[Stance.SUSPENDS, Stance.APPROVES] * 2, statement=statement) == 0
+    assert say(b, Stance.SUSPENDS, statement=statement) == 1, "the sixth within a moment"
+    clock.now += 5.0
+    assert say(b, *[Stance.SUSPENDS] * 50, statement=statement) == 0, "what changes nothing is always heard"
+    assert peer_row("b.test").theirs == Stance.SUSPENDS
+    assert say(b, Stance.LEAVES, statement=statement) == 0, "who leaves says so once"
+    assert peer_row("b.test").state == State.PROPOSED
+    for _ in range(10):
+        peer_remove(principal=ROOT, name="b.test")
+        add(b, now=datetime.now(UTC))
+        assert say(b, Stance.WAITS, Stance.APPROVES) == 0, "what is added anew here begins anew"
+
+
+def test_a_stranger_uses_up_nothing_of_the_domain_in_whose_name_it_speaks(
+    b: OtherDomain, clock: SimpleNamespace
+) -> None:
+    add(b)
+    impostor = OtherDomain("b.test")
+    impostor.serial = b.serial + 100
+    for number in range(30):
+        said = peering.Hello(impostor.document(), wire.VERSION, list(Stance)[number % 5], at_ms())
+        sender = Sender("b.test", impostor.keys[-1]["kid"], None, trusted=False)
+        with pytest.raises(Unauthenticated):
+            peering.hello(sender, wire.encode(said))
+    assert say(b, Stance.APPROVES) == 0
+    assert peer_row("b.test").state == State.ACTIVE
+
+
+def test_hellos_of_who_only_asks_are_counted_among_strangers(b: OtherDomain, clock: SimpleNamespace) -> None:
+    assert say(b, *[Stance.PROPOSES] * 40, statement=b.document()) == 20
+    clock.now += 1.0
+    assert say(b, Stance.PROPOSES) == 0
+
+
+def test_hellos_of_a_suspended_peer_are_counted_against_its_rate(b: OtherDomain, clock: SimpleNamespace) -> None:
+    add(b, requests_per_s=1)
+    hear(b, Stance.APPROVES)
+    peer_suspend(principal=ROOT, name="b.test")
+    body = wire.encode(peering.Hello(b.document(), wire.VERSION, Stance.APPROVES, at_ms()))
+
+    def call(_: int) -> None:
+        request = signatures.request_signed(
+            f"https://localhost{endpoints.HELLO}",
+            body,
+            origin="b.test",
+            destination=config().domain,
+            key=b.keys[0],
+            nonce=secrets.token_urlsafe(18),
+            now=time.time(),
+        )
+        request.headers["host"] = "localhost"
+        endpoints.serve(endpoints.admit(request, endpoints.HELLO), body)
+
+    with pytest.raises(RateLimited):
+        list(map(call, range(20)))
 
 
 def test_contact_renews_the_lease_and_without_it_a_peer_lapses(b: OtherDomain) -> None:
