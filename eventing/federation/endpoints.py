@@ -191,7 +191,8 @@ def serve(admitted: Admitted, body: bytes) -> bytes:
             sender = _introduced(admitted.request, body)
         signatures.body_checked(admitted.request, body)
     except BadSignature as error:
-        bad_request_note(error, admitted.request.headers[signatures.FROM], known=sender is not None)
+        known = sender is not None and sender.trusted
+        bad_request_note(error, admitted.request.headers[signatures.FROM], known=known)
         raise _unauthenticated(error) from None
     try:
         return HANDLERS[admitted.path](sender, body)
@@ -251,17 +252,19 @@ def _introduced(request: signatures.Request, body: bytes) -> Sender:
     peer = peer_get(domain)
     if trusted and peer is not None:  # suspended, or yet to approve us: as an active one was in `admit`
         count_request(peer)
-    _once(domain, proof)
+    _once(domain, proof, trusted=bool(trusted))
     return Sender(domain, proof.kid, peer, trusted=bool(trusted), document=statement)
 
 
-def _once(domain: str, proof: signatures.Proof) -> None:
+def _once(domain: str, proof: signatures.Proof, *, trusted: bool = True) -> None:
+    """Take a request's nonce. Raises Conflict, Unavailable. It is held against the domain where its key is trusted (Sender)."""
     try:
         if is_first(domain, proof.nonce):
             return
     except RedisError:
         raise Unavailable("Replays cannot be told from requests right now. Try again.", retry_after_s=2) from None
-    misbehaviour_note("replayed", carrier=domain, detail="A request was made a second time.")
+    if trusted:
+        misbehaviour_note("replayed", carrier=domain, detail="A request was made a second time.")
     raise Conflict("A request with this nonce was taken before. Sign it anew.", reason="replay")
 
 

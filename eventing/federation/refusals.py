@@ -1,7 +1,8 @@
 """What is wrong with requests of other domains, before their content is looked at: counted under who is to blame, if known.
 
 A signature that is not good says nothing about who sent it: that is counted under nobody, and about the domain in whose
-name it came. With a good one the sender answers for what it sent, and for how much.
+name it came. With a good one the sender answers for what it sent, and for how much. One by keys that came with the request
+is good in nobody's name: anybody can make such.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def bad_request_note(error: BadSignature, domain: str, *, known: bool) -> None:
     """Count a request that came in the name of `domain` and was not what it should be.
 
     Args:
-        known: whether we hold keys of that domain; what comes in other names is not counted: anybody can invent them.
+        known: whether we hold keys of that domain, and the request was not signed by others that it brought along; what comes
+            in other names is not counted: anybody can invent them.
     """
     if known:
         carrier = domain if error.code in _PROVEN else ""

@@ -270,6 +270,11 @@ def test_what_peers_do_is_counted_under_them_and_what_others_do_in_their_name_is
         ("forged", "", THEM),
         ("replayed", "", THEM),
     }
+    for name in (SUSPENDED, STRANGER):  # a stranger's own keys in these names, brought along in a hello
+        hello = wire.encode([document(name, STRANGER_KEY), 1, "proposes", 0])
+        framing = a_request(gateways, path=endpoints.HELLO, body=hello, origin=name, key=STRANGER_KEY)
+        for body in (hello[:-1] + b"\x07", hello):
+            send(gateways, framing, body, path=endpoints.HELLO)
     for path, body, sent in ((endpoints.PROBE, b"a", b"b"), (EXCHANGE, b"", b"")):
         send(gateways, a_request(gateways, path=path, body=body), sent)
     send(gateways, a_request(gateways, destination="other.example"))
@@ -279,6 +284,7 @@ def test_what_peers_do_is_counted_under_them_and_what_others_do_in_their_name_is
         send(gateways, request, body)
     wait_for(lambda: wanted <= counted(gateways), about="the misbehaviour is counted")
     assert not any(STRANGER in row for row in counted(gateways)), "anybody can invent names"
+    assert not any(SUSPENDED in row for row in counted(gateways)), "and make keys in another domain's"
 
 
 def test_a_suspended_peer_is_refused(gateways: Edge, our_document: Signed) -> None:

@@ -36,10 +36,11 @@ from eventing.federation.client import PeerError
 from eventing.federation.endpoints import Sender
 from eventing.federation.peering import farewell
 from eventing.log import control
-from eventing.models import AuditEntry, Peer
+from eventing.models import AuditEntry, Misbehaviour, Peer
 from eventing.selectors.federation.domain_documents import domain_document
 from eventing.selectors.federation.peers import peer_get, peer_row, peers_active, peers_forget, peers_to_greet
 from eventing.services.access.keys import ensure_domain_key
+from eventing.services.federation.misbehaviour import misbehaviour_flush
 from eventing.services.federation.peers import (
     asked_statement,
     hello_received,
@@ -379,27 +380,43 @@ def test_hellos_of_who_only_asks_are_counted_among_strangers(b: OtherDomain, clo
     assert say(b, Stance.PROPOSES) == 0
 
 
+def signed_hello(other: OtherDomain, body: bytes, nonce: str) -> signatures.Request:
+    """The head of a hello of `other` with this body."""
+    given: dict[str, Any] = {"origin": other.name, "destination": config().domain, "key": other.keys[0]}
+    url = f"https://localhost{endpoints.HELLO}"
+    request = signatures.request_signed(url, body, nonce=nonce, now=time.time(), **given)
+    request.headers["host"] = "localhost"
+    return request
+
+
+def serve(request: signatures.Request, body: bytes) -> None:
+    endpoints.serve(endpoints.admit(request, endpoints.HELLO), body)
+
+
 def test_hellos_of_a_suspended_peer_are_counted_against_its_rate(b: OtherDomain, clock: SimpleNamespace) -> None:
     add(b, requests_per_s=1)
     hear(b, Stance.APPROVES)
     peer_suspend(principal=ROOT, name="b.test")
     body = wire.encode(peering.Hello(b.document(), wire.VERSION, Stance.APPROVES, at_ms()))
-
-    def call(_: int) -> None:
-        request = signatures.request_signed(
-            f"https://localhost{endpoints.HELLO}",
-            body,
-            origin="b.test",
-            destination=config().domain,
-            key=b.keys[0],
-            nonce=secrets.token_urlsafe(18),
-            now=time.time(),
-        )
-        request.headers["host"] = "localhost"
-        endpoints.serve(endpoints.admit(request, endpoints.HELLO), body)
-
     with pytest.raises(RateLimited):
-        list(map(call, range(20)))
+        [serve(signed_hello(b, body, secrets.token_urlsafe(18)), body) for _ in range(20)]
+
+
+@pytest.mark.parametrize("name", ["b.test", "invented.test"])
+def test_what_is_signed_with_keys_that_came_along_is_held_against_nobody(
+    b: OtherDomain, clock: SimpleNamespace, name: str
+) -> None:
+    add(b)
+    hear(b, Stance.APPROVES)
+    stranger = OtherDomain(name)
+    body = wire.encode(peering.Hello(stranger.document(), wire.VERSION, Stance.PROPOSES, at_ms()))
+    tampered = body[:-1] + b"\x07"
+    with pytest.raises(Unauthenticated, match="Content-Digest"):
+        serve(signed_hello(stranger, body, "a-nonce-of-its-own"), tampered)
+    with pytest.raises(Conflict, match="nonce"):
+        serve(signed_hello(stranger, body, "a-nonce-of-its-own"), body)
+    misbehaviour_flush()
+    assert not Misbehaviour.objects.exists()
 
 
 def test_contact_renews_the_lease_and_without_it_a_peer_lapses(b: OtherDomain) -> None:
