@@ -29,7 +29,15 @@ from eventing.core.access.policy_issuers import is_address
 from eventing.federation import signatures
 from eventing.federation.signatures import BadSignature
 from eventing.federation.wire import BODY_BYTES_MAX
-from eventing.identity.fetching import ADDRESSES_TRIED_MAX, FETCH_S, Address, is_private, is_public
+from eventing.identity.fetching import (
+    ADDRESSES_TRIED_MAX,
+    FETCH_S,
+    Address,
+    host_field,
+    host_of,
+    is_private,
+    is_public,
+)
 from eventing.identity.peer_documents import document_refetch
 from eventing.selectors.access.keys import signing_key
 from eventing.selectors.federation.domain_documents import domain_keys
@@ -184,12 +192,12 @@ def _received(waiting: Future[_Raw], timeout_s: float) -> _Raw:
 def _checked(url: httpx.URL, port: int) -> list[Address]:
     """The addresses that may be called, if all of the name's may."""
     try:
-        found = socket.getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host_of(url), port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise PeerError("unreachable", "The peer's name cannot be resolved.") from None
     texts = dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found)
     addresses: list[Address] = [ipaddress.ip_address(text) for text in texts]
-    ours = httpx.URL(config().base_url).host
+    ours = host_of(httpx.URL(config().base_url))
     for address in addresses:
         if address.is_loopback and _is_loopback(ours):
             continue  # both domains are on this machine
@@ -225,21 +233,20 @@ async def _post(
 async def _ask(
     url: httpx.URL, port: int, address: Address, request: signatures.Request, body: bytes, left_s: float
 ) -> _Raw:
-    host = f"[{url.host}]" if ":" in url.host else url.host
     headers = {
         **request.headers,
-        "host": host if url.port is None else f"{host}:{url.port}",
+        "host": host_field(url),
         "accept-encoding": "identity",  # a compressed answer could be small to receive and huge to read
         "user-agent": "Herald",
     }
-    client = _Loop.running().client(f"{url.scheme}://{url.host}:{port}")
+    client = _Loop.running().client(f"{url.scheme}://{host_of(url)}:{port}")
     built = client.build_request(
         request.method,
         url.copy_with(host=str(address), port=port),
         headers=headers,
         content=body,
         timeout=httpx.Timeout(left_s, connect=min(left_s, CONNECT_S_MAX)),
-        extensions={"sni_hostname": url.host} if url.scheme == "https" else None,
+        extensions={"sni_hostname": host_of(url)} if url.scheme == "https" else None,
     )
     response = await client.send(built, stream=True)
     try:

@@ -58,13 +58,26 @@ def fetch(url: str, *, private: bool, fetch_s: float = FETCH_S, context: ssl.SSL
     if parsed.scheme != "https" and not private:
         raise FetchFailed("Only https is spoken to issuers.")
     port = parsed.port or (443 if parsed.scheme == "https" else 80)
-    addresses = _checked(_resolved(parsed.host, port), parsed.scheme, private)
+    addresses = _checked(_resolved(host_of(parsed), port), parsed.scheme, private)
     try:
         return asyncio.run(_get(parsed, addresses, port, fetch_s, context or _context()))
     except TimeoutError:
         raise FetchFailed(f"There was no complete answer within {fetch_s:g} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
         raise FetchFailed(f"The issuer cannot be reached ({type(error).__name__}).") from None
+
+
+def host_of(url: httpx.URL) -> str:
+    """The name that DNS, TLS and HTTP know the host by: ASCII. `url.host` shows the letters of an `xn--` name instead, and
+    raises for one that stands for none."""
+    return url.raw_host.decode("ascii")
+
+
+def host_field(url: httpx.URL) -> str:
+    """The Host field of a request to `url`."""
+    host = host_of(url)
+    name = f"[{host}]" if ":" in host else host
+    return name if url.port is None else f"{name}:{url.port}"
 
 
 def is_public(address: Address) -> bool:
@@ -130,9 +143,8 @@ async def _get(url: httpx.URL, addresses: list[Address], port: int, fetch_s: flo
 
 
 async def _ask(client: httpx.AsyncClient, url: httpx.URL, address: Address, port: int) -> Fetched:
-    host = f"[{url.host}]" if ":" in url.host else url.host
     headers = {
-        "Host": host if url.port is None else f"{host}:{port}",
+        "Host": host_field(url),
         "Accept": "application/json",
         "Accept-Encoding": "identity",  # a compressed answer could be small to receive and huge to read
         "User-Agent": "Herald",
@@ -141,7 +153,7 @@ async def _ask(client: httpx.AsyncClient, url: httpx.URL, address: Address, port
         "GET",
         url.copy_with(host=str(address), port=port),
         headers=headers,
-        extensions={"sni_hostname": url.host} if url.scheme == "https" else None,
+        extensions={"sni_hostname": host_of(url)} if url.scheme == "https" else None,
     )
     response = await client.send(request, stream=True)
     try:

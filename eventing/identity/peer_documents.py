@@ -22,7 +22,7 @@ from eventing.core import strict_json
 from eventing.core.errors import HeraldError
 from eventing.core.federation.domain_documents import BadDocument, from_published
 from eventing.core.federation.signing import Signed
-from eventing.identity.fetching import FetchFailed, fetch
+from eventing.identity.fetching import FetchFailed, fetch, host_of
 from eventing.selectors.federation.domain_documents import domain_document
 from eventing.selectors.federation.peers import peer_get
 from eventing.services.federation.peers import peer_document_followed
@@ -118,7 +118,7 @@ def _private(url: str) -> bool:
     if config().allow_private_peers:
         return True
     try:
-        hosts = (httpx.URL(url).host, httpx.URL(config().base_url).host)
+        hosts = (host_of(httpx.URL(url)), host_of(httpx.URL(config().base_url)))
     except httpx.InvalidURL:
         return False
     return all(host in ("localhost", "::1") or host.startswith("127.") for host in hosts)

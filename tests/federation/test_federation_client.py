@@ -94,6 +94,29 @@ def test_a_call_brings_back_the_peer_s_answer_over_one_connection(peer: Callable
     assert server.connections == 1
 
 
+def test_a_domain_whose_name_is_beyond_ascii_is_called_by_its_name_in_the_dns(
+    peer: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts: list[str] = []
+
+    def answer(request: signatures.Request, body: bytes) -> bytes:
+        hosts.append(request.headers["host"])
+        return signed(request)
+
+    port = peer(answering(answer)).url.rpartition(":")[2]
+    asked: list[str] = []
+
+    def getaddrinfo(name: str, *_: Any, **__: Any) -> Any:
+        asked.append(name)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", int(port)))]
+
+    monkeypatch.setattr(client.socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(client, "is_address", lambda _: True)  # http, though not to a loopback name
+    for name in ("xn--bcher-kva.example", "xn--a.example"):  # the second one is none that could be shown
+        assert call(f"http://{name}:{port}", THEM, EXCHANGE, b"body", 5.0) == b"yes"
+        assert (asked[-1], hosts[-1]) == (name, f"{name}:{port}")
+
+
 def test_calls_of_several_threads_do_not_meet(peer: Callable[..., Server], transactional_db: None) -> None:
     ensure_domain_key()
     server = peer(answering(lambda request, body: signed(request, body)))

@@ -24,6 +24,8 @@ from eventing.identity import fetching
 from eventing.identity.fetching import FetchFailed, fetch, is_public
 from tests.identity.issuer_server import JWKS, IssuerServer
 
+A_LABEL = "xn--bcher-kva.example"  # bücher.example
+
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[IssuerServer]:
@@ -226,7 +228,7 @@ def test_link_local_addresses_are_refused_even_where_private_ones_are_allowed(re
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, ssl.SSLContext, list[str | None]]]:
     """A TLS server for the name id.example on loopback: its port, who believes it, and the names that were asked for."""
     folder = tmp_path_factory.mktemp("tls")
-    key_path, cert_path = _certificate(folder, "id.example")
+    key_path, cert_path = _certificate(folder, "id.example", A_LABEL)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert_path, key_path)
     names: list[str | None] = []
@@ -244,6 +246,17 @@ def test_rebinding_the_name_after_the_check_changes_nothing(resolve: Any, tls: A
     assert fetched(f"https://id.example:{port}/jwks", context=context, fetch_s=5.0).content == b'{"keys": []}'
     assert asked == ["id.example"]
     assert names[-1] == "id.example"
+
+
+def test_a_name_beyond_ascii_is_asked_for_as_it_is_in_the_dns(resolve: Any, tls: Any) -> None:
+    """By the resolver, in TLS, and in the Host field, which has no place for anything else."""
+    port, context, names = tls
+    asked = resolve(["127.0.0.1"])
+    for url in (f"https://{A_LABEL}:{port}/jwks", f"https://{A_LABEL.upper()}:{port}/jwks"):
+        assert fetched(url, context=context, fetch_s=5.0).content == b'{"keys": []}'
+    assert {*asked, names[-1]} == {A_LABEL}
+    with pytest.raises(FetchFailed, match="reached"):  # what looks like one, and says nothing
+        fetched(f"https://xn--a.example:{port}/jwks", context=context, fetch_s=5.0)
 
 
 def test_a_certificate_of_another_name_is_refused(resolve: Any, tls: Any) -> None:
@@ -272,7 +285,7 @@ def test_the_environments_proxy_is_not_used(issuer: IssuerServer, monkeypatch: p
     assert fetched(issuer.url + JWKS).content
 
 
-def _certificate(folder: Path, name: str) -> tuple[Path, Path]:
+def _certificate(folder: Path, name: str, *more: str) -> tuple[Path, Path]:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -284,7 +297,7 @@ def _certificate(folder: Path, name: str) -> tuple[Path, Path]:
         .serial_number(1)
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in (name, *more)]), False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
         .sign(key, hashes.SHA256())
     )
