@@ -19,6 +19,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -121,6 +122,7 @@ def begin(peer_url: str, domain: str, path: str, body: bytes, timeout_s: float) 
     key = signing_key()  # as it is now: a request signed by the key before could bring seals by a key not known there
     if key is None:
         raise PeerError("unreachable", "This domain has no signing key yet; its gateway makes one when it starts.")
+    _require_address(peer_url)
     request = signatures.request_signed(
         f"{peer_url.rstrip('/')}{path}",
         body,
@@ -170,11 +172,18 @@ def _verified(answer: signatures.Answer, body: bytes, domain: str) -> None:
         verify(domain_keys(domain))
 
 
+def _require_address(url: str) -> None:
+    """Before anything is signed for it. Raises PeerError."""
+    with suppress(httpx.InvalidURL):  # what looks like an IP address and is none
+        httpx.URL(url)
+        if is_address(url):
+            return
+    raise PeerError("unreachable", "The peer's address is not an https address (http on this machine only).")
+
+
 def _sending(request: signatures.Request, body: bytes, timeout_s: float) -> Future[_Raw]:
     deadline = time.monotonic() + timeout_s
     url = httpx.URL(request.url)
-    if not is_address(request.url):
-        raise PeerError("unreachable", "The peer's address is not an https address (http on this machine only).")
     port = url.port or (443 if url.scheme == "https" else 80)
     addresses = _checked(url, port)
     return _Loop.running().begin(_post(url, port, addresses, request, body, deadline - time.monotonic()))

@@ -54,7 +54,10 @@ def fetch(url: str, *, private: bool, fetch_s: float = FETCH_S, context: ssl.SSL
     """
     if not is_address(url):
         raise FetchFailed("The address is not an https address.")
-    parsed = httpx.URL(url)
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:  # what looks like an IP address and is none
+        raise FetchFailed("The address is none that can be called.") from None
     if parsed.scheme != "https" and not private:
         raise FetchFailed("Only https is spoken to issuers.")
     port = parsed.port or (443 if parsed.scheme == "https" else 80)

@@ -252,6 +252,16 @@ def test_a_problem_document_that_is_none_does_no_harm(peer: Callable[..., Server
         assert (error.kind, error.retry_after_s) == ("refused", None)
 
 
+@pytest.mark.parametrize(
+    "url", ["https://999.1.1.1", "https://[1:2]", "https://[::1", "https://b.test:99999", "ftp://b"]
+)
+def test_an_address_that_is_none_is_unreachable(db: None, url: str) -> None:
+    ensure_domain_key()
+    with pytest.raises(PeerError) as raised:
+        call(url, THEM, EXCHANGE, b"body", 1.0)
+    assert raised.value.kind == "unreachable"
+
+
 @pytest.fixture
 def resolved(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Has every name resolve to an address."""

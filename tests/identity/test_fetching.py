@@ -207,6 +207,12 @@ def test_only_https_addresses_are_fetched(resolve: Any, url: str) -> None:
         fetch(url, private=False)
 
 
+@pytest.mark.parametrize("url", ["https://999.1.1.1/jwks", "https://[1:2]/jwks"])
+def test_an_address_that_is_none_is_not_fetched(url: str) -> None:
+    with pytest.raises(FetchFailed, match="address"):
+        fetch(url, private=False)
+
+
 def test_http_on_loopback_needs_the_setting(issuer: IssuerServer) -> None:
     with pytest.raises(FetchFailed, match="https"):
         fetched(issuer.url + JWKS, private=False)
