@@ -228,6 +228,28 @@ def test_what_the_peer_does_not_take_is_put_off_longer_each_time_and_the_rest_go
     assert F not in taken.deaf
 
 
+def test_what_cannot_be_sent_is_put_off_longer_each_time_and_what_follows_it_goes() -> None:
+    ours = {F: 5}
+    link, now = met({}), NOW
+    pauses = []
+    for _ in range(10):
+        after = links.unsendable(link, {F: 5}, now=now)
+        assert links.unsendable(after, {F: 3}, now=now) == after, "what is found further on is part of the same"
+        until = after.unsendable[F][0]
+        assert links.again_at(after) == until
+        pauses.append(until - now)
+        assert links.plan(after, ours, now=now) is Plan.NOTHING
+        assert links.plan(after, ours, now=until) is Plan.RUNS
+        assert links.wanting(after, now=now) == {F: 5}
+        assert links.plan(after, {F: 6}, now=now) is Plan.RUNS
+        link, now = after, until
+    assert pauses[0] == links.DEAF_S
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == links.DEAF_S_MAX
+    assert hear(link, {F: 6}, ours).link.unsendable == {}
+    assert hear(link, {}, ours, graft=[F]).link.unsendable == {}
+
+
 def test_a_peer_that_refuses_the_rp_is_left_alone_until_later_or_until_it_speaks_of_it() -> None:
     shut = links.told(met({}), met({}), {}, now=NOW, refused=True)
     assert links.plan(shut, {F: 1}, now=NOW) is Plan.NOTHING

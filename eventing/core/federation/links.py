@@ -94,6 +94,8 @@ class Link(msgspec.Struct, array_like=True, frozen=True):
         confirm_at: when to ask the peer once more, because what it said when we met may have been too little: if we lost our
             data, something that we had sent before could still be on its way to it. It believes ever since that we hold
             that, and with nothing new to tell neither would find out. None: it has said so since.
+        unsendable: feeds that the peer lacks some of of which we cannot send anything: until when that is taken for granted,
+            how often it was found, and up to which sequence.
     """
 
     format: int = FORMAT
@@ -116,6 +118,7 @@ class Link(msgspec.Struct, array_like=True, frozen=True):
     awaited_at: float = 0.0
     late_s: float = 0.0
     confirm_at: float | None = None
+    unsendable: dict[str, tuple[float, int, int]] = {}
 
 
 class Came(NamedTuple):
@@ -227,6 +230,9 @@ def heard(
     if came.refused and not came.new and ask_at is not None:
         ask_at, asked = now + GRAFT_S_MAX * (1 + jitter), 0  # it has what it claims; we do not want it, not yet
     deaf = {feed: until for feed, until in link.deaf.items() if feed not in grafted}
+    unsendable = {
+        feed: left for feed, left in link.unsendable.items() if feed not in grafted and theirs.get(feed, 0) < left[2]
+    }
     # What it was asked about it has said by its answer, and what it grafts it lacks, whatever runs seemed to show.
     answered = answers and link.ask_presumed_at is not None and now >= link.ask_presumed_at
     presumed = {} if answered else {f: n for f, n in link.presumed.items() if theirs.get(f, 0) < n and f not in grafted}
@@ -251,6 +257,7 @@ def heard(
         awaited_at=awaited_at,
         late_s=late_s,
         confirm_at=confirm_at,
+        unsendable=unsendable,
     )
     return Heard(changed, came.holes, (again | came.redundant) - came.holes)
 
@@ -303,6 +310,19 @@ def told(before: Link, after: Link, sent: Mapping[str, int], *, now: float, refu
             times = before.deaf.get(feed, (0.0, 0))[1] + 1
             deaf[feed] = (now + min(DEAF_S * 2 ** (times - 1), DEAF_S_MAX), times)
     return after if deaf == after.deaf else msgspec.structs.replace(after, deaf=deaf)
+
+
+def unsendable(link: Link, upto: Mapping[str, int], *, now: float) -> Link:
+    """The link when nothing of these feeds up to these sequences can be sent, though the peer lacks it: it is left out for a
+    while, longer each time, and what follows it goes. It has left the history, or came through as many domains as it may.
+    """
+    left = dict(link.unsendable)
+    for feed, last in upto.items():
+        until, times, before = left.get(feed, (0.0, 0, 0))
+        if now >= until:
+            until, times = now + min(DEAF_S * 2 ** min(times, 10), DEAF_S_MAX), times + 1
+        left[feed] = (until, times, max(last, before))
+    return msgspec.structs.replace(link, unsendable=left)
 
 
 def assumed(link: Link, before: Link, sent: Mapping[str, int]) -> Link:
@@ -367,10 +387,14 @@ def silent(link: Link, feed_key: str, gap: Gap, since: float, lacks: int) -> boo
     return link.heard_at >= since and (holds(link, feed_key) < gap.first or lacks >= gap.last)
 
 
-def due(link: Link, *, ours: Vector, now: float, jitter: float) -> Due:
+def due(link: Link, *, ours: Vector, now: float, jitter: float, gone: Vector | None = None) -> Due:
     """Look at the link's timer. When it has ended and the peer still has more, the link is grafted and the peer asked.
 
     What we did not prune here the peer sends anyway, and sends again when it is asked: that is left more time.
+
+    Args:
+        gone: by feed, up to which sequence its origin states that it keeps nothing (a floor). Others may keep it longer, so
+            it is asked for as ever; who then sends nothing has none of it either, and is neither asked on nor doubted.
     """
     if link.ask_at is None or now < link.ask_at:
         return Due(link, False, False)
@@ -388,6 +412,8 @@ def due(link: Link, *, ours: Vector, now: float, jitter: float) -> Due:
     if not wanted:
         return Due(msgspec.structs.replace(link, ask_at=eager_at + link.patience_s * jitter), False, False)
     asked = link.asked + 1
+    if asked >= GRAFTS_FUTILE and gone and vectors.covers(vectors.merged(ours, gone), link.awaited):
+        return Due(msgspec.structs.replace(link, ask_at=None), False, False)
     grafted = msgspec.structs.replace(
         link,
         pruned=link.pruned - wanted,
@@ -432,8 +458,11 @@ def asks(link: Link, *, now: float) -> bool:
 
 def wanting(link: Link, *, now: float) -> dict[str, int]:
     """The vector after which runs are sent: what the peer holds, and as if it held all there can be of lazy feeds and of those
-    put off, whatever comes into the log until the runs are read."""
+    put off, whatever comes into the log until the runs are read, and what cannot be sent."""
     wanted = vectors.merged(link.theirs, link.presumed)
+    if link.unsendable:
+        left = {feed: last for feed, (until, _, last) in link.unsendable.items() if now < until}
+        wanted = vectors.merged(wanted, left)
     wanted.update(dict.fromkeys(link.lazy, SEQUENCE_MAX))
     wanted.update({feed: SEQUENCE_MAX for feed, (until, _) in link.deaf.items() if now < until})
     return wanted
@@ -445,8 +474,9 @@ def within(ours: Vector, feed_key: str, last: int) -> bool:
 
 
 def again_at(link: Link) -> float | None:
-    """When to look at the link again though nothing happened: a timer of it, or a feed that was put off; None for never."""
+    """When to look at the link again though nothing happened: a timer of it, or something that was put off; None for never."""
     times = [until for until, _ in link.deaf.values()]
+    times += [until for until, _, _ in link.unsendable.values()]
     times += [at for at in (link.ask_presumed_at, link.confirm_at) if at is not None]
     if link.shut_until:
         times.append(link.shut_until)

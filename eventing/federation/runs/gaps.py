@@ -103,6 +103,11 @@ def floors_all(rps: Sequence[str]) -> dict[str, dict[str, KeptFloor]]:
     }
 
 
+def gone(rp: str) -> dict[str, int]:
+    """Per feed key, up to which sequence the origin keeps nothing any more."""
+    return {feed: first - 1 for feed, (first, _) in floors_of(rp).items()}
+
+
 class Missing(NamedTuple):
     """What a feed is missing here.
 

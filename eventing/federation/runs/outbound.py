@@ -201,7 +201,10 @@ class _Forwarding:
         self._todo = dict.fromkeys(rp for rp in waiting if rp in self._todo)
         self._lazy.intersection_update(waiting)
         request, sent, later = self._request(some, flying, with_lazy=lazy_due or not eager)
-        self._full = bool(self._todo) or (bool(later) and request is not None)
+        in_vain = request is None and bool(later)  # looked at again in a while, as if something had been sent
+        self._full = not in_vain and bool(self._todo or later)
+        if in_vain:
+            self._request_at = time.monotonic()
         self._rps = max(RPS_MIN, len(some) - len(later)) if later else min(2 * self._rps, wire.RPS_MAX)
         for rp in later:
             self._todo.setdefault(rp)
@@ -321,14 +324,16 @@ class _Forwarding:
     def _look_at_timers(self, sent: dict[str, _Sent]) -> None:
         now = time.time()
         futile: list[str] = []
+        timed = [rp for rp, one in sent.items() if one.before.ask_at is not None and one.before.ask_at <= now]
+        gone = {rp: gaps.gone(rp) for rp in timed if sent[rp].before.asked + 1 >= links.GRAFTS_FUTILE}
 
         def change(rp: str, link: Link) -> Link:
-            due = links.due(link, ours=sent[rp].ours, now=now, jitter=random.random())  # noqa: S311 - chance
+            chance = random.random()  # noqa: S311 - not a secret
+            due = links.due(link, ours=sent[rp].ours, now=now, jitter=chance, gone=gone.get(rp))
             if due.futile:
                 futile.append(rp)
             return due.link
 
-        timed = [rp for rp, one in sent.items() if one.before.ask_at is not None and one.before.ask_at <= now]
         for rp, link in watermarks.links_change(self._peer.name, timed, change).items():
             sent[rp].before = link
         for rp in dict.fromkeys(futile) if futile and not waking.supplied(self._peer.name) else ():
@@ -347,15 +352,22 @@ class _Forwarding:
         sent: dict[str, _Sent],
         fresh: Mapping[str, StoredRun],
     ) -> list[str]:
-        """Put the runs into their parts; returns the RPs that have more, or did not fit at all."""
+        """Put the runs into their parts; returns the RPs that have more, or did not fit at all. What cannot be sent is put off:
+        looking again at once would find the same."""
         found = _found(wanted, sent, fresh)
+        nothing = not any(found)
         later: list[str] = []
+        unsendable: dict[str, dict[str, int]] = {}
         for one, runs in zip(wanted, found, strict=True):
             part, about = parts[one.rp], sent[one.rp]
             reached = dict(one.vector)
+            stuck = {feed: last for feed, (_, last) in vectors.lacking(reached, about.ours).items()} if nothing else {}
             for run in runs:
+                if not links.within(about.ours, run.feed_key, run.last):
+                    continue
                 path = rules.onward(run.path, self._me)
-                if path is None or not run.events or not links.within(about.ours, run.feed_key, run.last):
+                if path is None or not run.events:
+                    stuck[run.feed_key] = run.last
                     continue
                 seal = _signed(run.seal)
                 part.runs.append(wire.Run(seal, run.events, run.leaves, path))
@@ -364,14 +376,21 @@ class _Forwarding:
             if not part.runs and not part.graft and not part.floors and about.before.met:
                 del parts[one.rp]
                 del sent[one.rp]
-            if not runs or not vectors.covers(reached, about.ours):
+            if stuck:
+                unsendable[one.rp] = stuck
+            if not vectors.covers(vectors.merged(reached, stuck), about.ours):
                 later.append(one.rp)
+        if unsendable:
+            now = time.time()
+            watermarks.links_change(
+                self._peer.name, unsendable, lambda rp, link: links.unsendable(link, unsendable[rp], now=now)
+            )
         return later
 
     def _add_floors(self, part: wire.RpPart, wanted: Wanted, runs: Sequence[StoredRun], about: _Sent) -> None:
         """Where a run begins beyond what the peer holds, say that its origin does not keep what is between."""
         behind: set[str] = set()
-        reached = dict(wanted.vector)
+        reached = vectors.merged(about.before.theirs, about.before.presumed)  # `wanted` is beyond what cannot be sent
         for run in runs:
             if rules.gap_before(reached.get(run.feed_key, 0), run.first, len(run.leaves) // 32, 0) is not None:
                 behind.add(run.feed_key)
