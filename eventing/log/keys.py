@@ -84,6 +84,9 @@ PRESENCE_S = 10  # five heartbeats; what is killed is missed after that
 SEALING_HELD_KEY = (
     "herald:sealing:held"  # sorted set of RPs whose own feed is not sealed yet after a start, by time (Unix s)
 )
+SEALING_CLAIMS_KEY = (
+    "herald:sealing:claims"  # sorted set of "RP PEER" that claims more of our feed than is sealed, likewise
+)
 
 
 def session_answers_key(reply: str) -> str:

@@ -19,7 +19,7 @@ from eventing.core.federation.seals import floor_read, seal_read
 from eventing.federation import wire
 from eventing.federation.client import PeerError
 from eventing.federation.replicas.replica_views import replicas_shown
-from eventing.federation.runs import documents_told, outbound, sweeping, waking, watermarks
+from eventing.federation.runs import documents_told, holding, outbound, sweeping, waking, watermarks
 from eventing.federation.runs.gossip import proof_found
 from eventing.federation.runs.outbound import forward
 from eventing.federation.runs.sweeping import peers_sweep
@@ -485,6 +485,36 @@ def test_at_the_start_every_peer_is_asked_anew_what_it_holds(peer: FakePeer, b: 
     forward_woken(rp)
     assert [len(part.runs) for request in peer.requests for part in request.parts] == [0, 1]
     assert peer.vectors[rp] == {own(rp): 3}
+
+
+@pytest.mark.parametrize("heard_by", ["answer", "request"])
+@pytest.mark.parametrize("start", ["long ago", "before it was shared"])
+def test_numbers_that_a_peer_says_to_hold_are_not_used_again_until_it_had_time_to_show_them(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch, heard_by: str, start: str
+) -> None:
+    """This domain was put back from a copy, and the only peer was out of reach, or no peer of the RP, when it started."""
+    now = time.time()
+    monkeypatch.setattr(outbound.time, "time", lambda: now)
+    rp = shared(b, 3)
+    seal_own(rp)
+    if start == "long ago":
+        sweeping.begin_anew()
+    publish(rp, 30)
+    now += 50
+    peer.claims = {own(rp): 20}
+    if heard_by == "request":
+        send(Peer.objects.get(name="b.test"), wire.RpPart(rp, {own(rp): 20}))
+    for _ in range(4):
+        forward_woken(rp)
+        assert head(rp).sealed == 3
+        assert peer.events() == 0
+        now += holding.HOLD_S_MAX / 4 - 0.1
+    now += 1
+    for claim in (20, 90):
+        peer.claims = {own(rp): claim}
+        forward_woken(rp)
+        assert head(rp).sealed == head(rp).own, "it had its time, and has it once"
+        publish(rp, 30)
 
 
 def test_the_turn_of_a_process_that_was_killed_holds_up_nobody_after_the_start(peer: FakePeer, b: OtherDomain) -> None:

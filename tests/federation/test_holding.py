@@ -1,4 +1,4 @@
-"""federation/runs/holding.py: after a start nothing of the own feed is sealed before the peers have said what they hold."""
+"""federation/runs/holding.py: nothing of the own feed is sealed before the peers have said what they hold, and shown it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def rp() -> str:
 
 
 def say(peer: str, rp: str, own: int) -> None:
-    """The peer has said that it holds our feed up to `own`."""
+    """The peer has said that it holds our feed up to `own`, as outbound.py and inbound.py take it in."""
+    holding.claimed(peer, holding.claims_of({rp: {own_key(rp): own}}, {rp: state(rp)}))
     watermarks.links_change(peer, [rp], lambda _, link: Link(theirs={own_key(rp): own}, met=True))
 
 
@@ -93,7 +94,63 @@ def test_what_is_held_is_looked_at_again_soon(rp: str) -> None:
     assert due <= holding.time.time() + holding.LOOK_S + 0.01
 
 
-def test_holding_twice_does_not_begin_anew(rp: str) -> None:
+def test_starts_that_follow_each_other_closely_hold_no_longer_than_one(
+    rp: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     since = held_back([rp])
+    later(monkeypatch, holding.HOLD_S_MAX - 1)
+    holding.begin()
     holding.hold([rp])
     assert held_back([rp]) == since
+
+
+def test_what_a_copy_says_of_holding_does_not_count(rp: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The restored Redis has the entries of the start before the copy, and claims that were shown or given up since."""
+    say("b.test", rp, 4)
+    later(monkeypatch, holding.HOLD_S_MAX + 1)
+    holding.begin()
+    holding.hold([rp])
+    say("b.test", rp, 5)
+    say("c.test", rp, 0)
+    assert not look(rp)
+    assert seal_own(rp) == 3
+
+
+@pytest.mark.parametrize("said_by", ["b.test", "c.test"])
+def test_a_claim_that_comes_late_is_waited_for_as_long_as_one_at_the_start(
+    rp: str, monkeypatch: pytest.MonkeyPatch, said_by: str
+) -> None:
+    """A peer was out of reach for longer than HOLD_S_MAX, likely in the same outage."""
+    later(monkeypatch, 10 * holding.HOLD_S_MAX)
+    for peer in PEERS:
+        say(peer, rp, 5 if peer == said_by else 3)
+    assert not look(rp)
+    later(monkeypatch, holding.HOLD_S_MAX - 1)
+    assert not look(rp)
+    assert seal_own(rp) == 3
+    later(monkeypatch, 2)
+    assert look(rp)
+    assert seal_own(rp) == 5
+
+
+def test_a_peer_that_shares_an_rp_since_the_start_only_is_waited_for(rp: str) -> None:
+    for peer in PEERS:
+        say(peer, rp, 3)
+    assert look(rp)
+    say("b.test", rp, 5)
+    assert not look(rp)
+    assert seal_own(rp) == 3
+
+
+def test_a_peer_is_waited_for_once_however_much_it_claims_then(rp: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    say("c.test", rp, 3)
+    for claim in (100, 200):
+        say("b.test", rp, claim)
+        later(monkeypatch, holding.HOLD_S_MAX - 1)
+        assert look(rp) is (claim == 200)
+        later(monkeypatch, 2)
+        assert look(rp)
+    watermarks.links_forget("b.test", [rp])  # nor when it has left and come back
+    say("b.test", rp, 300)
+    assert look(rp)
+    assert seal_own(rp) == 5

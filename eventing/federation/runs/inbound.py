@@ -30,7 +30,7 @@ from eventing.core.federation.links import Came, Heard, Link, Plan
 from eventing.core.federation.seals import BadSeal, seal_read
 from eventing.federation import traffic, wire
 from eventing.federation.endpoints import Sender
-from eventing.federation.runs import gaps, stories, waking, watermarks
+from eventing.federation.runs import gaps, holding, stories, waking, watermarks
 from eventing.federation.runs.floors import floors_true
 from eventing.federation.runs.gaps import KeptFloor
 from eventing.federation.runs.gossip import proofs_shown
@@ -220,6 +220,9 @@ class _Exchange:
             if not part.error:
                 self._judge(rp, part, kept.get(rp))
         self._keep_floors(kept)
+        judged = {rp: part for rp, part in self._parts.items() if not part.error}
+        have = {rp: part.said.have for rp, part in judged.items()}
+        holding.claimed(self._peer.name, holding.claims_of(have, {rp: part.head for rp, part in judged.items()}))
         self._note_said()
         self._take()
         good = [rp for rp, part in self._parts.items() if not part.error]

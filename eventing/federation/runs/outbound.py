@@ -419,6 +419,7 @@ class _Forwarding:
     def _answered(self, answer: wire.Answer, sent: Mapping[str, _Sent]) -> None:
         """The answer's vectors become the watermarks."""
         said = {part.rp: part for part in answer.parts if part.rp in sent}
+        self._look_for_claims(said, sent)
         now = time.time()
 
         def change(rp: str, link: Link) -> Link:
@@ -452,6 +453,14 @@ class _Forwarding:
         }
         if told:
             statements_told(self._peer.name, told)
+
+    def _look_for_claims(self, said: Mapping[str, wire.RpAnswer], sent: Mapping[str, _Sent]) -> None:
+        """Where it holds more of our feed than is sealed, nothing is sealed before it has shown it: holding.py."""
+        have = {rp: part.have for rp, part in said.items()}
+        some = holding.claims_of(have, {rp: sent[rp].head for rp in said})
+        if some:  # or more was sealed since, and has come there by others
+            heads = dict(zip(some, federated.heads(some), strict=True))
+            holding.claimed(self._peer.name, holding.claims_of({rp: have[rp] for rp in some}, heads))
 
     def _compare_stories(self, said: Mapping[str, wire.RpAnswer], sent: Mapping[str, _Sent]) -> None:
         """Seals in the answer contradict ours; where only its tips contradict what came meanwhile, the peer is asked again."""

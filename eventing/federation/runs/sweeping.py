@@ -75,6 +75,7 @@ def begin_anew() -> None:
 
     Each is asked anew, before anything new is sealed (holding.py), at the cost of one vector per RP.
     """
+    holding.begin()
     for peer in peers_active():
         for rps in _shared(peer.name):
             holding.hold(rps)
