@@ -290,6 +290,32 @@ def test_a_peer_that_fails_is_sent_no_task_until_it_is_time_and_then_by_the_swee
     assert peer.vectors[rp] == {own(rp): 1}
 
 
+@pytest.mark.parametrize("kind", ["refused", "invalid", "busy"])
+def test_what_is_published_while_delivery_is_stopped_costs_no_task_each(
+    peer: FakePeer, b: OtherDomain, kind: str
+) -> None:
+    sent: list[str] = []
+    rp = shared(b, 1)
+    peer.fails = [PeerError(kind, "Never.", 60)]  # type: ignore[arg-type]
+    forward_woken(rp)
+
+    def send_now(name: str) -> None:
+        sent.append(name)
+        forward(name)
+
+    waking.sender_set(send_now)
+    for looked_too_early in (False, True):
+        if looked_too_early:
+            forward("b.test")
+        for _ in range(50):
+            waking.wake("b.test", [rp])
+        assert len(sent) <= 1
+    assert peer.requests == []
+    assert delivery_resumed(peer="b.test")
+    peers_sweep()
+    assert peer.vectors[rp] == {own(rp): 1}, "it is not held off when somebody changed something"
+
+
 def forward_woken(rp: str) -> None:
     waking.wake("b.test", [rp])
     forward("b.test")

@@ -21,6 +21,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 from django.utils import timezone
@@ -44,7 +45,7 @@ from eventing.federation.runs.waking import Turn
 from eventing.log import federated
 from eventing.log.federated import Head, StoredRun
 from eventing.log.federated_bulk import Wanted, runs_after_all
-from eventing.models import Peer
+from eventing.models import Peer, PeerDelivery
 from eventing.selectors.federation.forwarding import delivery_get, participations
 from eventing.selectors.federation.peers import peer_get
 from eventing.services.federation.forwarding import delivery_failed, delivery_succeeded
@@ -62,6 +63,7 @@ SPACING_S = 0.05  # between the beginnings of two requests that are not full: 20
 LAZY_S = 0.25  # vectors on lazy links wait so long for company: they only help when an eager link fails
 LINGER_S = 2.0  # a turn waits so long for more before it ends: waking it is cheaper than a new task
 SOON_S = 2.0  # a failed delivery that is tried again within this is waited for in the turn
+STOPPED_S = 60.0  # a delivery that stopped is looked at again for what is published after this
 FLOORS_PER_PART = 8
 REFUSALS_MAX = (
     10  # of an RP in a row, which take about three minutes: the link stops, and is offered again once a minute
@@ -162,7 +164,11 @@ class _Forwarding:
         self._failing = delivery is not None and delivery.failures > 0
         if delivery is None or not self._failing:
             return True
-        return may_try(delivery, self._peer, timezone.now(), waking.probed(self._peer.name))
+        now = timezone.now()
+        if may_try(delivery, self._peer, now, waking.probed(self._peer.name)):
+            return True
+        waking.hold_off(self._peer.name, _left_s(delivery, now))
+        return False
 
     def _pause_s(self) -> float:
         """How long to gather before the next request."""
@@ -496,8 +502,8 @@ class _Forwarding:
             log.warning("Forwarding to %s fails (%s): %s", self._peer.name, failure, error.detail)
         self._failing = True
         waking.failing_set(self._peer.name, True)
-        if row is not None and row.next_try_at is not None:
-            wait_s = (row.next_try_at - timezone.now()).total_seconds()
+        if row is not None:
+            wait_s = _left_s(row, timezone.now())
             if wait_s <= SOON_S:
                 time.sleep(max(0.0, wait_s))
                 return True
@@ -530,6 +536,11 @@ def _found(
     if sum(len(run.events) for run in runs) > events_left or size > bytes_left:
         ready = {}  # one run that is larger than what is left travels alone
     return [ready.get(one.rp) or read.get(one.rp) or () for one in wanted]
+
+
+def _left_s(delivery: PeerDelivery, now: datetime) -> float:
+    """How long a failing peer is sent no task for what is published. The sweep, a probe and administrators send one all the same."""
+    return STOPPED_S if delivery.next_try_at is None else (delivery.next_try_at - now).total_seconds()
 
 
 def _is_all(run: StoredRun, wanted: Wanted, sent: Mapping[str, _Sent]) -> bool:
