@@ -22,9 +22,9 @@ class PortalConfig(AppConfig):
         """Make the groups after every migration, and say how forwarding to a peer is started."""
         post_migrate.connect(_make_roles, sender=self)
         from eventing.federation.runs import waking
-        from portal.forwarding import send_forward
+        from portal.forwarding import forwards_waiting, send_forward
 
-        waking.sender_set(send_forward)
+        waking.sender_set(send_forward, forwards_waiting)
 
 
 def _make_roles(using: str, apps: Apps = installed, **_: Any) -> None:

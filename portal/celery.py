@@ -14,7 +14,7 @@ import django
 from celery import Celery
 
 from eventing.conf import config
-from workers.schedule import BEAT_SCHEDULE, FORWARD_QUEUE, FORWARDERS_TASKS, VISIBILITY_TIMEOUT_S
+from workers.schedule import BEAT_SCHEDULE, FORWARD, FORWARD_QUEUE, VISIBILITY_TIMEOUT_S
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 django.setup()
@@ -42,7 +42,7 @@ def settings() -> dict[str, Any]:
         "task_acks_late": True,
         "task_reject_on_worker_lost": True,
         "worker_prefetch_multiplier": 1,
-        "task_routes": {task: {"queue": FORWARD_QUEUE} for task in FORWARDERS_TASKS},
+        "task_routes": {FORWARD: {"queue": FORWARD_QUEUE}},
         "worker_cancel_long_running_tasks_on_connection_loss": True,
         "worker_hijack_root_logger": False,
         "timezone": "UTC",

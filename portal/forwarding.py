@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
+from eventing.log import control
 from workers.schedule import FORWARD, FORWARD_QUEUE
 
 logger = logging.getLogger(__name__)
 
 EXPIRES_S = 60  # a task that waited so long is dropped: the sweep has sent another
+
+
+def forwards_waiting() -> int:
+    """How many of these tasks wait for a thread of the forwarder. Raises redis.RedisError."""
+    from portal.celery import app
+
+    prefix = app.conf.broker_transport_options["global_keyprefix"]
+    count: Any = control.client().llen(f"{prefix}{FORWARD_QUEUE}")
+    return int(count)
 
 
 def send_forward(peer: str) -> None:

@@ -12,12 +12,12 @@ FORWARD = "workers.tasks.forward"
 FORWARD_QUEUE = "forward"
 """The queue of the forwarder, a process of its own (docs/decisions/0024). All else is the worker's."""
 
-FORWARDERS_TASKS = (
-    FORWARD,
+FORWARDERS_PERIODIC = (
     "workers.tasks.sweep_peers",
     "workers.tasks.sweep_subscriptions",
     "workers.tasks.measure_domain",
 )
+"""What the forwarder runs by itself, each on a thread of its own (workers/beside.py): no peer can take that from them."""
 
 ON_DEMAND = frozenset({FORWARD})
 """Tasks that whoever has work for them sends (eventing/federation/runs/waking.py)."""
@@ -40,4 +40,5 @@ PERIODS_S: dict[str, float] = {
 BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     task.rpartition(".")[2]: {"task": task, "schedule": period_s, "options": {"expires": period_s}}
     for task, period_s in PERIODS_S.items()
+    if task not in FORWARDERS_PERIODIC
 }

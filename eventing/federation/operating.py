@@ -39,6 +39,7 @@ def retry(*, principal: Principal, name: str, now: datetime | None = None) -> Pe
     """
     row = peer_retry(principal=principal, name=name, now=now)
     if row.active:
+        waking.pause_end(name)
         waking.wake(name, links_of_peer(name), anyway=True)
     return peering.greet(name) or row
 

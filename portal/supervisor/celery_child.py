@@ -82,6 +82,7 @@ def forwarder() -> None:
     measure_in_background(copy_in_flight)
     trace_tasks(process_name())
     signals.worker_shutting_down.connect(_stop_forwarding)
+    signals.worker_ready.connect(_repeat_beside)
     app.worker_main(
         [
             *quietly(),
@@ -112,6 +113,12 @@ def quietly() -> list[str]:
 
 def _stop_forwarding(**_: Any) -> None:
     waking.stop()
+
+
+def _repeat_beside(**_: Any) -> None:
+    from workers.beside import repeat  # models: after Django is set up
+
+    repeat(app, waking.stopping)
 
 
 def beat() -> None:

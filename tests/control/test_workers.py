@@ -6,11 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar, cast
 
 import pytest
+from celery import Celery
 from django.conf import settings
 from django.db import connection
 from django.utils import timezone
@@ -22,8 +27,17 @@ from eventing.services import idempotency, outbox
 from portal.celery import app, broker_url
 from tests.control.conftest import types_at
 from tests.servers import wait_for
-from workers import tasks
-from workers.schedule import BEAT_SCHEDULE, ON_DEMAND, PERIODS_S, TASK_S_HARD, TASK_S_SOFT, VISIBILITY_TIMEOUT_S
+from workers import beside, tasks
+from workers.schedule import (
+    BEAT_SCHEDULE,
+    FORWARD,
+    FORWARDERS_PERIODIC,
+    ON_DEMAND,
+    PERIODS_S,
+    TASK_S_HARD,
+    TASK_S_SOFT,
+    VISIBILITY_TIMEOUT_S,
+)
 
 
 def test_every_scheduled_task_exists_and_ends_before_it_is_handed_out_again() -> None:
@@ -34,6 +48,38 @@ def test_every_scheduled_task_exists_and_ends_before_it_is_handed_out_again() ->
     for name in PERIODS_S:
         assert app.tasks[name].time_limit == TASK_S_HARD
         assert app.tasks[name].acks_late
+
+
+def test_the_forwarders_periodic_tasks_wait_for_no_thread_of_its_queue() -> None:
+    app.loader.import_default_modules()
+    assert not set(FORWARDERS_PERIODIC) & {entry["task"] for entry in BEAT_SCHEDULE.values()}
+    assert set(FORWARDERS_PERIODIC) < set(PERIODS_S)
+    assert set(app.conf.task_routes) == {FORWARD}
+
+
+def test_each_of_them_runs_again_and_again_whatever_the_others_do_and_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: dict[str, int] = dict.fromkeys(FORWARDERS_PERIODIC, 0)
+    hangs, stopped = threading.Event(), threading.Event()
+
+    def apply(name: str) -> None:
+        ran[name] += 1
+        if name == FORWARDERS_PERIODIC[0]:
+            hangs.wait(20)
+        if name == FORWARDERS_PERIODIC[1]:
+            raise RuntimeError("It fails.")
+
+    class Tasks:
+        tasks: ClassVar = {name: SimpleNamespace(apply=partial(apply, name)) for name in FORWARDERS_PERIODIC}
+
+    monkeypatch.setattr(beside, "PERIODS_S", dict.fromkeys(FORWARDERS_PERIODIC, 0.01))
+    threads = beside.repeat(cast(Celery, Tasks), stopped.is_set)
+    wait_for(lambda: all(ran[name] >= 3 for name in FORWARDERS_PERIODIC[1:]), about="the others run", within_s=10)
+    assert ran[FORWARDERS_PERIODIC[0]] == 1
+    stopped.set()
+    hangs.set()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 def test_the_broker_is_the_domains_redis() -> None:

@@ -66,7 +66,7 @@ def test_a_worker_is_there_while_its_heart_beats_and_beat_while_it_sends(said: l
     signals.heartbeat_sent.send(sender=None)
     assert said == ["forwarder"]
     for _ in range(20):
-        signals.after_task_publish.send(sender="workers.tasks.sweep_peers")
+        signals.after_task_publish.send(sender="workers.tasks.reap_leases")
     assert said == ["forwarder", "beat"], "beat sends several a second, and says so once"
 
 

@@ -35,6 +35,7 @@ class FakePeer:
     at_once: int = 0
     at_once_max: int = 0
     slow_s: float = 0.0
+    pause_s: float = 0.0
 
     def begin(self, url: str, domain: str, path: str, body: bytes, timeout_s: float) -> Callable[[], bytes]:
         """It answers on a thread of its own, as a peer does, while whoever asked does something else."""
@@ -55,7 +56,7 @@ class FakePeer:
 
     def taken(self, request: wire.Request) -> wire.Answer:
         """Take in a request, and answer it."""
-        return wire.Answer(wire.VERSION, [self._part(part) for part in request.parts])
+        return wire.Answer(wire.VERSION, [self._part(part) for part in request.parts], self.pause_s)
 
     def _part(self, part: wire.RpPart) -> wire.RpAnswer:
         if part.rp in self.refuses:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -314,6 +315,139 @@ def test_what_is_published_while_delivery_is_stopped_costs_no_task_each(
     assert delivery_resumed(peer="b.test")
     peers_sweep()
     assert peer.vectors[rp] == {own(rp): 1}, "it is not held off when somebody changed something"
+
+
+@pytest.mark.parametrize(("asked_s", "left_alone_s"), [(60.0, 60), (3600.0, 3600)])
+def test_a_peer_that_asks_for_a_long_pause_is_left_alone_and_holds_no_thread(
+    peer: FakePeer, b: OtherDomain, asked_s: float, left_alone_s: float
+) -> None:
+    sent: list[str] = []
+    rp = shared(b, 1)
+    peer.pause_s = asked_s
+    began = time.monotonic()
+    waking.wake("b.test", [rp])
+    assert forward("b.test") is False
+    assert time.monotonic() - began < 1.0
+    (paused_ms,) = [control.client().pttl("herald:peer:{b.test}:paused")]
+    assert left_alone_s - 1 < paused_ms / 1000 <= left_alone_s
+    assert delivery_get("b.test") is None, "nothing failed"
+    waking.sender_set(sent.append)
+    peers_sweep()
+    for _ in range(5):
+        waking.wake("b.test", [rp])
+    forward("b.test")
+    assert sent == []
+    assert len(peer.requests) == 1
+    peer.pause_s = 0.0
+    for key in ("paused", "sent"):
+        control.client().delete("herald:peer:{b.test}:" + key)  # as when it is over
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 1}
+
+
+def test_a_pause_wakes_the_peer_when_it_is_over(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(outbound.time, "time", lambda: now)
+    sent: list[str] = []
+    rp = shared(b, 1)
+    peer.pause_s = 30.0
+    forward_woken(rp)
+    waking.sender_set(sent.append)
+    waking.pause_end("b.test")
+    control.client().set("herald:peer:{b.test}:compared", "1")
+    peers_sweep()
+    assert sent == []
+    now += 31
+    peers_sweep()
+    assert sent == ["b.test"]
+
+
+def test_a_short_pause_is_waited_for_in_the_turn(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 1)
+    peer.pause_s = 0.05
+    forward_woken(rp)
+    assert peer.vectors[rp] == {own(rp): 1}
+
+
+class Queue:
+    """The queue of the forwarder with one thread, and peers at each of which something is published at every request of ours."""
+
+    def __init__(self, peer: FakePeer, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.queue: list[str] = []
+        self.rps = {shared(peer_named(name)): name for name in names}
+        self.begun: dict[str, list[float]] = {name: [] for name in names}
+        self.busy = True
+        taken = peer.taken
+
+        def busy(request: wire.Request) -> wire.Answer:
+            for rp in [part.rp for part in request.parts if self.busy]:
+                publish(rp, 1)
+                waking.wake(self.rps[rp], [rp])
+            return taken(request)
+
+        monkeypatch.setattr(peer, "taken", busy)
+        waking.sender_set(self.queue.append, lambda: len(self.queue))
+
+    def run(self, for_s: float) -> None:
+        """What the thread does, and `workers.tasks.forward`."""
+        until = time.monotonic() + for_s
+        while self.queue and time.monotonic() < until:
+            name = self.queue.pop(0)
+            self.begun[name].append(time.monotonic())
+            if forward(name):
+                waking.wake(name)
+
+
+def peer_named(name: str) -> OtherDomain:
+    domain = OtherDomain(name)
+    peer_made(domain)
+    return domain
+
+
+def test_more_busy_peers_than_threads_take_turns(peer: FakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbound, "SPACING_S", 0.02)
+    monkeypatch.setattr(outbound, "OTHERS_S", 0.3)
+    queue = Queue(peer, ["b.test", "c.test", "d.test", "e.test"], monkeypatch)
+    for rp, name in queue.rps.items():
+        waking.wake(name, [rp])
+    began = time.monotonic()
+    queue.run(4.0)
+    for times in queue.begun.values():
+        assert len(times) >= 2
+        waits = [after - before for before, after in itertools.pairwise([began, *times])]
+        assert max(waits) < 2.5, waits
+
+
+def test_a_peer_that_nobody_waits_for_keeps_its_turn(peer: FakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbound, "SPACING_S", 0.02)
+    monkeypatch.setattr(outbound, "OTHERS_S", 0.05)
+    monkeypatch.setattr(outbound, "LINGER_S", 0.3)
+    queue = Queue(peer, ["b.test"], monkeypatch)
+    threading.Timer(0.5, lambda: setattr(queue, "busy", False)).start()
+    (rp,) = queue.rps
+    waking.wake("b.test", [rp])
+    queue.run(5.0)
+    assert len(queue.begun["b.test"]) == 1
+    assert peer.vectors[rp] == {own(rp): head(rp).own}
+
+
+def test_a_peer_with_nothing_to_do_lingers_for_no_longer_than_others_wait(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbound, "OTHERS_S", 0.1)
+    monkeypatch.setattr(outbound, "LINGER_S", 10.0)
+    rp = shared(b, 1)
+    waking.wake("b.test", [rp])
+    waking.sender_set(None, lambda: 1)
+    began = time.monotonic()
+    forward("b.test")
+    assert time.monotonic() - began < 5.0
+    waking.sender_set(None)
+    monkeypatch.setattr(outbound, "LINGER_S", 0.01)
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 1}
 
 
 def forward_woken(rp: str) -> None:

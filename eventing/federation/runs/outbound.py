@@ -31,7 +31,7 @@ from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
 from eventing.core.federation import exchange as rules
 from eventing.core.federation import links
-from eventing.core.federation.deliveries import Failure
+from eventing.core.federation.deliveries import RETRY_AFTER_S_MAX, Failure
 from eventing.core.federation.links import Link, Plan
 from eventing.core.federation.signing import Signed
 from eventing.federation import traffic, wire
@@ -63,6 +63,8 @@ SPACING_S = 0.05  # between the beginnings of two requests that are not full: 20
 LAZY_S = 0.25  # vectors on lazy links wait so long for company: they only help when an eager link fails
 LINGER_S = 2.0  # a turn waits so long for more before it ends: waking it is cheaper than a new task
 SOON_S = 2.0  # a failed delivery that is tried again within this is waited for in the turn
+PAUSE_S_MAX = 1.0  # a pause that a peer asks for is waited for in its turn up to this; a longer one ends the turn
+OTHERS_S = 1.0  # between two looks whether other peers wait for a thread; a turn that they wait for ends
 STOPPED_S = 60.0  # a delivery that stopped is looked at again for what is published after this
 FLOORS_PER_PART = 8
 REFUSALS_MAX = (
@@ -130,10 +132,12 @@ class _Forwarding:
         self._ahead: _Built | None = None  # the next request, built while the one before was under way
         self._rps = wire.RPS_MAX  # of the next request: about as many as fit, so that none is sealed before it is sent
         self._failing = False
+        self._look_at = 0.0  # for others that wait
 
     def run(self) -> bool:
         """See `forward`."""
         began = time.monotonic()
+        self._look_at = began + OTHERS_S
         if not self._may_try():
             self._turn.end(whatever=True)
             return False
@@ -141,6 +145,8 @@ class _Forwarding:
             if time.monotonic() - began > TURN_S_MAX or waking.stopping() or not self._turn.renew():
                 self._give_back()
                 return True
+            if self._others_wait():
+                return self._give_way()
             self._todo |= dict.fromkeys(self._turn.take())
             self._todo |= dict.fromkeys(watermarks.links_due(self._peer.name, time.time(), waking.RPS_MAX))
             if self._ahead is not None or self._todo or self._lazy:
@@ -184,7 +190,32 @@ class _Forwarding:
         """Wait for something to do: for the bell, or for a link's timer; whether there may be some."""
         due = watermarks.next_due(self._peer.name)
         left_s = LINGER_S if due is None else min(LINGER_S, max(0.0, due - time.time()))
-        return self._turn.wait(left_s) or (due is not None and due <= time.time() + 0.01)
+        until = time.monotonic() + left_s
+        while True:
+            left_s = until - time.monotonic()
+            if self._turn.wait(min(left_s, OTHERS_S)):
+                return True
+            if left_s <= OTHERS_S:
+                return due is not None and due <= time.time() + 0.01
+            if self._others_wait():
+                return False
+
+    def _others_wait(self) -> bool:
+        """Whether other peers wait for this thread; asked once in OTHERS_S, of which each turn has one at least."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return False
+        self._look_at = now + OTHERS_S
+        return waking.others_wait()
+
+    def _give_way(self) -> bool:
+        """End the turn for others' sake; whether another task is to go on with it."""
+        self._drop_ahead()
+        self._turn.put_back([*self._todo, *self._lazy])
+        if self._turn.end():
+            return False
+        self._turn.end(whatever=True)
+        return True
 
     def _give_back(self) -> None:
         self._drop_ahead()
@@ -239,10 +270,20 @@ class _Forwarding:
         self._succeeded(request)
         traffic.count_sent(self._peer.name, sum(len(run.events) for part in request.parts for run in part.runs))
         self._answered(answer, sent)
-        if answer.pause_s:
-            self._drop_ahead()
-            time.sleep(min(answer.pause_s, TURN_S_MAX))
-        return True
+        return self._paused(answer.pause_s, built) if answer.pause_s else True
+
+    def _paused(self, pause_s: float, built: _Built) -> bool:
+        """The peer asks to be left alone: a short while is waited for, a longer one ends the turn; whether it goes on."""
+        self._drop_ahead()
+        if pause_s <= PAUSE_S_MAX:
+            time.sleep(pause_s)
+            return True
+        pause_s = min(pause_s, RETRY_AFTER_S_MAX)
+        waking.pause(self._peer.name, pause_s)
+        rps = [*self._todo, *built.sent][:1]  # for the sweep, which wakes the peer then
+        watermarks.look_again(self._peer.name, rps, time.time() + pause_s)
+        self._give_back()
+        return False
 
     def _add_documents(self, request: wire.Request) -> dict[str, tuple[int, Signed]]:
         """Send along the documents of the runs' origins that the peer may not have; returns them."""

@@ -62,7 +62,8 @@ def peers_sweep() -> int:
         if delivery is not None and not may_try(delivery, peer, now, False):
             continue
         due = watermarks.next_due(peer.name)
-        if behind or delivery is not None or (due is not None and due <= time.time()):
+        wanted = behind or delivery is not None or (due is not None and due <= time.time())
+        if wanted and not waking.paused(peer.name):
             waking.wake(peer.name, behind, anyway=True)
             woken += 1
     deliveries_report(now=now)

@@ -28,6 +28,7 @@ SUPPLIED_S = 10
 RPS_MAX = 1000  # RPs of one request (wire.py)
 
 Send = Callable[[str], None]
+Waiting = Callable[[], int]
 
 
 class _Sender:
@@ -35,6 +36,7 @@ class _Sender:
 
     def __init__(self) -> None:
         self.send: Send | None = None
+        self.waiting: Waiting | None = None
         self.stopping = threading.Event()
 
 
@@ -51,9 +53,15 @@ def stopping() -> bool:
     return _sender.stopping.is_set()
 
 
-def sender_set(send: Send | None) -> None:
-    """Have `send(peer)` start `workers.tasks.forward`; None: nothing is sent, the sweep forwards."""
-    _sender.send = send
+def sender_set(send: Send | None, waiting: Waiting | None = None) -> None:
+    """Have `send(peer)` start `workers.tasks.forward`; None: nothing is sent, the sweep forwards. `waiting()` says how many such
+    tasks wait for a thread; None: it is not known."""
+    _sender.send, _sender.waiting = send, waiting
+
+
+def others_wait() -> bool:
+    """Whether the tasks of other peers wait for a thread. Raises redis.RedisError."""
+    return _sender.waiting is not None and _sender.waiting() > 0
 
 
 # KEYS: dirty, turn, ring, sent   ARGV: how long `sent` holds (ms), 1 to send a task though one was sent, RPs
@@ -69,8 +77,9 @@ if ARGV[2] == '1' then redis.call('DEL', KEYS[4]) end
 return redis.call('SET', KEYS[4], '1', 'NX', 'PX', ARGV[1]) and 1 or 0
 """)
 
-# KEYS: turn, sent   ARGV: token, how long the turn holds (ms)
+# KEYS: turn, sent, paused   ARGV: token, how long the turn holds (ms)
 _BEGIN = script_of("""
+if redis.call('EXISTS', KEYS[3]) == 1 then return 0 end
 redis.call('DEL', KEYS[2])
 return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0
 """)
@@ -148,9 +157,10 @@ class Turn:
 
     @classmethod
     def begin(cls, peer: str) -> Turn | None:
-        """Take the turn; None if somebody has it, who then looks after what is dirty."""
+        """Take the turn; None if somebody has it, who then looks after what is dirty, or while the peer is paused."""
         token = os.urandom(8).hex()
-        taken = control.call(_BEGIN, [2, _key(peer, "turn"), _key(peer, "sent"), token, TURN_S * 1000])
+        keys = [_key(peer, what) for what in ("turn", "sent", "paused")]
+        taken = control.call(_BEGIN, [3, *keys, token, TURN_S * 1000])
         return cls(peer, token) if taken else None
 
     def renew(self) -> bool:
@@ -185,7 +195,23 @@ class Turn:
 def turn_drop(peer: str) -> None:
     """Take the turn from whoever has it: at the start of the process that forwards, from its predecessor that was killed.
     One that lives after all stops at its next `renew`."""
-    control.client().delete(*[_key(peer, what) for what in ("turn", "ring", "sent")])
+    control.client().delete(*[_key(peer, what) for what in ("turn", "ring", "sent", "paused")])
+
+
+def pause(peer: str, pause_s: float) -> None:
+    """Leave the peer alone for so long (at most an hour): it asked for that. What the sweep finds meanwhile waits too."""
+    control.client().set(_key(peer, "paused"), "1", px=max(1, min(int(pause_s * 1000), 3_600_000)))
+    hold_off(peer, pause_s)
+
+
+def paused(peer: str) -> bool:
+    """Whether the peer is left alone."""
+    return bool(control.client().exists(_key(peer, "paused")))
+
+
+def pause_end(peer: str) -> None:
+    """Leave the peer alone no longer."""
+    control.client().delete(_key(peer, "paused"))
 
 
 def hold_off(peer: str, pause_s: float) -> None:
@@ -195,5 +221,5 @@ def hold_off(peer: str, pause_s: float) -> None:
 
 def forget(peer: str) -> None:
     """Drop everything that is noted for a domain that is no peer any more."""
-    names = ("dirty", "turn", "ring", "sent", "probe", "failing", "supplied", "links", "again", "traffic")
+    names = ("dirty", "turn", "ring", "sent", "probe", "failing", "supplied", "paused", "links", "again", "traffic")
     control.client().delete(*[_key(peer, what) for what in names])
