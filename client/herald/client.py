@@ -25,7 +25,6 @@ from herald.durable import DurableSubscriptions
 from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
 from herald.events import Confirmation, Gap, JsonEvent, as_event, encode
 from herald.flow import IN_FLIGHT_MAX, InFlight
-from herald.leases import keep
 from herald.operating import Operating
 from herald.peers import Peers
 from herald.rendezvous_points import RendezvousPoints
@@ -245,19 +244,18 @@ class Client:
 
         Arguments:
             auto_ack: acknowledge by itself what has been dealt with; else call `ack` of the result.
-            renew: renew its lease at half of its time while attached.
+            renew: renew its lease at half of its time while attached, at whichever domain it is read.
         """
 
-        async def keep_lease() -> None:
-            asked_s = max(1, round((await self.subscriptions.get(subscription_id)).lease.granted_s))
-            await keep(lambda: self.subscriptions.renew(subscription_id, asked_s))
+        async def granted_s(url: str) -> float:
+            return (await self.subscriptions.get(subscription_id, at=url)).lease.granted_s
 
         return Attached(
             next(self._keys),
             subscription_id,
             self._reading,
             auto_ack=auto_ack,
-            keep_lease=keep_lease if renew else None,
+            granted_s=granted_s if renew else None,
             on_gap=on_gap,
         )
 

@@ -77,9 +77,10 @@ class DurableSubscriptions:
         path = rp_path(rp, "/subscriptions")
         return DurableSubscription.of(await self._rest.members("POST", path, members, headers=key, again=True))
 
-    async def get(self, subscription_id: str) -> DurableSubscription:
-        """Describe one."""
-        return DurableSubscription.of(await self._rest.members("GET", subscription_path(subscription_id), again=True))
+    async def get(self, subscription_id: str, *, at: str | None = None) -> DurableSubscription:
+        """Describe one, as the domain at the URL `at` knows it that holds it as well; None for the first."""
+        path = subscription_path(subscription_id)
+        return DurableSubscription.of(await self._rest.members("GET", path, again=True, at=at))
 
     async def renew(self, subscription_id: str, lease_s: int | None = None) -> Lease:
         """Renew the lease from now."""

@@ -30,8 +30,9 @@ PATIENCE_S_MAX = 10.0  # a longer Retry-After is the caller's to wait out: it is
 class Rest:
     """Sends requests. `again=True` says that repeating a request changes nothing more: it is tried `ATTEMPTS_MAX` times.
 
-    Requests go to the first of `addresses`: what is managed is that domain's. `anywhere=True` is for what every replica
-    of a rendezvous point does equally: when the first one is away or does not serve it, the others are asked in turn.
+    Requests go to the first of `addresses`: what is managed is that domain's; or to the URL of another, `at`.
+    `anywhere=True` is for what every replica of a rendezvous point does equally: when the first one is away or does not
+    serve it, the others are asked in turn.
     """
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
@@ -55,6 +56,7 @@ class Rest:
         headers: Mapping[str, str] | None = None,
         again: bool,
         anywhere: bool = False,
+        at: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> httpx.Response:
         """One request, with JSON `members` or `content` of the caller's. Raises Problem, ConnectionLost, ValueError."""
@@ -63,7 +65,7 @@ class Rest:
             content = encode(members)
             sent.setdefault("Content-Type", "application/json")
         backoff = Backoff(self._random)
-        urls = list(self._urls) if anywhere else self._urls[:1]
+        urls = [at] if at is not None else list(self._urls) if anywhere else self._urls[:1]
         untried = list(urls)
         while True:
             try:

@@ -14,19 +14,22 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Self
 
 from herald.connection import Connection
-from herald.errors import ClientClosed, HeraldError
+from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
 from herald.events import Gap, Item, encode
+from herald.leases import Lease, keep
 from herald.session import Target
 
 QUEUE_EVENTS_MAX = 1000
 QUEUE_CHARS_MAX = 4 * 1024 * 1024
 SAVE_EVERY_S = 0.1  # how often a busy reader's cursor is saved; what a killed one may be given again
 ACK_S_MAX = 5.0  # how long closing waits for the last acknowledgement
+RENEW_S_MAX = 15.0  # for the answer to a renewal, then it is made anew: the reading may have gone to another connection
+_DELIVERED_ELSEWHERE = frozenset({"moved", "conflict"})  # `conflict`: its address is not known there
 log = logging.getLogger("herald")
 
 
@@ -202,8 +205,12 @@ class Subscription:
 class Attached(Subscription):
     """A durable subscription, read over a WebSocket. Its place is kept by the domain, moved by acknowledgements.
 
-    With `auto_ack` what was dealt with is acknowledged by itself; else call `ack`. Its lease is renewed while attached.
-    Made by `Client.attach`.
+    With `auto_ack` what was dealt with is acknowledged by itself; else call `ack`. Its lease is renewed while attached, over
+    the connection that it is read by: where several domains hold it, that leads to the one that delivers, and a renewal
+    that finds none is made later. Made by `Client.attach`.
+
+    Arguments:
+        granted_s: asks the domain at a URL for how long the lease is granted, which renewals ask for; None not to renew.
     """
 
     def __init__(
@@ -213,12 +220,13 @@ class Attached(Subscription):
         connect: Callable[[Subscription], Connection],
         *,
         auto_ack: bool,
-        keep_lease: Callable[[], Coroutine[Any, Any, None]] | None,
+        granted_s: Callable[[str], Awaitable[float]] | None,
         on_gap: Callable[[Gap], None] | None = None,
     ) -> None:
         save = self._acknowledge_soon if auto_ack else None
         super().__init__(key, ("subscription", subscription_id), None, connect, save=save, on_gap=on_gap)
-        self._keep_lease = keep_lease
+        self._granted_s = granted_s
+        self._lease_s: int | None = None
         self._keeping: asyncio.Task[None] | None = None
 
     async def ack(self, item: Item | str) -> None:
@@ -233,16 +241,50 @@ class Attached(Subscription):
         super().established(cursor)
         if self._saved is None:
             self._saved = cursor  # it is the domain's own knowledge
-        if self._keep_lease is not None and self._keeping is None:
-            self._keeping = asyncio.get_running_loop().create_task(self._keep(self._keep_lease))
+        if self._granted_s is not None and self._keeping is None:
+            self._keeping = asyncio.get_running_loop().create_task(self._keep(self._granted_s))
 
-    async def _keep(self, keep_lease: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def end(self, error: HeraldError | None) -> None:
+        """See connection.Reader."""
+        super().end(error)
+        if self._keeping is not None:
+            self._keeping.cancel()
+
+    async def _keep(self, granted_s: Callable[[str], Awaitable[float]]) -> None:
         try:
-            await keep_lease()
+            await keep(lambda: self._renew(granted_s))
         except HeraldError as error:
             if self._connection is not None:
                 self._connection.unsubscribe(self)
             self.end(error)
+
+    async def _renew(self, granted_s: Callable[[str], Awaitable[float]]) -> Lease:
+        """Renew once. Raises Problem for a refusal, ConnectionLost for what another attempt may change."""
+        assert self._connection is not None  # noqa: S101 - it was established
+        connection = self._connection
+        try:
+            async with asyncio.timeout(RENEW_S_MAX):
+                members: dict[str, Any] = {"subscription": self.rp}
+                if (lease_s := await self._asked_s(granted_s, connection.rollover.current)) is not None:
+                    members["lease_s"] = lease_s
+                return Lease.of(await connection.submit("renew", encode(members), self.target))
+        except TimeoutError:
+            raise ConnectionLost(f"The renewal of {self.rp} was not answered within {RENEW_S_MAX:g} s.") from None
+        except Problem as problem:
+            if problem.code in _DELIVERED_ELSEWHERE:
+                raise ConnectionLost(f"Who delivers {self.rp} is not found right now: {problem}") from problem
+            raise
+
+    async def _asked_s(self, granted_s: Callable[[str], Awaitable[float]], url: str) -> int | None:
+        """What to ask for; None if the domain does not say: then it is its default, and asked again for the next renewal."""
+        if self._lease_s is None:
+            try:
+                self._lease_s = max(1, round(await granted_s(url)))
+            except Problem as problem:
+                if problem.passing:
+                    raise
+                log.info("%s does not say how long the lease of %s is: %s", url, self.rp, problem)
+        return self._lease_s
 
     def _acknowledge_soon(self, cursor: str) -> None:
         if self._connection is not None and self._connection.ended is None:

@@ -45,6 +45,8 @@ class FakeGateway:
         self.readers: dict[ServerConnection, set[str]] = {}
         self.cut_after_storing = 0  # so many publishes are stored and then the connection is cut instead of answering
         self.refusals: list[dict[str, Any]] = []  # the next operations are answered with these errors
+        self.lease_s = 600.0  # of each durable subscription
+        self.renews = True  # whether renewals are answered
         self.refuse_handshakes: list[tuple[int, dict[str, Any], str | None]] = []
         self.ready = True  # what /readyz says
         self.probes = 0
@@ -108,6 +110,8 @@ class FakeGateway:
             self.probes += 1
             status = 200 if self.ready else 503
             return Response(status, HTTPStatus(status).phrase, Headers(), b"")
+        if request.path.startswith("/api/v1/subscriptions/"):
+            return self._described(request.path.rpartition("/")[2])
         self.handshakes.append(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if not self.refuse_handshakes:
             return None
@@ -116,6 +120,15 @@ class FakeGateway:
         if retry_after is not None:
             headers["Retry-After"] = retry_after
         return Response(status, HTTPStatus(status).phrase, headers, json.dumps(problem).encode())
+
+    def _described(self, subscription: str) -> Response:
+        found = subscription in self.acked
+        document = {"id": subscription, "lease": self._lease()} if found else {"type": "urn:herald:problem:not-found"}
+        status, body = HTTPStatus(200 if found else 404), json.dumps(document).encode()
+        return Response(status.value, status.phrase, Headers({"Content-Length": str(len(body))}), body)
+
+    def _lease(self) -> dict[str, Any]:
+        return {"granted_s": self.lease_s, "expires_at": ""}
 
     async def _serve(self, connection: ServerConnection) -> None:
         self.connections.add(connection)
@@ -151,7 +164,10 @@ class FakeGateway:
                     self.acked[frame["subscription"]][0],
                     int(frame["cursor"].split(":")[1]),
                 )
-            await answer()
+            if frame["op"] != "renew":
+                await answer()
+            elif self.renews:
+                await answer(lease=self._lease())
 
     async def _publish(self, connection: ServerConnection, frame: dict[str, Any], answer: Any) -> None:
         rp = self.names.get(frame["rp"], frame["rp"])

@@ -145,6 +145,61 @@ async def test_what_one_replica_does_not_serve_is_read_and_published_at_another_
     assert a.log("there").events == []
 
 
+def renewals(gateway: FakeGateway) -> list[dict[str, Any]]:
+    return [frame for frame in gateway.frames if frame["op"] == "renew"]
+
+
+async def test_a_durable_subscription_is_renewed_where_it_is_read_though_the_first_url_is_away(replicas: Pair) -> None:
+    a, b = replicas
+    b.acked["s"], b.lease_s = ("r", 0), 1.0
+    await a.stop()
+    async with Client(urls(replicas)) as client, client.attach("s") as attached:
+        await until(lambda: len(renewals(b)) >= 3)
+        await b.append("r", 1)
+        assert data(await take(attached, 1)) == [1]
+    assert {(frame["subscription"], frame["lease_s"]) for frame in renewals(b)} == {("s", 1)}
+
+
+async def test_a_durable_subscription_is_renewed_at_the_replica_that_took_over_while_it_was_read(
+    replicas: Pair,
+) -> None:
+    a, b = replicas
+    for gateway in replicas:
+        gateway.acked["s"], gateway.lease_s = ("r", 0), 1.0
+    async with Client(urls(replicas)) as client, client.attach("s") as attached:
+        await until(lambda: renewals(a))
+        await a.stop()
+        await until(lambda: len(renewals(b)) >= 2)
+        await b.append("r", 1)
+        assert data(await take(attached, 1)) == [1]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "nowhere"])
+async def test_a_renewal_that_is_sent_elsewhere_is_made_there_or_again_and_ends_no_reading(
+    replicas: Pair, named: bool
+) -> None:
+    a, b = replicas
+    for gateway in replicas:
+        gateway.acked["s"], gateway.lease_s = ("r", 0), 1.0
+    async with Client(a.url) as client, client.attach("s") as attached:
+        await until(lambda: renewals(a))
+        a.refusals = [{"type": "urn:herald:problem:moved", "title": "Elsewhere", "to": [b.url] if named else []}]
+        seen = len(renewals(a))
+        await until(lambda: len(renewals(b)) >= 1 if named else len(renewals(a)) >= seen + 2)
+        await a.append("r", 1)
+        assert data(await take(attached, 1)) == [1]
+
+
+async def test_closing_the_client_while_a_renewal_is_unanswered_ends_a_reading_without_error(replicas: Pair) -> None:
+    a, _ = replicas
+    a.acked["s"], a.renews = ("r", 0), False
+    client = Client(a.url)
+    attached = await client.attach("s")
+    await until(lambda: renewals(a))
+    await client.aclose()
+    assert [item async for item in attached] == []
+
+
 async def test_what_no_replica_serves_is_refused_with_both_answers(replicas: Pair) -> None:
     a, b = replicas
     a.refusals, b.refusals = [dict(NOT_FOUND)], [dict(FORBIDDEN)]

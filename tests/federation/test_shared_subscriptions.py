@@ -91,6 +91,30 @@ class Owner:
 
         return asyncio.run(read())
 
+    def lease_ends(self, at: str) -> str:
+        """When the lease ends, as a holder knows it."""
+        return str(self.of(at, "GET").json()["lease"]["expires_at"])
+
+    def reads_on_and_renews(self, first: str, then: str, *, for_s: float) -> list[str]:
+        """Attach as a program does that knows two domains, of which the first is away: read for a while what is published,
+        until the other has renewed the lease; the ids."""
+        found: list[str] = []
+        renewed_from, deadline = self.lease_ends(then), time.monotonic() + TAKEN_OVER_WITHIN_S
+        urls = [self.network[name].url for name in (first, then)]
+
+        async def read() -> None:
+            async with Client(urls, token=self.token) as client, client.attach(self.id) as items:
+                until = time.monotonic() + for_s
+                while time.monotonic() < until or self.lease_ends(then) <= renewed_from:
+                    assert time.monotonic() < deadline, "nobody renewed it"
+                    await asyncio.to_thread(self.network.publish, self.rp, then)
+                    async with asyncio.timeout(10):
+                        found.append((await anext(items)).id)  # type: ignore[union-attr]
+                    await asyncio.sleep(0.2)
+
+        asyncio.run(read())
+        return found
+
 
 def test_in_the_normal_case_one_domain_delivers_once_and_the_other_sends_its_clients_there(network: Network) -> None:
     owner = Owner(network, network.replicated_rp("a", "b"))
@@ -219,6 +243,9 @@ def test_ack_at_a_kill_a_and_b_goes_on_right_behind_and_a_stands_down_when_it_is
     network.publish(rp, "b", 2)
     assert owner.pulled("b")[0] == [*owner_left, *network.published[rp][-2:]], "right behind the last acknowledgement"
     assert owner.attached("b", 2) == owner_left[:2]
+    before = len(network.published[rp])
+    read = owner.reads_on_and_renews("a", "b", for_s=3)
+    assert read == [owner_left[2], *network.published[rp][before - 2 :]][: len(read)], "a's absence ends no reading"
     assert owner.of("b", "POST", "/renew", json={"lease_s": 900}).status_code == 200, "without its keeper too"
     network.partition("b", "a", one_way=True)  # no line of b comes: a knows only if it asks
     try:
