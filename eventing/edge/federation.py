@@ -1,7 +1,8 @@
 """Requests of other domains at /federation/v1/: brought from the event loop to threads, and their signed answers back.
 
 A stranger cannot make us read a body or take a thread from a peer: the head's signature comes first, and those who have
-none yet (`hello`) have few places of their own, small bodies and little time. A peer has PEER_PLACES requests here at once.
+none yet (`hello`) have few places and a thread of their own, small bodies and little time. A peer has PEER_PLACES requests
+here at once, of which PEER_THREADS are worked on: one peer alone, whatever it sends, leaves threads to the others.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from eventing.federation.refusals import oversize_note
 from eventing.federation.signatures import Request
 from eventing.telemetry import metrics
 
-THREADS = 4  # of one gateway process for handlers: slow ones of three peers leave one
+THREADS = 4  # of one gateway process for handlers of peers' requests; one more for those of strangers
+PEER_THREADS = (
+    2  # at work for one peer, its others wait in their order; forwarding needs one, what waits for others one
+)
 PLACES = 32  # admitted requests here at once, of at most wire.BODY_BYTES_MAX each; beyond it 503
 PEER_PLACES = 4  # of one peer; forwarding needs one, the rest is for hellos, joins and probes
 STRANGER_PLACES = 4  # hellos of domains whose keys are in the body
@@ -43,13 +47,19 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 _heads = ThreadPoolExecutor(1, thread_name_prefix="federation-heads")
 _handlers = ThreadPoolExecutor(THREADS, thread_name_prefix="federation")
+_strangers = ThreadPoolExecutor(1, thread_name_prefix="federation-strangers")
 
 
 class _Places:
-    """How many requests of a kind are here; who finds no place is told to come later."""
+    """How many requests of a kind are here, who finds no place is told to come later; and whose turn it is of a kind."""
 
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
+        self._turns: dict[str, asyncio.Semaphore] = {}
+
+    def turn(self, kind: str) -> asyncio.Semaphore:
+        """What a request that has a place of this kind holds while it is at work: PEER_THREADS do, the others wait."""
+        return self._turns.setdefault(kind, asyncio.Semaphore(PEER_THREADS))
 
     @contextmanager
     def place(self, kind: str, most: int) -> Iterator[None]:
@@ -64,6 +74,7 @@ class _Places:
             self._taken[kind] -= 1
             if not self._taken[kind]:
                 del self._taken[kind]
+                self._turns.pop(kind, None)
 
 
 _places = _Places()
@@ -128,7 +139,10 @@ async def _admitted(gateway: Gateway, scope: http.Scope, receive: http.Receive, 
                 await _on(_heads, oversize_note, sender.domain, error)
             raise
         access(scope).bytes_in = len(body)
-        return await _on(_handlers, _handled, admitted, body)
+        if sender is None:
+            return await _on(_strangers, _handled, admitted, body)
+        async with _places.turn(kind):
+            return await _on(_handlers, _handled, admitted, body)
 
 
 def _head(request: Request, path: str) -> Admitted | Answer:

@@ -34,20 +34,20 @@ from eventing.core.errors import (
     Unauthenticated,
     Unavailable,
 )
-from eventing.core.federation.domain_documents import BadDocument, read
+from eventing.core.federation.domain_documents import BadDocument, DomainDocument, claimed, read, signed_now
 from eventing.core.federation.signing import Signed
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.federation import signatures, wire
-from eventing.federation.refusals import bad_request_note, count_request
+from eventing.federation.refusals import bad_request_note, count_request, count_stranger
 from eventing.federation.replays import is_first
 from eventing.federation.signatures import BadSignature
 from eventing.identity.peer_documents import document_refetch
 from eventing.models import Peer
-from eventing.selectors.federation.domain_documents import domain_keys
+from eventing.selectors.federation.domain_documents import domain_document, domain_keys
 from eventing.selectors.federation.peers import peer_get
 from eventing.selectors.federation.recent_keys import domain_keys_recent, recent_keys_forget, signing_key_recent
 from eventing.services.federation.misbehaviour import misbehaviour_note
-from eventing.services.federation.peers import CONTACT_S, peer_contacted
+from eventing.services.federation.peers import CONTACT_S, asked_statement, peer_contacted
 
 PREFIX = "/federation/v1/"
 HELLO = f"{PREFIX}hello"
@@ -233,13 +233,13 @@ def _introduced(request: signatures.Request, body: bytes) -> Sender:
     """Who sent a hello, by the domain document in it. Raises BadSignature, HeraldError."""
     try:
         statement = msgspec.msgpack.decode(body, type=_Introduction).document
-        document = read(statement)
+        name, serial, _ = claimed(statement)
     except (msgspec.DecodeError, RecursionError):
         raise InvalidRequest("A hello is an array that begins with the sender's domain document.") from None
     except BadDocument as error:
         raise InvalidRequest(str(error)) from None
     domain = request.headers[signatures.FROM]
-    if document.domain != domain:
+    if name != domain:
         raise BadSignature("wrong", "The domain document is of another domain than the request.")
     trusted = domain_keys(domain)
     try:
@@ -247,13 +247,31 @@ def _introduced(request: signatures.Request, body: bytes) -> Sender:
     except BadSignature as error:
         if error.code not in ("unknown-key", "key-window"):
             raise
-        proof = _verified(request, document.jwks)
+        if not _expected(domain, statement, serial):
+            count_stranger()  # before the signatures of the document are looked at
+        proof = _verified(request, _document(statement).jwks)
         trusted = {}
     peer = peer_get(domain)
     if trusted and peer is not None:  # suspended, or yet to approve us: as an active one was in `admit`
         count_request(peer)
     _once(domain, proof, trusted=bool(trusted))
     return Sender(domain, proof.kid, peer, trusted=bool(trusted), document=statement)
+
+
+def _expected(domain: str, statement: Signed, serial: int) -> bool:
+    """Whether a document is not a stranger's: the next one of a domain that is known, or the one that it asked with."""
+    held = domain_document(domain)
+    if held is not None:
+        return serial > held.serial and signed_now(statement, held.jwks, time.time())
+    row = Peer.objects.filter(name=domain).first()
+    return row is not None and row.asked_document is not None and asked_statement(row) == statement
+
+
+def _document(statement: Signed) -> DomainDocument:
+    try:
+        return read(statement)
+    except BadDocument as error:
+        raise InvalidRequest(str(error)) from None
 
 
 def _once(domain: str, proof: signatures.Proof, *, trusted: bool = True) -> None:

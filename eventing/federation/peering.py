@@ -11,9 +11,10 @@ it trusts, notes our stance, and answers with its own -> we do the same with tha
 each time; one that comes twice or late changes nothing. A removal is told once (`farewell`); if that is lost, the other
 side's next hello is answered with `leaves`.
 
-Anybody may send a hello, so strangers' are few: core/federation/peers.py bounds how many may wait for approval, STRANGERS how often
-one is looked at. What changes something here is written, audited and told on `domain.admin`, so a domain changes its mind
-no more often than CHANGES. An honest one that is quicker is told to wait, and its next hello, seconds later, says how things are then.
+Anybody may send a hello, so strangers' are few: core/federation/peers.py bounds how many may wait for approval, refusals.py:
+STRANGERS how often one is looked at. What changes something here is written, audited and told on `domain.admin`, so a domain
+changes its mind no more often than CHANGES. An honest one that is quicker is told to wait, and its next hello, seconds later,
+says how things are then.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from eventing.core.federation.signing import Signed
 from eventing.federation import client
 from eventing.federation.client import PeerError
 from eventing.federation.endpoints import HELLO, Sender
+from eventing.federation.refusals import count_stranger
 from eventing.federation.runs import waking
 from eventing.federation.wire import VERSION, BadMessage, encode
 from eventing.identity.peer_documents import document_refetch
@@ -64,7 +66,6 @@ SWEEP_MAX = 100  # hellos of one sweep
 AHEAD_MS_MAX = (
     300_000  # how far the other side's clock may be ahead: a stance from the future could never be taken back
 )
-STRANGERS = Rate(per_s=1.0, window_s=20.0)  # hellos of domains that are not known here, or only ask, in each process
 CHANGES = Rate(per_s=0.2, window_s=25.0)  # hellos of one domain that change something here, in each process: 5 at once
 CHANGING_MAX = 2000  # domains whose changes a process counts; more than may be known here
 log = logging.getLogger(__name__)
@@ -79,7 +80,6 @@ class Hello(msgspec.Struct, array_like=True):
     at_ms: Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
-_strangers = Bucket(STRANGERS)
 _changing = Table(lambda _: Bucket(CHANGES), CHANGING_MAX)
 _lock = threading.Lock()
 _decode = msgspec.msgpack.Decoder(Hello).decode
@@ -99,10 +99,9 @@ def hello(sender: Sender, body: bytes) -> bytes:
         raise Unauthenticated("The domain document is of another domain than the request.", reason="wrong")
     _require_clock(said.at_ms)
     row = Peer.objects.filter(name=sender.domain).first()
-    asks = row is None or row.state == State.ASKED
-    if asks and not _strangers.take(1, time.monotonic()):
-        raise RateLimited("Too many unknown domains ask to be peers. Try again later.", retry_after_s=60)
-    newer = not asks and _is_newer(sender, said.document)
+    if row is None and sender.trusted:  # it is known by what a home says of it; of others it was counted before
+        count_stranger()
+    newer = row is not None and row.state != State.ASKED and _is_newer(sender, said.document)
     if row is not None and row.fingerprint == document.fingerprint and (newer or _changes(row, said)):
         _within(row, said.stance)
     if newer:

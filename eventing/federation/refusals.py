@@ -30,7 +30,9 @@ _KINDS: dict[str, Kind] = {
     "digest": "tampered",
 }
 _PROVEN = frozenset({"clock", "digest"})  # the sender signed it, and to us
+STRANGERS = Rate(per_s=1.0, window_s=20.0)  # hellos that no key we trust has signed, in each process
 _lock = threading.Lock()
+_strangers = Bucket(STRANGERS)
 _buckets: dict[tuple[str, int], Bucket] = {}  # one for each peer that was added here, of which there are PEERS_MAX
 
 
@@ -49,6 +51,14 @@ def bad_request_note(error: BadSignature, domain: str, *, known: bool) -> None:
 def oversize_note(domain: str, error: HeraldError) -> None:
     """Count a request of a peer with a body beyond its bound."""
     misbehaviour_note("oversize", carrier=domain, detail=error.detail)
+
+
+def count_stranger() -> None:
+    """Count a hello of somebody who is not known here, before what it brings costs anything. Raises RateLimited."""
+    with _lock:
+        if _strangers.take(1, time.monotonic()):
+            return
+    raise RateLimited("Too many unknown domains ask to be peers. Try again later.", retry_after_s=60)
 
 
 def count_request(peer: Peer) -> None:

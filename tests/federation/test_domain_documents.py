@@ -17,7 +17,7 @@ from eventing.conf import config
 from eventing.core.access.principals import Principal
 from eventing.core.federation import domain_documents
 from eventing.core.federation.domain_documents import KEYS_MAX, BadDocument, from_published, make, published, read
-from eventing.core.federation.signing import DOMAIN, Signed, sign
+from eventing.core.federation.signing import DOMAIN, Signed, sign, verified
 from eventing.models import DomainDocument, DomainKey
 from eventing.selectors.federation.domain_documents import domain_document, domain_keys, domain_known, domain_statement
 from eventing.services.access.keys import ensure_domain_key, key_retire, key_rotate
@@ -241,6 +241,32 @@ def test_a_document_of_a_domain_that_nobody_vouches_for_is_not_taken(db: None) -
     refused(lambda: document_accept(document()), "not known")
     refused(lambda: document_accept(document(), fingerprint=SECOND["kid"]), "fingerprint")
     assert document_accept(document(), fingerprint=FIRST["kid"]).domain == OTHER
+
+
+def test_a_document_that_is_of_no_use_here_costs_at_most_one_signature(
+    pinned: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each copy with other signatures left out is one that no cache knows."""
+    looked_at: list[Signed] = []
+
+    def counting(context: bytes, statement: Signed, jwk: dict[str, Any]) -> bool:
+        looked_at.append(statement)
+        return verified(context, statement, jwk)
+
+    keys = [new_key() for _ in range(4)]
+    newest = document(FIRST, *keys, serial=9)
+    document_accept(newest)
+    unknown = without(document(FIRST, *keys, domain="unknown.example"), keys[0])
+    older, same = without(document(FIRST, *keys, serial=8), keys[1]), without(newest, keys[1])
+    strangers, wrong = document(*keys, serial=10), document(FIRST, *keys, serial=10)
+    wrong = Signed(wrong.payload, wrong.kid, bytes(64) + wrong.signature[64:])
+    monkeypatch.setattr("eventing.core.federation.domain_documents.verified", counting)
+    refused(lambda: document_accept(unknown), "not known")
+    assert document_accept(older).serial == document_accept(same).serial == 9
+    refused(lambda: document_accept(strangers), "fingerprint")
+    assert looked_at == []
+    refused(lambda: document_accept(wrong), "not signed by a key that is trusted")
+    assert len(looked_at) == 1
 
 
 def test_a_rotation_is_followed_from_key_to_key(pinned: Signed) -> None:

@@ -5,6 +5,7 @@ What the signatures themselves keep out is in test_signatures.py; what our own c
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import dataclasses
 import json
@@ -13,9 +14,11 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -23,15 +26,17 @@ import pytest
 from django.test import override_settings
 
 from eventing.conf import config
+from eventing.core.errors import Unavailable
 from eventing.core.federation.domain_documents import from_published, read
 from eventing.core.federation.signing import Signed
+from eventing.edge import federation
 from eventing.federation import endpoints, signatures, wire
 from eventing.federation.client import PeerError, call
 from eventing.models import DomainKey
 from eventing.services.federation.domain_documents import document_pin
 from tests.edge.server import PLAIN, ROOT, Edge, Prepared, environment
 from tests.federation.played_domain import Server, document, new_key
-from tests.servers import wait_for
+from tests.servers import eventually, wait_for
 
 EXCHANGE = "/federation/v1/exchange"
 US, THEM, SUSPENDED, STRANGER = "localhost", "peer.example", "suspended.example", "stranger.example"
@@ -366,6 +371,46 @@ def test_strangers_with_slow_bodies_take_no_place_from_peers(gateways: Edge, our
     finally:
         for one in slow:
             one.close()
+
+
+@pytest.mark.parametrize("busy", ["b.test", ""], ids=["a peer", "strangers"])
+async def test_who_keeps_its_threads_busy_leaves_threads_to_the_others(
+    monkeypatch: pytest.MonkeyPatch, busy: str
+) -> None:
+    let_go, begun = threading.Event(), []
+
+    def serve(admitted: endpoints.Admitted, body: bytes) -> bytes:
+        if admitted.sender is None or admitted.sender.domain == busy:
+            begun.append(admitted)
+            assert let_go.wait(10)
+        return body
+
+    async def is_begun() -> bool:
+        return bool(begun)
+
+    async def body() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"x"}
+
+    async def sent(domain: str) -> bytes:
+        request = signatures.Request("POST", "https://us.test", {})
+        sender = endpoints.Sender(domain, "k", None) if domain else None
+        gateway: Any = SimpleNamespace(config=config())
+        admitted = endpoints.Admitted(request, EXCHANGE, sender)
+        return (await federation._admitted(gateway, {"headers": []}, body, admitted)).body
+
+    monkeypatch.setattr(endpoints, "serve", serve)
+    monkeypatch.setattr(endpoints, "answered", lambda request, body: endpoints.Answer(200, {}, body))
+    async with asyncio.TaskGroup() as tasks:
+        waiting = [tasks.create_task(sent(busy)) for _ in range(4)]
+        try:
+            await eventually(is_begun, 10)
+            with pytest.raises(Unavailable):
+                await sent(busy)
+            for _ in range(4):
+                assert await asyncio.wait_for(sent("c.test"), 1) == b"x"
+        finally:
+            let_go.set()
+    assert [one.result() for one in waiting] == [b"x"] * 4, "who waited is answered"
 
 
 def test_redis_away_refuses_all_rather_than_to_take_a_replay(gateways: Edge, our_document: Signed) -> None:

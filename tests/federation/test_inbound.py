@@ -12,6 +12,7 @@ from eventing.conf import config
 from eventing.core.errors import RateLimited
 from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX, Feed
 from eventing.core.federation import links, merkle, seals
+from eventing.core.federation.signing import Signed
 from eventing.federation import traffic, wire
 from eventing.federation.endpoints import Sender
 from eventing.federation.runs import gaps, inbound, judging, waking, watermarks
@@ -293,6 +294,27 @@ def test_flooding_over_the_rate_is_refused_with_the_time_to_come_back_and_an_hon
         send(peer, wire.RpPart(rp, {}, [origin.run(10)]))
     assert refused.value.retry_after_s is not None
     assert len(held(rp)) == 20
+    assert counted() == {("flooding", "b.test", ""): 1}
+
+
+def test_documents_of_domains_that_are_not_known_cost_no_signature_but_the_bytes_they_take(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyed, held_twice = OtherDomain("unknown.example"), OtherDomain("b.test")
+    for _ in range(3):
+        keyed.add_key()
+    documents = [keyed.document() for _ in range(60)] + [held_twice.document() for _ in range(4)]
+    looked_at: list[Signed] = []
+    monkeypatch.setattr(
+        "eventing.core.federation.domain_documents.verified",
+        lambda context, statement, jwk: looked_at.append(statement) or False,
+    )
+    send(scene.peer, domains=documents)
+    assert looked_at == []
+    Peer.objects.filter(pk=scene.peer.pk).update(bytes_per_s=1000)
+    assert send(scene.peer, domains=documents).pause_s > 0
+    with pytest.raises(RateLimited, match="bytes"):
+        send(scene.peer, domains=documents)
     assert counted() == {("flooding", "b.test", ""): 1}
 
 

@@ -15,7 +15,7 @@ from jsonschema import validate
 from admin_rp.catalogue import CATALOGUE
 from eventing.conf import config
 from eventing.core.access.principals import Principal
-from eventing.core.access.rates import Bucket, Table
+from eventing.core.access.rates import Bucket, Rate, Table
 from eventing.core.errors import (
     Conflict,
     Forbidden,
@@ -29,12 +29,13 @@ from eventing.core.errors import (
 from eventing.core.federation import peers as core
 from eventing.core.federation.domain_documents import BadDocument, fingerprint_shown
 from eventing.core.federation.peers import Stance, State
-from eventing.core.federation.signing import Signed
+from eventing.core.federation.signing import Signed, verified
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.federation import client, endpoints, peering, signatures, traffic, wire
+from eventing.federation import client, endpoints, peering, refusals, signatures, traffic, wire
 from eventing.federation.client import PeerError
-from eventing.federation.endpoints import Sender
+from eventing.federation.endpoints import HELLO, Sender
 from eventing.federation.peering import farewell
+from eventing.federation.wire import encode
 from eventing.log import control
 from eventing.models import AuditEntry, Misbehaviour, Peer
 from eventing.selectors.federation.domain_documents import domain_document
@@ -286,7 +287,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     made = SimpleNamespace(now=0.0, time=time.time)
     made.monotonic = lambda: made.now
     monkeypatch.setattr(peering, "time", made)
-    monkeypatch.setattr(peering, "_strangers", Bucket(peering.STRANGERS))
+    monkeypatch.setattr(refusals, "_strangers", Bucket(refusals.STRANGERS))
     monkeypatch.setattr(peering, "_changing", Table(lambda _: Bucket(peering.CHANGES), peering.CHANGING_MAX))
     return made
 
@@ -374,12 +375,6 @@ def test_a_stranger_uses_up_nothing_of_the_domain_in_whose_name_it_speaks(
     assert peer_row("b.test").state == State.ACTIVE
 
 
-def test_hellos_of_who_only_asks_are_counted_among_strangers(b: OtherDomain, clock: SimpleNamespace) -> None:
-    assert say(b, *[Stance.PROPOSES] * 40, statement=b.document()) == 20
-    clock.now += 1.0
-    assert say(b, Stance.PROPOSES) == 0
-
-
 def signed_hello(other: OtherDomain, body: bytes, nonce: str) -> signatures.Request:
     """The head of a hello of `other` with this body."""
     given: dict[str, Any] = {"origin": other.name, "destination": config().domain, "key": other.keys[0]}
@@ -417,6 +412,52 @@ def test_what_is_signed_with_keys_that_came_along_is_held_against_nobody(
         serve(signed_hello(stranger, body, "a-nonce-of-its-own"), body)
     misbehaviour_flush()
     assert not Misbehaviour.objects.exists()
+
+
+def test_hellos_of_strangers_beyond_their_rate_cost_no_signature_and_those_of_who_is_known_are_none_of_them(
+    b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals, "_strangers", Bucket(Rate(per_s=0.001, window_s=2000.0)))
+    looked_at: list[Signed] = []
+
+    def counting(context: bytes, statement: Signed, jwk: dict[str, Any]) -> bool:
+        looked_at.append(statement)
+        return verified(context, statement, jwk)
+
+    monkeypatch.setattr("eventing.core.federation.domain_documents.verified", counting)
+    asks = b.document()
+    for domain, statement in ((b, asks), (OtherDomain("c.test"), None)):
+        assert hello_of(domain, statement or domain.document()) == 200
+    assert looked_at
+    looked_at.clear()
+    impostor = OtherDomain("b.test")
+    for one in (OtherDomain("d.test"), impostor):
+        assert hello_of(one, one.document()) == 429
+    assert looked_at == []
+    assert hello_of(b, asks) == 200, "it asks with the document that we have seen"
+    add(b, statement=asks)
+    b.add_key()
+    assert hello_of(b, b.document()) == 200, "a key that is trusted here has signed its new one"
+
+
+def hello_of(domain: OtherDomain, statement: Signed) -> int:
+    """The status of the answer to a hello that a domain signed with its newest key, as a gateway serves it."""
+    body = encode([statement, 1, "proposes", at_ms()])
+    made = signatures.request_signed(
+        f"https://us.test{HELLO}",
+        body,
+        origin=domain.name,
+        destination=config().domain,
+        key=domain.keys[-1],
+        nonce=secrets.token_urlsafe(18),
+        now=time.time(),
+    )
+    made.headers["host"] = "us.test"
+    try:
+        endpoints.serve(endpoints.admit(signatures.Request("POST", made.url, made.headers), HELLO), body)
+    except HeraldError as error:
+        return error.status
+    return 200
 
 
 def test_contact_renews_the_lease_and_without_it_a_peer_lapses(b: OtherDomain) -> None:

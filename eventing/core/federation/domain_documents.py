@@ -18,7 +18,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from eventing.core import strict_json
 from eventing.core.access.policy_issuers import is_address
@@ -88,14 +88,7 @@ def read(statement: Signed) -> DomainDocument:
     That alone makes it no truth: anybody can make such a document in any name (see `trusted_now`, `follows`).
     Raises BadDocument.
     """
-    if len(statement.payload) > PAYLOAD_BYTES_MAX:
-        raise BadDocument(f"A domain document has at most {PAYLOAD_BYTES_MAX} bytes.")
-    try:
-        members = strict_json.parse(statement.payload)
-    except strict_json.NotStrictJson as error:
-        raise BadDocument(f"The domain document is not strict JSON: {error}") from None
-    if not isinstance(members, dict):
-        raise BadDocument("The domain document is not a JSON object.")
+    members = _members(statement)
     jwks = _jwks(members.get("keys"))
     document = DomainDocument(
         domain=_domain(members.get("domain")),
@@ -110,6 +103,37 @@ def read(statement: Signed) -> DomainDocument:
     if document.fingerprint not in document.signers:
         raise BadDocument("The domain document is not signed by the domain's first key.")
     return document
+
+
+class Claim(NamedTuple):
+    """What a document says of itself; `fingerprint` is empty for none."""
+
+    domain: str
+    serial: int
+    fingerprint: str
+
+
+def claimed(statement: Signed) -> Claim:
+    """Whose document it says that it is: no signature is looked at, nothing of it is true yet.
+
+    `read` costs a signature for each key; who carries documents may send many that nobody needs. Raises BadDocument.
+    """
+    members = _members(statement)
+    match members.get("keys"):
+        case [{"kid": str(first)}, *_]:
+            return Claim(_domain(members.get("domain")), _number(members, "serial"), first)
+    return Claim(_domain(members.get("domain")), _number(members, "serial"), "")
+
+
+def signed_now(statement: Signed, jwks: Mapping[str, Mapping[str, Any]], now: float) -> bool:
+    """Whether one of `jwks` (public JWKs by kid with their windows) that may sign now has signed these bytes.
+
+    It costs one signature, whatever the statement says: one that is wrong makes the whole document wrong.
+    """
+    for place, kid in enumerate(statement.kid.split(" ", KEYS_MAX)[:KEYS_MAX]):
+        if kid in jwks and is_valid(jwks[kid], now):
+            return verified(DOMAIN, Signed(statement.payload, kid, _signature(statement, place)), jwks[kid])
+    return False
 
 
 def trusted_now(document: DomainDocument, jwks: Mapping[str, Mapping[str, Any]], now: float) -> bool:
@@ -182,13 +206,29 @@ def from_published(members: object) -> Signed:
     raise BadDocument("A published domain document has the members payload, kids and signature.")
 
 
+def _members(statement: Signed) -> dict[str, Any]:
+    if len(statement.payload) > PAYLOAD_BYTES_MAX:
+        raise BadDocument(f"A domain document has at most {PAYLOAD_BYTES_MAX} bytes.")
+    try:
+        members = strict_json.parse(statement.payload)
+    except strict_json.NotStrictJson as error:
+        raise BadDocument(f"The domain document is not strict JSON: {error}") from None
+    if not isinstance(members, dict):
+        raise BadDocument("The domain document is not a JSON object.")
+    return members
+
+
+def _signature(statement: Signed, place: int) -> bytes:
+    return statement.signature[place * SIGNATURE_BYTES : (place + 1) * SIGNATURE_BYTES]
+
+
 def _signers(statement: Signed, jwks: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     kids = statement.kid.split(" ")
     if len(kids) > KEYS_MAX or len(set(kids)) != len(kids) or len(statement.signature) != SIGNATURE_BYTES * len(kids):
         raise BadDocument("The domain document's signatures are not one for each of the keys that are named.")
     for place, kid in enumerate(kids):
-        signature = statement.signature[place * SIGNATURE_BYTES : (place + 1) * SIGNATURE_BYTES]
-        if kid not in jwks or not verified(DOMAIN, Signed(statement.payload, kid, signature), jwks[kid]):
+        signed = Signed(statement.payload, kid, _signature(statement, place))
+        if kid not in jwks or not verified(DOMAIN, signed, jwks[kid]):
             raise BadDocument("A signature of the domain document is wrong.")
     return frozenset(kids)
 

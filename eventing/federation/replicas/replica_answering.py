@@ -140,8 +140,13 @@ def _proven(statement: Signed, came_along: Iterable[Signed], sender: Sender) -> 
     wish = join_read(statement)
     keys = domain_keys(wish.domain)
     brought = documents_by_domain(came_along).get(wish.domain)
-    if not keys and brought is not None:
-        keys = document_read(brought).jwks
+    try:
+        document = document_read(brought) if brought is not None else None
+    except BadDocument as error:
+        logger.info("The domain document of %s that came with its join is none: %s", wish.domain, error)
+        brought = document = None
+    if not keys and document is not None:
+        keys = document.jwks
     try:
         join_verified(statement, keys, int(timezone.now().timestamp() * 1000))
     except BadStatement as error:
@@ -187,7 +192,7 @@ def _relay(row: RendezvousPoint, request: JoinRequest, wish: Join) -> JoinAnswer
         domains=[*answer.documents, *request.documents],
     )
     link_participants(row.id)
-    known = {document_read(one).domain for one in answer.documents}
+    known = documents_by_domain(answer.documents)
     more = [one for one in documents_for([row.id], wish.domain) if document_read(one).domain not in known]
     room = max(0, STATEMENTS_MAX - len(answer.documents))
     return JoinAnswer(VERSION, answer.descriptor, answer.admissions, [*answer.documents, *more[:room]])

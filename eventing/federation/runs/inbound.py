@@ -45,7 +45,7 @@ from eventing.services.federation.domain_documents import document_accept
 from eventing.services.federation.misbehaviour import misbehaviour_note
 from eventing.services.federation.peers import peer_contacted
 from eventing.services.rps.replica_links import links_offer, links_resume
-from eventing.services.rps.replica_statements import statements_accept
+from eventing.services.rps.replica_statements import documents_by_domain, statements_accept
 
 PEERS_COUNTED_MAX = 2000  # whose rates a process counts; twice the peers there may be
 LATE_S = 10.0  # as long as a peer waits for its answer (outbound.py: CALL_S)
@@ -82,6 +82,7 @@ def exchange(sender: Sender, body: bytes) -> bytes:
     assert peer is not None  # noqa: S101 - only hello is open to others
     rates = _rates_of(peer)
     _within(peer, rates.requests, 1, "requests")
+    _within(peer, rates.bytes, len(body), "bytes")
     try:
         request = wire.request(body)
     except wire.BadMessage as error:
@@ -93,13 +94,12 @@ def exchange(sender: Sender, body: bytes) -> bytes:
     _bounded(peer, request, events, size)
     events += sum(len(part.floors) for part in request.parts)  # each may cost a signature's verification, as a run does
     _within(peer, rates.events, events, "events")
-    _within(peer, rates.bytes, size, "bytes")
     _contact(peer, rates)
     _statements(peer, request)
     parts = _Exchange(peer, request).answered()
     now = time.monotonic()
-    pause_s = max(rates.events.wait_s(max(1, events), now), rates.bytes.wait_s(max(1, size), now))
-    return wire.encode(wire.Answer(wire.VERSION, parts, min(pause_s, 60.0) if events else 0.0))
+    pause_s = max(rates.events.wait_s(events, now) if events else 0.0, rates.bytes.wait_s(len(body), now))
+    return wire.encode(wire.Answer(wire.VERSION, parts, min(pause_s, 60.0)))
 
 
 def _rates_of(peer: Peer) -> _Rates:
@@ -150,7 +150,7 @@ def _contact(peer: Peer, rates: _Rates) -> None:
 
 def _statements(peer: Peer, request: wire.Request) -> None:
     """Take in what the rest of the request may need to be judged by."""
-    for statement in request.domains:
+    for statement in documents_by_domain(request.domains).values():
         with contextlib.suppress(BadDocument):  # of domains that are not known here: by the home's word only, below
             document_accept(statement)
     proofs_shown(peer, request.evidence)

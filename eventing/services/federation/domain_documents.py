@@ -14,11 +14,21 @@ from django.db import transaction
 from django.utils import timezone
 
 from eventing.conf import config
-from eventing.core.federation.domain_documents import VERSIONS, BadDocument, follows, make, read, trusted_now
+from eventing.core.federation.domain_documents import (
+    VERSIONS,
+    BadDocument,
+    Claim,
+    claimed,
+    follows,
+    make,
+    read,
+    signed_now,
+    trusted_now,
+)
 from eventing.core.federation.domain_documents import DomainDocument as Document
 from eventing.core.federation.signing import Signed
 from eventing.models import DomainDocument
-from eventing.selectors.federation.domain_documents import domain_document, own_keys
+from eventing.selectors.federation.domain_documents import domain_document, domain_statement, own_keys
 from eventing.services.access.keys import ensure_domain_key
 from eventing.services.database import lock_domain
 
@@ -71,30 +81,41 @@ def document_accept(statement: Signed, *, fingerprint: str | None = None, now: d
     Args:
         fingerprint: the one that somebody trusted vouches for: the first document of a domain is taken with it only.
 
-    Returns the document that is trusted now, which may be the one held before. Raises BadDocument.
+    Of one that is of no use here (nobody knows the domain, we hold it or a newer one, no trusted key signed it) at most one
+    signature is looked at: a peer may send many. Returns the document that is trusted now, which may be the one held before.
+    Raises BadDocument.
     """
     now = now or timezone.now()
-    document = read(statement)
-    if document.domain == config().domain:
-        held = domain_document(document.domain)
+    claim = claimed(statement)
+    name, serial = claim.domain, claim.serial
+    if name == config().domain:
+        held = domain_document(name)
         if held is None:
             raise BadDocument("The domain document is in our own name.")
         return held
+    known = domain_statement(name)
+    held = read(known) if known is not None else None
+    if held is not None and (serial < held.serial or (known is not None and statement.payload == known.payload)):
+        return _of_fingerprint(held, fingerprint)
+    if held is not None:
+        _of_fingerprint(held, fingerprint)
+        _require_signed(statement, claim, held, now)
+    elif fingerprint is None:
+        raise _unknown(name)
+    document = read(statement)
     with transaction.atomic():
         lock_domain()
-        held = domain_document(document.domain)
+        held = domain_document(name)
         if held is not None:
-            if fingerprint is not None and fingerprint != held.fingerprint:
-                raise BadDocument(f"The fingerprint of {document.domain} is another one than we trust.")
-            if not follows(document, held, now.timestamp()):
+            if not follows(document, _of_fingerprint(held, fingerprint), now.timestamp()):
                 return held
         elif fingerprint is None:
-            raise BadDocument(f"The domain {document.domain} is not known here; an administrator adds it as a peer.")
+            raise _unknown(name)
         else:
             _acceptable(statement, fingerprint, now)
-            _bounded(document.domain)
+            _bounded(name)
         _store(document, statement, now)
-    log.info("The domain document of %s with serial %d was taken over.", document.domain, document.serial)
+    log.info("The domain document of %s with serial %d was taken over.", name, serial)
     return document
 
 
@@ -102,6 +123,24 @@ def document_forget(name: str) -> None:
     """Trust this domain no longer. Nobody may need its keys any more: no peering, no replica."""
     if name != config().domain:
         DomainDocument.objects.filter(name=name).delete()
+
+
+def _of_fingerprint(held: Document, fingerprint: str | None) -> Document:
+    if fingerprint is not None and fingerprint != held.fingerprint:
+        raise BadDocument(f"The fingerprint of {held.domain} is another one than we trust.")
+    return held
+
+
+def _require_signed(statement: Signed, claim: Claim, held: Document, now: datetime) -> None:
+    """Raises BadDocument for what could only be refused after each of its signatures was looked at."""
+    if claim.fingerprint != held.fingerprint:
+        raise BadDocument(f"The fingerprint of {held.domain} is another one than before.")
+    if not signed_now(statement, held.jwks, now.timestamp()):
+        raise BadDocument(f"The domain document is not signed by a key that is trusted for {held.domain} now.")
+
+
+def _unknown(name: str) -> BadDocument:
+    return BadDocument(f"The domain {name} is not known here; an administrator adds it as a peer.")
 
 
 def _acceptable(statement: Signed, fingerprint: str, now: datetime) -> Document:

@@ -242,8 +242,7 @@ def peer_document_followed(statement: Signed, *, name: str, now: datetime | None
     domain, or newer and not signed by a key that is trusted.
     """
     now = now or timezone.now()
-    document = domain_documents.read(statement)
-    if document.domain != name:
+    if domain_documents.claimed(statement).domain != name:
         raise BadDocument(f"The domain document is not of {name}.")
     with change(now) as outbox:
         lock_domain()

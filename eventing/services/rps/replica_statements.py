@@ -19,7 +19,7 @@ from django.utils import timezone
 from eventing.conf import config
 from eventing.core.errors import QuotaExceeded
 from eventing.core.federation.domain_documents import BadDocument
-from eventing.core.federation.domain_documents import read as document_read
+from eventing.core.federation.domain_documents import claimed as document_claimed
 from eventing.core.federation.signing import Signed
 from eventing.core.rps.replicas import (
     ADMISSIONS_MAX,
@@ -176,14 +176,20 @@ def admission_store(
 
 
 def documents_by_domain(statements: Iterable[Signed]) -> dict[str, Signed]:
-    """Domain documents that came along, by whose they are; what is none is left out: whoever needs it says so."""
-    found: dict[str, Signed] = {}
+    """Domain documents that came along, by whose they say that they are, of each domain the newest; what is none is left out.
+
+    No signature was looked at: whoever needs one reads it.
+    """
+    found: dict[str, tuple[int, Signed]] = {}
     for statement in list(statements)[:DOCUMENTS_MAX]:
         try:
-            found[document_read(statement).domain] = statement
+            name, serial, _ = document_claimed(statement)
         except BadDocument as error:
             logger.info("A domain document that came along is not taken: %s", error)
-    return found
+        else:
+            if name not in found or found[name][0] < serial:
+                found[name] = (serial, statement)
+    return {name: statement for name, (_, statement) in found.items()}
 
 
 def document_take(documents: Mapping[str, Signed], domain: str, fingerprint: str, now: datetime) -> None:
@@ -192,7 +198,7 @@ def document_take(documents: Mapping[str, Signed], domain: str, fingerprint: str
     if statement is None or domain == config().domain:
         return
     held = domain_document(domain)
-    if held is not None and held.serial >= document_read(statement).serial:
+    if held is not None and held.serial >= document_claimed(statement).serial:
         return
     try:
         document_accept(statement, fingerprint=fingerprint if held is None else None, now=now)
