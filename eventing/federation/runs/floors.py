@@ -1,7 +1,8 @@
 """Floors that a request brings: which of them are kept. They are judged as runs are (judging.py), cheapest look first.
 
-A peer may bring floors of feeds that are here, and of feeds of which it brings a run. Of each feed only the highest is looked
-at, and only where it says more than what is kept: a request has no more signatures verified than there are such feeds.
+A peer may bring floors of feeds that are here, of which it brings a run, or that it says to hold, for it may have nothing left
+to bring of them. Of each feed only the highest is looked at, and only where it says more than what is kept: a request has no
+more signatures verified than there are such feeds.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def floors_true(
         foreign: the last sequence held of each feed that is here.
         kept: the floors that are kept.
     """
-    about = set(foreign)
+    about = {*foreign, *said.have}
     for run in said.runs:
         with contextlib.suppress(BadSeal):
             about.add(seal_read(run.seal).feed.key)

@@ -4,8 +4,8 @@ An origin states its floor, the oldest sequence that it keeps, and signs it; flo
 here to be carried on. A gap up to the floor is accepted at once. Any other is accepted only when no other replica has filled
 it for a while (core/federation/exchange.py: gap_accepted), and then held against whoever sent the run behind it.
 
-Both are kept in a hash per RP, of FEEDS_MAX fields at most, whoever sends what: floors of feeds that are here or come with
-them, notes of gaps of ORIGIN_NOTES_MAX feeds of an origin that are not here yet.
+Both are kept in a hash per RP, of FEEDS_MAX fields at most, whoever sends what: floors of feeds that are here, come with them
+or are said to be held by who sends them, notes of gaps of ORIGIN_NOTES_MAX feeds of an origin that are not here yet.
 """
 
 from __future__ import annotations

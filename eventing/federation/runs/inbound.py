@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from eventing.conf import config
 from eventing.core.access.rates import Bucket, Rate
 from eventing.core.errors import RateLimited
-from eventing.core.events.feeds import Feed
+from eventing.core.events.feeds import FEEDS_MAX, Feed
 from eventing.core.federation import exchange as rules
 from eventing.core.federation import links
 from eventing.core.federation.domain_documents import BadDocument
@@ -260,7 +260,7 @@ class _Exchange:
         part.judged = [judge.judge(run) for run in part.said.runs]
         if judge.renewed:
             part.error, part.judged, part.floors = NOT_YET, [], {}
-        here = head.foreign.keys() | {one.feed_key for one in part.judged if one.outcome == "take"}
+        here = head.foreign.keys() | part.said.have.keys() | {one.feed_key for one in part.judged if one.outcome == "take"}
         part.floors = {feed: floor for feed, floor in part.floors.items() if feed in here}
 
     def _look_up(self) -> None:
@@ -296,7 +296,9 @@ class _Exchange:
         for rp in kept:
             part = self._parts[rp]
             if part.floors and part.head is not None:
-                keeping[rp] = part.floors, kept[rp].keys() - part.floors.keys() - part.head.foreign.keys()
+                crowded = len(kept[rp].keys() | part.floors.keys()) > FEEDS_MAX
+                spare = kept[rp].keys() - part.floors.keys() - part.head.foreign.keys()
+                keeping[rp] = part.floors, spare if crowded else ()
         gaps.floors_keep(keeping)
 
     def _note_said(self) -> None:
