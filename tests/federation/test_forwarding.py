@@ -34,6 +34,7 @@ from eventing.services.access.keys import key_rotate
 from eventing.services.federation.domain_documents import own_document
 from eventing.services.federation.forwarding import delivery_failed, delivery_resumed
 from eventing.services.federation.sealing import seal_own
+from eventing.services.rps.replica_statements import statements_untold
 from tests.control.conftest import principal
 from tests.control.making import events_made
 from tests.federation.answering import FakePeer, delivery, own, publish, shared
@@ -107,6 +108,20 @@ def test_one_request_carries_many_rps(peer: FakePeer, b: OtherDomain) -> None:
     forward("b.test")
     assert all(peer.vectors[rp] == {own(rp): 2} for rp in rps)
     assert len(peer.requests) <= 3
+
+
+def test_what_changed_at_many_rps_at_once_is_told_in_as_many_requests_as_it_needs(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbound, "STATEMENTS_BYTES_MAX", 4000)
+    rps = [shared(b) for _ in range(12)]
+    waking.wake("b.test", rps)
+    forward("b.test")
+    told = [[part for part in request.parts if part.statements] for request in peer.requests]
+    sizes = [sum(len(one.payload) + len(one.signature) for part in some for one in part.statements) for some in told]
+    assert max(sizes) <= 4000
+    assert sorted(part.rp for some in told for part in some) == sorted(rps), "each once"
+    assert statements_untold("b.test", rps) == {}
 
 
 def test_catching_up_is_bounded_requests_one_after_the_other(peer: FakePeer, b: OtherDomain) -> None:

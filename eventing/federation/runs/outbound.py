@@ -67,6 +67,7 @@ PAUSE_S_MAX = 1.0  # a pause that a peer asks for is waited for in its turn up t
 OTHERS_S = 1.0  # between two looks whether other peers wait for a thread; a turn that they wait for ends
 STOPPED_S = 60.0  # a delivery that stopped is looked at again for what is published after this
 FLOORS_PER_PART = 8
+STATEMENTS_BYTES_MAX = 512 * 1024  # of one request, beside events, vectors and documents; one RP's always fit
 REFUSALS_MAX = (
     10  # of an RP in a row, which take about three minutes: the link stops, and is offered again once a minute
 )
@@ -339,12 +340,15 @@ class _Forwarding:
         for rp in sent.keys() & flying.keys():
             sent[rp].before = links.assumed(sent[rp].before, flying[rp].before, flying[rp].last)
         now = time.time()
-        untold = statements_untold(peer, [rp for rp in sent if rp not in flying or flying[rp].untold is None])
+        open_ = [rp for rp, one in sent.items() if now >= one.before.shut_until]
+        untold, crowded = _fitting(
+            statements_untold(peer, [rp for rp in open_ if rp not in flying or flying[rp].untold is None])
+        )
         wanted: list[Wanted] = []
         parts: dict[str, wire.RpPart] = {}
         for rp, one in list(sent.items()):
             plan = links.plan(one.before, one.ours, now=now)
-            if plan is Plan.NOTHING and (rp not in untold or now < one.before.shut_until):
+            if plan is Plan.NOTHING and rp not in untold:
                 del sent[rp]
                 continue
             can_wait = not links.asks(one.before, now=now) and rp not in untold
@@ -358,7 +362,7 @@ class _Forwarding:
             if plan is Plan.RUNS:
                 own = Feed(self._me, one.head.epoch).key
                 wanted.append(Wanted(rp, links.wanting(one.before, now=now), own))
-        later = list(dict.fromkeys([*self._add_runs(parts, wanted, sent, sealed.runs), *sealed.more]))
+        later = list(dict.fromkeys([*self._add_runs(parts, wanted, sent, sealed.runs), *sealed.more, *crowded]))
         if not parts:
             return None, {}, later
         request = wire.Request(wire.VERSION, [])
@@ -551,6 +555,20 @@ class _Forwarding:
             waking.hold_off(self._peer.name, wait_s)
         self._give_back()
         return False
+
+
+def _fitting(untold: Mapping[str, Untold]) -> tuple[dict[str, Untold], list[str]]:
+    """Of the statements that a peer has not taken, those for the next request; and the RPs whose are for another."""
+    fitting: dict[str, Untold] = {}
+    crowded: list[str] = []
+    size = 0
+    for rp, one in untold.items():
+        size += sum(len(statement.payload) + len(statement.signature) for statement in one.statements)
+        if size > STATEMENTS_BYTES_MAX and fitting:
+            crowded.append(rp)
+        else:
+            fitting[rp] = one
+    return fitting, crowded
 
 
 def _found(
