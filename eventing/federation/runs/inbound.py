@@ -260,7 +260,9 @@ class _Exchange:
         part.judged = [judge.judge(run) for run in part.said.runs]
         if judge.renewed:
             part.error, part.judged, part.floors = NOT_YET, [], {}
-        here = head.foreign.keys() | part.said.have.keys() | {one.feed_key for one in part.judged if one.outcome == "take"}
+        here = (
+            head.foreign.keys() | part.said.have.keys() | {one.feed_key for one in part.judged if one.outcome == "take"}
+        )
         part.floors = {feed: floor for feed, floor in part.floors.items() if feed in here}
 
     def _look_up(self) -> None:
