@@ -24,9 +24,12 @@ from tests.federation.shared_rp import peer_made
 
 
 @pytest.fixture
-def home_stores(transactional_db: None, redis_url: str) -> None:
-    """Empty stores, and this domain with its key and document: homes.py."""
+def home_stores(transactional_db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Empty stores, this domain with its key and document, and all misbehaviour written at once: homes.py."""
     begin()
+    monkeypatch.setattr(misbehaviour, "WRITES_PER_S", 10_000)
+    yield
+    misbehaviour.misbehaviour_flush()
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_a_join_that_the_policy_refuses_says_which_rule_is_lacking(network: Netw
 
 def test_a_join_without_a_place_here_is_refused_whole_and_taken_back_at_the_home(network: Network) -> None:
     rp = network.create_rp("a", history={"max_bytes": QUOTA_BYTES // 2})
-    filling = network.create_rp("b", history={"max_bytes": QUOTA_BYTES // 2})
+    filling = network.create_rp("b", history={"max_bytes": QUOTA_BYTES // 2 + 1024})
     problem = refused_join(network, "b", rp, via="a.test")
     assert problem["type"] == "urn:herald:problem:quota-exceeded"
     assert network["b"].admin.get(f"/api/v1/rps/{rp}").status_code == 404
