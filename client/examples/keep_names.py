@@ -13,6 +13,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,22 @@ def export(url: str, token: str) -> State:
         "GET", f"{url}/api/v1/admin/names", headers={"Authorization": f"Bearer {token}"}, timeout=60
     ) as answer:
         answer.raise_for_status()
-        for line in answer.iter_lines():
+        for line in lines(answer.iter_bytes()):
             row = json.loads(line)
             if "cursor" in row:
                 return {"cursor": row["cursor"], "names": names}
             names[row["id"]] = row
     raise RuntimeError("The export was cut off.")
+
+
+def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of JSON Lines. They end at a line feed alone: text in JSON may hold what else ends lines, such as U+2028."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
 
 
 def applied(names: dict[str, Any], event: dict[str, Any]) -> bool:

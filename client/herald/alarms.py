@@ -25,7 +25,7 @@ class Alarms:
         cursor: str | None = None
         while True:
             query = {"state": state, "rp": rp, "cursor": cursor, "limit": limit}
-            page = await self._rest.members("GET", ALARMS, params=query, again=True)
+            page = await self._rest.page(ALARMS, query)
             for item in page["items"]:
                 yield item
             cursor = page["next"]

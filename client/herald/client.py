@@ -12,19 +12,24 @@ import itertools
 import logging
 import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
 from herald.alarms import Alarms
+from herald.answers import MALFORMED, MalformedAnswer
 from herald.connection import Connection, Reader
 from herald.dial import Address, Credentials, TokenSource
 from herald.durable import DurableSubscriptions
 from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
 from herald.events import Confirmation, Gap, JsonEvent, as_event, encode
 from herald.flow import IN_FLIGHT_MAX, InFlight
+from herald.loops import callers
 from herald.operating import Operating
 from herald.peers import Peers
 from herald.rendezvous_points import RendezvousPoints
@@ -98,6 +103,9 @@ class Client:
         self._publishers: list[Connection] = []
         self._readers: list[Connection] = []
         self._keys = itertools.count(1)
+        self._open: dict[int, Subscription] = {}  # subscriptions that were begun and not closed
+        self._files: dict[Path, FileCursorStore] = {}
+        self._places: dict[tuple[int, str], Subscription] = {}  # by store and RP: who keeps that place
         self._in_flight = InFlight(in_flight_max)
         self._unconfirmed: set[asyncio.Future[Any]] = set()
         self._closed = False
@@ -115,16 +123,36 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.aclose()
+        await self._aclose(in_order=kind is None, frames=callers())
 
-    async def aclose(self) -> None:
-        """Close all connections. Subscriptions end without error; unconfirmed publishes fail with ClientClosed."""
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """Close all subscriptions and connections. Loops over subscriptions end without error; unconfirmed publishes fail
+        with ClientClosed.
+
+        What was dealt with is stored and acknowledged; see subscription.py for what that is.
+
+        Raises StateError, once everything is closed, if a place could not be stored.
+        """
+        # Not a coroutine function: an exception that is being handled is the caller's, and seen while the caller calls.
+        return self._aclose(in_order=sys.exc_info()[1] is None, frames=callers())
+
+    async def _aclose(self, *, in_order: bool, frames: frozenset[int]) -> None:
         self._closed = True
-        for task in self._learning.values():
-            task.cancel()
-        connections = [*self._readers, *self._publishers]
-        await asyncio.gather(*(connection.close() for connection in connections))
-        await self._rest.aclose()
+        for learning in self._learning.values():
+            learning.cancel()
+        reading = [
+            subscription.close(in_hand_done=in_order and subscription.closes_in_order(frames))
+            for subscription in list(self._open.values())
+        ]
+        try:
+            outcomes = await asyncio.gather(*reading, return_exceptions=True)
+        finally:
+            connections = [*self._readers, *self._publishers]
+            await asyncio.gather(*(connection.close() for connection in connections))
+            await self._rest.aclose()
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     # ---- publishing ----
 
@@ -227,10 +255,25 @@ class Client:
                 a file, or a store of your own.
             on_gap: called with each gap, in its place in the order, instead of yielding it.
         """
-        store = FileCursorStore(state) if isinstance(state, str | os.PathLike) else state
-        save = None if store is None else lambda cursor: store.save(rp, cursor)
-        start = (store.load(rp) if store is not None else None) or from_
-        return Subscription(next(self._keys), ("rp", rp), start, self._reading, save=save, on_gap=on_gap)
+        key, target = next(self._keys), ("rp", rp)
+        if state is None:
+            return Subscription(key, target, from_, self._reading, on_gap=on_gap, on_closed=self._subscription_closed)
+        store = self._file(state) if isinstance(state, str | os.PathLike) else state
+        place = (id(store), rp)
+
+        def connect(subscription: Subscription) -> Connection:
+            self._hand_over(place)
+            self._places[place] = subscription
+            return self._reading(subscription)
+
+        def closed(subscription: Subscription) -> None:
+            if self._places.get(place) is subscription:
+                del self._places[place]
+            self._subscription_closed(subscription)
+
+        self._hand_over(place)
+        start = store.load(rp) or from_
+        return Subscription(key, target, start, connect, save=partial(store.save, rp), on_gap=on_gap, on_closed=closed)
 
     def attach(
         self,
@@ -257,6 +300,7 @@ class Client:
             auto_ack=auto_ack,
             granted_s=granted_s if renew else None,
             on_gap=on_gap,
+            on_closed=self._subscription_closed,
         )
 
     async def about(self) -> dict[str, Any]:
@@ -312,8 +356,7 @@ class Client:
 
     async def keys(self) -> list[dict[str, Any]]:
         """The domain's signing keys, newest first; needs an administrator's token."""
-        answer = await self._rest.members("GET", "/api/v1/keys", again=True)
-        return list(answer.get("items", ()))
+        return list((await self._rest.page("/api/v1/keys"))["items"])
 
     async def rotate_key(self, *, signs_after_s: int | None = None) -> dict[str, Any]:
         """Make and publish the next signing key; it signs `signs_after_s` seconds from now (None: the domain's default)."""
@@ -331,7 +374,7 @@ class Client:
 
         Needs the token of who oversees the domain.
         """
-        return await self._rest.members("GET", "/api/v1/audit", params=query, again=True)
+        return await self._rest.page("/api/v1/audit", query)
 
     def audit_export(self, **query: Any) -> AsyncIterator[str]:
         """All entries of the audit, oldest first, each a line of JSON; `query` as of GET /api/v1/audit/export."""
@@ -346,11 +389,11 @@ class Client:
 
     async def misbehaviour(self, **query: Any) -> dict[str, Any]:
         """A page of what other domains did wrong: `items` and `next`. `query` as of GET /api/v1/misbehaviour."""
-        return await self._rest.members("GET", "/api/v1/misbehaviour", params=query, again=True)
+        return await self._rest.page("/api/v1/misbehaviour", query)
 
     async def quarantines(self) -> list[dict[str, Any]]:
         """The domains whose events are refused."""
-        return list((await self._rest.members("GET", "/api/v1/quarantines", again=True))["items"])
+        return list((await self._rest.page("/api/v1/quarantines"))["items"])
 
     async def lift_quarantine(self, origin: str) -> None:
         """Take the events of a quarantined domain again. Needs an administrator's token."""
@@ -390,7 +433,21 @@ class Client:
         return self._publishers[-1]
 
     def _reading(self, subscription: Subscription) -> Connection:
-        return self._reading_at(subscription.target)
+        connection = self._reading_at(subscription.target)
+        self._open[subscription.key] = subscription
+        return connection
+
+    def _subscription_closed(self, subscription: Subscription) -> None:
+        self._open.pop(subscription.key, None)
+
+    def _file(self, path: str | os.PathLike[str]) -> FileCursorStore:
+        """The store in a file, one for all subscriptions: each would put its own copy of the others' cursors there."""
+        return self._files.setdefault(Path(path).absolute(), FileCursorStore(path))
+
+    def _hand_over(self, place: tuple[int, str]) -> None:
+        """Whoever has kept a place until now saves it, and leaves it to another subscription."""
+        if (before := self._places.pop(place, None)) is not None:
+            before.hand_over()
 
     def _reading_at(self, target: Target) -> Connection:
         self._readers = [connection for connection in self._readers if connection.ended is None]
@@ -490,5 +547,5 @@ def _confirmations(answer: Mapping[str, Any], events: list[JsonEvent]) -> list[C
             Confirmation(event["id"], event["source"], answer["epoch"], result["offset"], bool(result.get("duplicate")))
             for event, result in zip(events, results, strict=True)
         ]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Problem(title="Not an answer of a Herald domain", detail="A confirmation is malformed.") from error
+    except MALFORMED as error:
+        raise MalformedAnswer("A confirmation is malformed.") from error

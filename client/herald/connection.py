@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
+from herald.answers import MalformedAnswer
 from herald.dial import Address, Credentials, dial
 from herald.errors import (
     FORBIDDEN,
@@ -60,6 +61,7 @@ from herald.session import (
 PARK_S = 5.0  # below the heartbeat, which a connection that is not read cannot answer
 SUBSCRIPTIONS_MAX = 5000  # of one connection, then another is opened; a gateway's default bound is 10,000
 TROUBLED_S = 3.0  # a gateway that has answered nothing but `unavailable` for so long is left, if there is another
+DROPS_MAX = 5  # sockets in a row that ended by frames that are not understood, without anything that is; then it ends
 RETURN_S_MAX = 5.0  # how long going back waits for what was sent to be answered
 _PROTOCOL_ERROR = 1002
 _RESTARTING = frozenset({1001, 1012, 4000})
@@ -151,6 +153,7 @@ class Connection:
         self._writable = asyncio.Event()
         self._eased = asyncio.Event()
         self._drop: str | None = None
+        self._drops = 0  # sockets in a row that were dropped
         self._alarm: asyncio.TimerHandle | None = None
         self._token_renewed = False
         self._returning = False  # the socket is being closed in order to go back
@@ -168,11 +171,14 @@ class Connection:
         self._proceed()
         return answer
 
-    def tell(self, op: str, members: str) -> None:
-        """Ask for an operation whose answer nobody waits for; a refusal is logged."""
+    def tell(self, op: str, members: str) -> asyncio.Future[Mapping[str, Any]]:
+        """Ask for an operation for whose answer reading does not go on. The answer's errors are the caller's to read."""
         self._check()
-        self.session.submit(op, members, waited=False)
+        id = self.session.submit(op, members, waited=False)
+        answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._expect(id, answer)
         self._proceed()
+        return answer
 
     def take_over(
         self, operations: Mapping[int, Operation], answers: Mapping[int, asyncio.Future[Mapping[str, Any]]]
@@ -331,8 +337,13 @@ class Connection:
             self._returning = False
             self.rollover.returning(time.monotonic())
         elif self._drop is not None:
-            log.warning("%s Connecting again.", self._drop)
-            self._drop = None
+            reason, self._drop = self._drop, None
+            self._drops += 1
+            if self._drops >= DROPS_MAX:
+                self._drops = 0
+                self._refused_by_replica(MalformedAnswer(reason), time.monotonic())
+                return
+            log.warning("%s Connecting again.", reason)
             self.rollover.failed(time.monotonic(), "does not work")
         else:
             self._after_loss(socket.close_code or 1006, socket.close_reason or "")
@@ -446,12 +457,14 @@ class Connection:
             case Send(text):
                 self._outgoing.append(text)
             case Deliver(key, item, chars):
+                self._drops = 0
                 if (reader := self._readers.get(key)) is not None:
                     reader.put(item, chars)
                     if reader.full:
                         self._full.add(key)
             case Answered(id, frame):
                 self._token_renewed = False
+                self._drops = 0
                 self._answered.set()
                 self._settle(id, frame)
             case Refused(id, problem):

@@ -132,7 +132,7 @@ def inspect(token: str) -> Inspected:
     kid, biscuit = _open(token)
     claims = _claims(biscuit.block_source(0))
     checks = tuple(
-        tuple(line for line in biscuit.block_source(index).splitlines() if line)
+        tuple(line for line in biscuit.block_source(index).split("\n") if line)
         for index in range(1, biscuit.block_count())
     )
     ends = [claims.get("exp"), *(_end(check) for block in checks for check in block)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
+import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.typing import Subprotocol
 
-from herald.errors import ConnectionLost, HeraldError, Problem
+from herald.answers import parse_text
+from herald.errors import ConnectionLost, HeraldError, InputError, Problem
 
 SUBPROTOCOL = Subprotocol("herald.v1")
 FRAME_BYTES_MAX = 17 * 1024 * 1024  # the largest event a domain can be set to (16 MiB), and its frame
@@ -21,6 +23,8 @@ HANDSHAKE_S_MAX = 10.0
 CLOSE_S_MAX = 2.0
 HEARTBEAT_S = 20.0  # a ping after each; as long without its pong, and the connection is taken for dead
 
+_SENDABLE = re.compile(r"[\x21-\x7e]+( [\x21-\x7e]+)*")
+_SECRETS = re.compile(r"(?i)(bearer\s+|access_token=)[^\r\n&\"']+")
 TokenSource = str | Mapping[str, str] | Callable[..., "str | Awaitable[str]"] | None
 
 
@@ -54,7 +58,7 @@ class Credentials:
     those that the program itself named; a mapping, or a function that takes a URL, decides for every one.
     """
 
-    source: TokenSource
+    source: TokenSource = field(repr=False)
     urls: frozenset[str] = frozenset()
     _takes_url: bool = field(init=False, default=False)
 
@@ -69,7 +73,7 @@ class Credentials:
         return callable(self.source)
 
     async def headers(self, url: str) -> dict[str, str]:
-        """What to send with a request to the domain at `url`."""
+        """What to send with a request to the domain at `url`. Raises InputError for a token that no header can carry."""
         token: Any = self.source
         if isinstance(token, Mapping):
             token = token.get(url)
@@ -78,7 +82,24 @@ class Credentials:
         elif callable(token):
             given = token(url) if self._takes_url else token()
             token = await given if inspect.isawaitable(given) else given
-        return {"Authorization": f"Bearer {token}"} if token else {}
+        if not token:
+            return {}
+        if not _SENDABLE.fullmatch(str(token)):  # the transports' own errors would show it
+            raise InputError("The token has characters that no token has; give it exactly as it was printed.")
+        return {"Authorization": f"Bearer {token}"}
+
+
+class _Discreet(logging.LoggerAdapter[logging.Logger]):
+    """The transport's logger without tokens: at DEBUG it logs every header that is sent."""
+
+    def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
+        """See logging.LoggerAdapter."""
+        if self.isEnabledFor(level):
+            super().log(level, _masked(msg), *map(_masked, args), **more)
+
+
+def _masked(value: object) -> object:
+    return _SECRETS.sub(r"\1***", value) if isinstance(value, str) else value
 
 
 def _takes_an_argument(function: Callable[..., Any]) -> bool:
@@ -97,6 +118,7 @@ async def dial(address: Address, credentials: Credentials) -> ClientConnection:
     try:
         socket = await connect(
             address.websocket,
+            logger=_Discreet(logging.getLogger("websockets.client"), {}),
             additional_headers=await credentials.headers(address.url),
             subprotocols=[SUBPROTOCOL],
             compression=None,  # small frames, often on a local network: it would cost more than it saves
@@ -122,7 +144,7 @@ async def dial(address: Address, credentials: Credentials) -> ClientConnection:
 def refused(status: int, body: bytes, retry_after: str | None) -> Problem:
     """The problem in an answer that is not success, whoever gave it."""
     try:
-        document = json.loads(body)
+        document = parse_text(body.decode())
     except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict) and "type" in document:

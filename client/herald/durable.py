@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from herald.answers import reading
 from herald.events import Gap, JsonEvent
 from herald.leases import Lease
 from herald.rest import TIMEOUT_S, Rest, rp_path, subscription_path
-
-LEASE_S_DEFAULT = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class DurableSubscriptions:
         self,
         rp: str,
         *,
-        lease_s: int = LEASE_S_DEFAULT,
+        lease_s: int | None = None,
         history: Mapping[str, int] | None = None,
         from_: str = "now",
         **properties: Any,
@@ -66,11 +65,13 @@ class DurableSubscriptions:
         """Create one at an RP (id or name), once, however often the request has to be repeated.
 
         Arguments:
-            lease_s: seconds to live unless renewed (attaching renews); the domain may grant less.
+            lease_s: seconds to live unless used or renewed; the domain may grant less. None for the domain's default, a week.
             history: `max_events`, `max_bytes`, `max_age_s`: what to keep while nobody reads; within the RP's own bounds.
             from_: where reading begins: `now`, `earliest`, `last` or a cursor.
         """
-        members: dict[str, Any] = {"lease_s": lease_s, "from": from_, "deliver": {"mode": "pull"}, **properties}
+        members: dict[str, Any] = {"from": from_, "deliver": {"mode": "pull"}, **properties}
+        if lease_s is not None:
+            members["lease_s"] = lease_s
         if history is not None:
             members["history"] = dict(history)
         key = {"Idempotency-Key": str(uuid.uuid4())}
@@ -109,7 +110,12 @@ class DurableSubscriptions:
             again=True,
             timeout_s=wait_s + TIMEOUT_S,
         )
-        return pulled(answer)
+        found = pulled(answer)
+        if found.gap is None:
+            return found
+        # The answer says what is missing, not where: that is the subscription's rendezvous point.
+        rp = (await self.get(subscription_id)).rp
+        return replace(found, gap=replace(found.gap, rp=rp))
 
     async def ack(self, subscription_id: str, cursor: str) -> None:
         """Acknowledge everything up to `cursor`: it is not delivered again."""
@@ -118,12 +124,19 @@ class DurableSubscriptions:
 
 def pulled(answer: Mapping[str, Any], rp: str = "") -> Pulled:
     """Read the answer to a pull."""
+    with reading("The answer to a pull"):
+        return _pulled(answer, rp)
+
+
+def _pulled(answer: Mapping[str, Any], rp: str) -> Pulled:
     gap = None
     lost = answer.get("gap")
     if isinstance(lost, Mapping):
         epoch, end = str(lost["epoch"]), int(lost["to"])
         gap = Gap(rp, epoch, int(lost["from"]), end, None, f"{epoch}:{end}")
     events, offset = list(answer["events"]), int(answer["offset"])
+    if not all(isinstance(event, dict) for event in events):
+        raise TypeError("an event is no object")
     return Pulled(
         events, str(answer["epoch"]), offset, str(answer["cursor"]), answer.get("recovered") is not False, gap
     )

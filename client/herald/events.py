@@ -6,17 +6,55 @@ import base64
 import json
 import socket
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
+
+from herald.errors import InputError
 
 TYPE_DEFAULT = "io.herald.message"
 JsonEvent = dict[str, Any]
 
 
+class Acknowledging(Protocol):
+    """The subscription that handed an item out."""
+
+    def acknowledge(self, cursor: str, number: int) -> Awaitable[None]:
+        """Everything up to `cursor`, of the `number`-th item that was handed out, has been dealt with."""
+
+
+class HandedOut:
+    """An item that knows the subscription which handed it out. That is no part of its value: copies do not know it."""
+
+    __slots__ = ("_handed_out",)
+    _handed_out: tuple[Acknowledging, int]
+    cursor: str
+
+    def ack(self) -> Awaitable[None]:
+        """Declare everything up to this item done: its place is stored, or acknowledged to the domain.
+
+        `await item.ack()` returns once that is done; in a program without asyncio `item.ack()` does it at once. Without
+        it an item counts as done when the next one is asked for, or its loop is left by `break` or `return`.
+
+        Raises:
+            InputError: the item was not received from a subscription.
+            HeraldError: the domain did not take the acknowledgement, or the state cannot be stored.
+        """
+        found: tuple[Acknowledging, int] | None = getattr(self, "_handed_out", None)
+        if found is None:
+            raise InputError("The item was not received from a subscription: there is nobody to acknowledge it to.")
+        reader, number = found
+        return reader.acknowledge(self.cursor, number)
+
+
+def hand_out(item: Item, reader: Acknowledging, number: int) -> None:
+    """Let `item` know the subscription that hands it out, as its `number`-th."""
+    object.__setattr__(item, "_handed_out", (reader, number))
+
+
 @dataclass(frozen=True, slots=True)
-class Received:
+class Received(HandedOut):
     """An event and its place.
 
     Attributes:
@@ -54,7 +92,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(HandedOut):
     """Events that a reader asked for and cannot have: trimmed from the history, or of a numbering that has ended.
 
     Attributes:

@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from herald.answers import reading
 from herald.backoff import Backoff
 from herald.errors import ConnectionLost, Problem
 
 RENEW_AT = 0.5
+GRANTED_S_MAX = 1e10  # 300 years: what is longer is no lease
 PAUSE_S_MIN = 0.2  # between renewals of the shortest leases
 log = logging.getLogger("herald")
 
@@ -33,7 +35,11 @@ class Lease:
         """The lease in an RP's or a subscription's document."""
         lease = document.get("lease")
         members = lease if isinstance(lease, Mapping) else document
-        return cls(float(members.get("granted_s", 0.0)), str(members.get("expires_at", "")))
+        with reading("A lease"):
+            granted_s = float(members.get("granted_s", 0.0))
+            if not 0 <= granted_s <= GRANTED_S_MAX:
+                raise ValueError(f"{granted_s} s")
+            return cls(granted_s, str(members.get("expires_at", "")))
 
 
 async def keep(renew: Callable[[], Awaitable[Lease]]) -> None:

@@ -6,11 +6,11 @@ or operator's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
+from herald.answers import parse_object
 from herald.errors import ConnectionLost
 from herald.rest import Rest, rp_path
 
@@ -45,7 +45,7 @@ class Operating:
 
     async def sessions(self, **query: Any) -> dict[str, Any]:
         """A page of live sessions: `items`, `next`, `matching`, `gateways`. `query` as of GET /api/v1/sessions."""
-        return await self._rest.members("GET", SESSIONS, params=query, again=True)
+        return await self._rest.page(SESSIONS, query)
 
     async def disconnect(
         self,
@@ -70,18 +70,18 @@ class Operating:
 
     async def leases(self, **query: Any) -> dict[str, Any]:
         """A page of leases, the soonest to end first: `items`, `next`. `query` as of GET /api/v1/leases."""
-        return await self._rest.members("GET", "/api/v1/leases", params=query, again=True)
+        return await self._rest.page("/api/v1/leases", query)
 
     async def subscriptions(self, **query: Any) -> dict[str, Any]:
         """A page of durable subscriptions, each with its `lag` in events: `items`, `next`, `complete`.
 
         `query` as of GET /api/v1/subscriptions. Whose token does not oversee the domain is shown their own.
         """
-        return await self._rest.members("GET", "/api/v1/subscriptions", params=query, again=True)
+        return await self._rest.page("/api/v1/subscriptions", query)
 
     async def evidence(self, **query: Any) -> dict[str, Any]:
         """A page of proofs that a domain told two stories, newest first: `items`, `next`. `query`: `origin`, `cursor`, `limit`."""
-        return await self._rest.members("GET", EVIDENCE, params=query, again=True)
+        return await self._rest.page(EVIDENCE, query)
 
     async def evidence_export(self, digest: str) -> dict[str, Any]:
         """One such proof, whole: both seals and the origin's document, for others to check."""
@@ -99,7 +99,7 @@ class Operating:
         """
         row: dict[str, Any] = {}
         async for line in self._rest.lines("/api/v1/admin/names"):
-            row = json.loads(line)
+            row = parse_object(line.encode(), "/api/v1/admin/names")
             yield row
         if "cursor" not in row:
             raise ConnectionLost("The export of names was cut off.")

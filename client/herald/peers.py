@@ -43,8 +43,7 @@ class Peers:
 
     async def all(self) -> list[dict[str, Any]]:
         """All peers by name, those that ask included."""
-        answer = await self._rest.members("GET", _PEERS, again=True)
-        return list(answer.get("items", ()))
+        return list((await self._rest.page(_PEERS))["items"])
 
     async def get(self, name: str) -> dict[str, Any]:
         """Describe one."""
@@ -81,7 +80,7 @@ class Peers:
 
     async def links(self, name: str, **query: Any) -> dict[str, Any]:
         """A page of the RPs that are shared with a peer, with what either side lacks: `items`, `next`."""
-        return await self._rest.members("GET", _path(name, "/links"), params=query, again=True)
+        return await self._rest.page(_path(name, "/links"), query)
 
     async def remove(self, name: str) -> None:
         """Remove a peer, or decline a domain that asks."""

@@ -35,6 +35,12 @@ HASH_BYTES = 32
 KEYS_MAX = 32
 DOCUMENT_BYTES_MAX = 16 * 1024
 SEAL_BYTES_MAX = 512
+_FIELD_PRIME = 2**255 - 19
+_OF_ORDER_8 = int.from_bytes(
+    bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
+)
+_SMALL_ORDER = frozenset({0, 1, _FIELD_PRIME - 1, _OF_ORDER_8, _FIELD_PRIME - _OF_ORDER_8})
+"""The coordinates y of Ed25519's points of small order; both signs of x."""
 
 
 class ProofError(HeraldError):
@@ -230,6 +236,8 @@ def _document(members: Any, domain: str) -> dict[str, dict[str, Any]]:
         x = key.get("x") if isinstance(key, dict) else None
         if not isinstance(x, str) or _thumbprint(x) != key.get("kid"):
             raise ProofError("The domain document lists a key that is not named by its thumbprint.")
+        if _of_small_order(x):
+            raise ProofError("The domain document lists a key of small order: anybody can make signatures for it.")
         keys[key["kid"]] = key
     first = next(iter(keys))
     place = kids.index(first) if first in kids else -1
@@ -257,6 +265,15 @@ def _signed(message: bytes, signature: bytes, x: str) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def _of_small_order(x: str) -> bool:
+    """Whether a key is one of the eight points whose order divides 8, in any of their encodings: the sign is left out."""
+    try:
+        data = base64.urlsafe_b64decode(x + "=" * (-len(x) % 4))
+    except ValueError:
+        return False  # no key at all: nothing verifies with it
+    return (int.from_bytes(data, "little") & (1 << 255) - 1) % _FIELD_PRIME in _SMALL_ORDER
 
 
 def _thumbprint(x: str) -> str:

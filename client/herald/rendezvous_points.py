@@ -7,10 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
-
 from herald.leases import Lease
-from herald.rest import Rest, json_object, rp_path
+from herald.rest import Answer, Rest, json_object, rp_path
 
 PAGES_MAX = 1_000_000  # a list that never ends is broken
 
@@ -94,7 +92,7 @@ class RendezvousPoints:
         """All RPs, page by page. An RP made or removed meanwhile may be in it or not; no other is left out or repeated."""
         params: dict[str, str] = dict(filters)
         for _ in range(PAGES_MAX):
-            page = await self._rest.members("GET", "/api/v1/rps", params=params, again=True)
+            page = await self._rest.page("/api/v1/rps", params)
             for document in page["items"]:
                 yield RendezvousPoint.of(document)
             cursor = page.get("next")
@@ -135,5 +133,5 @@ class RendezvousPoints:
         return await self._rest.members("POST", rp_path(reference, "/policy/explain"), members, again=True)
 
 
-def _described(response: httpx.Response) -> RendezvousPoint:
+def _described(response: Answer) -> RendezvousPoint:
     return RendezvousPoint.of(json_object(response), response.headers.get("ETag", ""))

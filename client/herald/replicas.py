@@ -43,8 +43,8 @@ class Replicas:
         """The domain's replicas that you may describe, by id."""
         cursor: str | None = None
         for _ in range(PAGES_MAX):
-            page = await self._rest.members("GET", _REPLICAS, params={"cursor": cursor} if cursor else None, again=True)
-            for document in page.get("items", ()):
+            page = await self._rest.page(_REPLICAS, {"cursor": cursor})
+            for document in page["items"]:
                 yield RendezvousPoint.of(document)
             cursor = page.get("next")
             if cursor is None:
@@ -56,8 +56,7 @@ class Replicas:
 
     async def participants(self, reference: str) -> Sequence[dict[str, Any]]:
         """Who participates: `domain`, `url`, `role`, `vector`, `link`, `backlog`; the home first."""
-        answer = await self._rest.members("GET", f"{rp_path(reference)}/replicas", again=True)
-        return list(answer.get("items", ()))
+        return list((await self._rest.page(f"{rp_path(reference)}/replicas"))["items"])
 
     async def invite(self, reference: str, peer: str) -> RendezvousPoint:
         """Invite a peer to hold a replica of a rendezvous point of the domain; it holds one when this returns."""

@@ -27,7 +27,7 @@ class Reports:
 
     async def page(self, **query: Any) -> dict[str, Any]:
         """A page of runs, newest first: `items`, `next`, `engine`. `query` as of GET /api/v1/reports."""
-        return await self._rest.members("GET", REPORTS, params=query, again=True)
+        return await self._rest.page(REPORTS, query)
 
     async def get(self, run: str) -> dict[str, Any]:
         """A run with its `report` (None until it is done)."""

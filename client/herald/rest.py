@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
+from herald.answers import ANSWER_BYTES_MAX, MALFORMED, MalformedAnswer, lines_of, page_checked, parse_object
 from herald.backoff import Backoff
 from herald.dial import Address, Credentials, refused
 from herald.errors import ConnectionLost, Problem
@@ -25,6 +26,15 @@ TIMEOUT_S = 15.0
 _ID = re.compile(r"[a-z2-7]{26}(\.admin)?|domain\.admin")
 PROBE_S_MAX = 5.0
 PATIENCE_S_MAX = 10.0  # a longer Retry-After is the caller's to wait out: it is told in the Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A successful answer, whole."""
+
+    url: str
+    headers: Mapping[str, str]
+    content: bytes
 
 
 class Rest:
@@ -58,7 +68,7 @@ class Rest:
         anywhere: bool = False,
         at: str | None = None,
         timeout_s: float = TIMEOUT_S,
-    ) -> httpx.Response:
+    ) -> Answer:
         """One request, with JSON `members` or `content` of the caller's. Raises Problem, ConnectionLost, ValueError."""
         sent = dict(headers or {})
         if members is not None:
@@ -97,9 +107,9 @@ class Rest:
         try:
             response = await self._attempt(url, "GET", rp_path(rp), None, None, {}, TIMEOUT_S)
             found = [replica.get("url") for replica in json_object(response).get("replicas", ())]
-        except (Problem, ConnectionLost, AttributeError, TypeError):
+            return learnable(found, self._urls[0])
+        except (Problem, ConnectionLost, *MALFORMED):
             return []
-        return learnable(found, self._urls[0])
 
     async def _attempt(
         self,
@@ -110,31 +120,36 @@ class Rest:
         params: Mapping[str, Any] | None,
         headers: Mapping[str, str],
         timeout_s: float,
-    ) -> httpx.Response:
+    ) -> Answer:
         shown = {name: value for name, value in (params or {}).items() if value is not None}
         all_headers = {**await self._credentials.headers(url), **headers}
         try:
-            response = await self._http.request(
+            async with self._http.stream(
                 method, url + path, content=content, params=shown or None, headers=all_headers, timeout=timeout_s
-            )
+            ) as response:
+                whole = await _whole(response)
         except httpx.TimeoutException as error:
             raise ConnectionLost(f"{url} did not answer within {timeout_s:g} s.") from error
         except httpx.TransportError as error:
             raise ConnectionLost(f"Cannot connect to {url}: {error or type(error).__name__}.") from error
+        except httpx.DecodingError as error:
+            raise MalformedAnswer(f"{url} answered with what cannot be decompressed.") from error
         if response.is_success:
-            return response
-        raise refused(response.status_code, response.content, response.headers.get("Retry-After"))
+            return Answer(str(response.url), response.headers, whole)
+        raise refused(response.status_code, whole, response.headers.get("Retry-After"))
 
     async def lines(
         self, path: str, params: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> AsyncIterator[str]:
-        """The lines of an answer of any length, one at a time. Raises Problem, and ConnectionLost when it breaks off.
+        """The lines of an answer of any length, one at a time; see answers.lines_of.
+
+        Raises Problem, and ConnectionLost when it breaks off.
 
         Args:
             timeout_s: how long the domain may be silent.
         """
         async with self._streamed(path, params, timeout_s) as response:
-            async for line in response.aiter_lines():
+            async for line in lines_of(response.aiter_bytes(), response.url):
                 yield line
 
     async def chunks(
@@ -155,17 +170,36 @@ class Rest:
         try:
             async with self._http.stream("GET", path, params=shown, headers=headers, timeout=timeout_s) as response:
                 if not response.is_success:
-                    content = await response.aread()
-                    raise refused(response.status_code, content, response.headers.get("Retry-After"))
+                    whole = await _whole(response)
+                    raise refused(response.status_code, whole, response.headers.get("Retry-After"))
                 yield response
         except httpx.TransportError as error:
             raise ConnectionLost(
                 f"The connection to {self._http.base_url} was lost: {error or type(error).__name__}."
             ) from error
+        except httpx.DecodingError as error:
+            raise MalformedAnswer(f"{self._http.base_url} answered with what cannot be decompressed.") from error
 
     async def members(self, method: str, path: str, members: Any = None, **options: Any) -> dict[str, Any]:
         """As `request`, for an answer that is a JSON object."""
         return json_object(await self.request(method, path, members, **options))
+
+    async def page(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """A page of a list: `items`, a list of objects, and `next`, the cursor of the next page or None."""
+        response = await self.request("GET", path, params=query, again=True)
+        return page_checked(json_object(response), (query or {}).get("cursor"), response.url)
+
+
+async def _whole(response: httpx.Response) -> bytes:
+    """The content of an answer, of ANSWER_BYTES_MAX at most."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in response.aiter_bytes():
+        parts.append(chunk)
+        size += len(chunk)
+        if size > ANSWER_BYTES_MAX:
+            raise MalformedAnswer(f"{response.url} answered with more than {ANSWER_BYTES_MAX} bytes.")
+    return b"".join(parts)
 
 
 def _elsewhere(error: Problem | ConnectionLost, again: bool) -> bool:
@@ -175,15 +209,9 @@ def _elsewhere(error: Problem | ConnectionLost, again: bool) -> bool:
     return error.code in HERE_ONLY or (error.status >= 500 and (again or error.passing))
 
 
-def json_object(response: httpx.Response) -> dict[str, Any]:
-    """The JSON object that was answered. Raises Problem for anything else: then it was no Herald domain."""
-    try:
-        value = json.loads(response.content)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise Problem(title="Not an answer of a Herald domain", detail=f"{response.url} did not answer with JSON.")
-    return value
+def json_object(answer: Answer) -> dict[str, Any]:
+    """The JSON object that was answered. Raises MalformedAnswer for anything else: then it was no Herald domain."""
+    return parse_object(answer.content, answer.url)
 
 
 def rp_path(reference: str, action: str = "") -> str:

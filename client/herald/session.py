@@ -19,12 +19,12 @@ Laws:
 from __future__ import annotations
 
 import itertools
-import json
 import random as random_module
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from herald.answers import parse_text
 from herald.backoff import Backoff
 from herald.errors import HeraldError, Problem
 from herald.events import Gap, Item, Received, encode
@@ -366,7 +366,7 @@ class Session:
     def received(self, text: str, now: float) -> None:
         """A frame came at `now` (seconds of any steady clock)."""
         try:
-            frame = json.loads(text)
+            frame = parse_text(text)
             op = frame["op"]
             if op == "event":
                 self._event(frame, len(text))

@@ -4,7 +4,14 @@
         if isinstance(item, Gap): ...      # events that cannot be had any more; never silent
         else: ...                          # Received
 
-An item counts as dealt with when the next one is asked for, or when the subscription is closed without an exception.
+The last item handed out is in the program's hand. It counts as dealt with
+
+- when the next one is asked for,
+- when its loop is left by `break` or `return` (loops.py),
+- when the subscription or its client is closed without an exception: not by others while its loop goes on, nor after its
+  loop was left by an exception, even if that was caught outside,
+- when the program acknowledges it.
+
 Only then is its cursor saved (or acknowledged): a reader that dies in between gets the item again, and misses none.
 """
 
@@ -12,16 +19,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
+import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from herald.connection import Connection
 from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
-from herald.events import Gap, Item, encode
+from herald.events import Gap, Item, encode, hand_out
 from herald.leases import Lease, keep
+from herald.loops import callers, left_in_order
 from herald.session import Target
 
 QUEUE_EVENTS_MAX = 1000
@@ -31,6 +41,26 @@ ACK_S_MAX = 5.0  # how long closing waits for the last acknowledgement
 RENEW_S_MAX = 15.0  # for the answer to a renewal, then it is made anew: the reading may have gone to another connection
 _DELIVERED_ELSEWHERE = frozenset({"moved", "conflict"})  # `conflict`: its address is not known there
 log = logging.getLogger("herald")
+
+
+class Loop:
+    """One `async for` over a subscription. Only the loop holds it, so that it is dropped when the loop is left."""
+
+    __slots__ = ("__weakref__", "_subscription", "frame")
+
+    def __init__(self, subscription: Subscription, frame: int) -> None:
+        self._subscription = subscription
+        self.frame = frame  # identity of the frame that it is in
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Coroutine[Any, Any, Item]:
+        return self._subscription.__anext__()
+
+    def __del__(self) -> None:
+        frame = sys._getframe(1)  # only to be read: which instruction drops us
+        self._subscription.left(in_order=id(frame) == self.frame and left_in_order(frame))
 
 
 class Subscription:
@@ -50,14 +80,17 @@ class Subscription:
         *,
         save: Callable[[str], None] | None = None,
         on_gap: Callable[[Gap], None] | None = None,
+        on_closed: Callable[[Subscription], None] = lambda _: None,
     ) -> None:
         self.key = key
         self.target = target
+        self._on_closed = on_closed
         self._start_from = start
         self._connect = connect
         self._save_to = save
         self._on_gap = on_gap
         self._connection: Connection | None = None
+        self._event_loop: asyncio.AbstractEventLoop | None = None
         self._queue: deque[tuple[Item, int]] = deque()
         self._chars = 0
         self._stuffed = False
@@ -66,7 +99,11 @@ class Subscription:
         self._ended = False
         self._error: HeraldError | None = None
         self._handed: str | None = None
+        self._handed_number = 0  # how many items were handed out
         self._dealt_with: str | None = None
+        self._dealt_with_number = 0
+        self._loop: weakref.ref[Loop] | None = None  # the last loop
+        self._failed = False  # that loop was left by an exception
         self._saved: str | None = None
         self._saved_at = 0.0
 
@@ -92,11 +129,13 @@ class Subscription:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._close(in_order=kind is None)
+        await self._close(in_hand_done=kind is None and self.closes_in_order(callers()))
 
-    def __aiter__(self) -> Self:
+    def __aiter__(self) -> Loop:
         self._begin()
-        return self
+        loop = Loop(self, id(sys._getframe(1)))
+        self._loop = weakref.ref(loop)
+        return loop
 
     async def __anext__(self) -> Item:
         """The next event or gap.
@@ -107,12 +146,14 @@ class Subscription:
             Closed, ConnectionLost: the connection ended for good.
         """
         self._begin()
-        self._dealt_with = self._handed
+        self._deal_with_hand()
+        self._failed = False
         while True:
             if not self._queue or time.monotonic() - self._saved_at >= SAVE_EVERY_S:
                 self._save()
             while not self._queue:
                 if self._ended:
+                    self._on_closed(self)
                     if self._error is not None:
                         raise self._error
                     raise StopAsyncIteration
@@ -122,11 +163,58 @@ class Subscription:
             if not isinstance(item, Gap) or self._on_gap is None:
                 return item
             self._on_gap(item)
-            self._dealt_with = self._handed
+            self._deal_with_hand()
 
-    async def aclose(self) -> None:
-        """End the subscription; the last item given out counts as dealt with. Items not given out are dropped."""
-        await self._close(in_order=True)
+    async def ack(self, item: Item | str) -> None:
+        """Declare everything up to `item` (or a cursor) done: its place is stored now. Raises StateError."""
+        if isinstance(item, str):
+            self._dealt_with, self._dealt_with_number = item, self._handed_number
+            self._save()
+        else:
+            await item.ack()
+
+    async def acknowledge(self, cursor: str, number: int) -> None:
+        """See events.Acknowledging."""
+        if number > self._dealt_with_number:
+            self._dealt_with, self._dealt_with_number = cursor, number
+        self._save()
+
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """End the subscription; items not handed out are dropped.
+
+        The last item handed out counts as dealt with, unless it is closed because of an exception that is being handled.
+        """
+        # Not a coroutine function: the exception is the caller's, and seen while the caller calls.
+        in_order = sys.exc_info()[1] is None
+        return self._close(in_hand_done=in_order and self.closes_in_order(callers()))
+
+    # ---- for the client ----
+
+    def closes_in_order(self, frames: frozenset[int]) -> bool:
+        """Whether the item in hand counts as done if the subscription is closed in `frames` (loops.py) without an exception.
+
+        A loop that goes on elsewhere (in another task, in a generator) has its item in hand still.
+        """
+        loop = self._loop() if self._loop is not None else None
+        return not self._failed and (loop is None or loop.frame in frames)
+
+    def left(self, *, in_order: bool) -> None:
+        """A loop over the subscription was left."""
+        self._failed = not in_order
+        if _running_loop() is not self._event_loop:
+            return  # a loop that was abandoned, and found by the garbage collector of another thread or later
+        if in_order:
+            self._deal_with_hand()
+        self._save()
+
+    def hand_over(self) -> None:
+        """Save the place for another subscription, which keeps it from now on."""
+        self._save()
+        self._save_to = None
+
+    async def close(self, *, in_hand_done: bool) -> None:
+        """End the subscription. Raises StateError if its place cannot be stored."""
+        await self._close(in_hand_done=in_hand_done)
 
     # ---- for the connection ----
 
@@ -163,6 +251,7 @@ class Subscription:
 
     def _begin(self) -> None:
         if self._connection is None and not self._ended:
+            self._event_loop = asyncio.get_running_loop()
             self._connection = self._connect(self)
             self._connection.subscribe(self, self._start_from)
 
@@ -177,11 +266,17 @@ class Subscription:
         item, chars = self._queue.popleft()
         self._chars -= chars
         self._handed = item.cursor
+        self._handed_number += 1
+        hand_out(item, self, self._handed_number)
         if self._stuffed and len(self._queue) <= QUEUE_EVENTS_MAX // 2 and self._chars <= QUEUE_CHARS_MAX // 2:
             self._stuffed = False
             if self._connection is not None:
                 self._connection.eased(self)
         return item
+
+    def _deal_with_hand(self) -> None:
+        """The item in hand is dealt with; what was acknowledged explicitly is no more than that."""
+        self._dealt_with, self._dealt_with_number = self._handed, self._handed_number
 
     def _save(self) -> None:
         """Save the place of the last item dealt with, if that is not done yet."""
@@ -192,14 +287,22 @@ class Subscription:
         self._saved = self._dealt_with
         self._saved_at = time.monotonic()
 
-    async def _close(self, *, in_order: bool) -> None:
-        if in_order:
-            self._dealt_with = self._handed
+    async def _close(self, *, in_hand_done: bool) -> None:
+        if in_hand_done:
+            self._deal_with_hand()
         self._queue.clear()
         self.end(None)
         if self._connection is not None:
             self._connection.unsubscribe(self)
+        self._on_closed(self)
         self._save()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class Attached(Subscription):
@@ -222,9 +325,12 @@ class Attached(Subscription):
         auto_ack: bool,
         granted_s: Callable[[str], Awaitable[float]] | None,
         on_gap: Callable[[Gap], None] | None = None,
+        on_closed: Callable[[Subscription], None] = lambda _: None,
     ) -> None:
-        save = self._acknowledge_soon if auto_ack else None
-        super().__init__(key, ("subscription", subscription_id), None, connect, save=save, on_gap=on_gap)
+        save, target = self._acknowledge_soon if auto_ack else None, ("subscription", subscription_id)
+        super().__init__(key, target, None, connect, save=save, on_gap=on_gap, on_closed=on_closed)
+        self._confirmed: str | None = None  # the last acknowledgement that the domain has stored
+        self._confirmed_number = 0
         self._granted_s = granted_s
         self._lease_s: int | None = None
         self._keeping: asyncio.Task[None] | None = None
@@ -235,12 +341,25 @@ class Attached(Subscription):
             raise ClientClosed("The subscription is not attached yet; acknowledge what was received from it.")
         cursor = item if isinstance(item, str) else item.cursor
         await self._connection.submit("ack", encode({"subscription": self.rp, "cursor": cursor}), self.target)
+        self._confirmed = cursor
+
+    async def acknowledge(self, cursor: str, number: int) -> None:
+        """See events.Acknowledging."""
+        if number <= self._confirmed_number:
+            return
+        if number > self._dealt_with_number:
+            self._dealt_with, self._dealt_with_number = cursor, number
+        elif self._save_to is not None and self._dealt_with is not None:
+            cursor, number = self._dealt_with, self._dealt_with_number  # later ones are acknowledged by themselves
+        self._saved = cursor
+        await self.ack(cursor)
+        self._confirmed_number = max(self._confirmed_number, number)
 
     def established(self, cursor: str | None) -> None:
         """See connection.Reader."""
         super().established(cursor)
         if self._saved is None:
-            self._saved = cursor  # it is the domain's own knowledge
+            self._saved = self._confirmed = cursor  # it is the domain's own knowledge
         if self._granted_s is not None and self._keeping is None:
             self._keeping = asyncio.get_running_loop().create_task(self._keep(self._granted_s))
 
@@ -287,20 +406,38 @@ class Attached(Subscription):
         return self._lease_s
 
     def _acknowledge_soon(self, cursor: str) -> None:
-        if self._connection is not None and self._connection.ended is None:
-            self._connection.tell("ack", encode({"subscription": self.rp, "cursor": cursor}))
+        if self._connection is None or self._connection.ended is not None:
+            return
+        answer = self._connection.tell("ack", encode({"subscription": self.rp, "cursor": cursor}))
+        answer.add_done_callback(lambda done: self._answered(cursor, done))
 
-    async def _close(self, *, in_order: bool) -> None:
+    def _answered(self, cursor: str, answer: asyncio.Future[Mapping[str, Any]]) -> None:
+        if answer.cancelled():
+            return
+        error = answer.exception()
+        if error is None:
+            self._confirmed = cursor
+        elif isinstance(error, Problem):  # what ends the connection is the reader's to raise
+            log.warning("An acknowledgement of %s was refused: %s", self.rp, error)
+
+    async def _close(self, *, in_hand_done: bool) -> None:
         if self._keeping is not None:
             self._keeping.cancel()
-        if in_order:
-            self._dealt_with = self._handed
-        last, ended = self._dealt_with, self._ended
-        if self._save_to is not None and not ended and last is not None and last != self._saved:
-            self._saved = last
-            try:
-                async with asyncio.timeout(ACK_S_MAX):
-                    await self.ack(last)
-            except (HeraldError, TimeoutError) as error:
-                log.warning("The last acknowledgement of %s is uncertain: %s", self.rp, error)
-        await super()._close(in_order=in_order)
+        if in_hand_done:
+            self._deal_with_hand()
+        try:
+            await self._acknowledge_last()
+        finally:
+            await super()._close(in_hand_done=False)
+
+    async def _acknowledge_last(self) -> None:
+        """Acknowledge what was dealt with, unless the domain has confirmed that already."""
+        last = self._dealt_with
+        if self._save_to is None or self._ended or last is None or last == self._confirmed:
+            return
+        self._saved = last
+        try:
+            async with asyncio.timeout(ACK_S_MAX):
+                await self.ack(last)
+        except (HeraldError, TimeoutError) as error:
+            log.warning("The last acknowledgement of %s is uncertain: %s", self.rp, error)

@@ -15,20 +15,34 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from concurrent.futures import Future
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 import herald.client
 from herald.client import CONFIRM_S_MAX, FIRST_PATIENCE_S, URL_DEFAULT
 from herald.durable import DurableSubscription, Pulled
-from herald.events import Confirmation, Gap, Item
+from herald.events import Confirmation, Gap, Item, hand_out
 from herald.leases import Lease
+from herald.loops import callers, left_in_order
 from herald.rendezvous_points import RendezvousPoint
 from herald.rollover import Move
 from herald.state import CursorStore
-from herald.subscription import Attached
 from herald.subscription import Subscription as AsyncSubscription
 
 T = TypeVar("T")
@@ -56,12 +70,21 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` there and wait for it; an interruption here (Ctrl-C) cancels it there."""
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        future = self.start(work)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run `work` there."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Call `function` there, before whatever is run there later. Nothing is done once it was stopped."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(function)
 
     def stop(self) -> None:
         """End the loop and its thread."""
@@ -84,6 +107,7 @@ class Client:
     ) -> None:
         self._loop = Loop()
         self._closed = False
+        self._subscriptions: set[Subscription] = set()  # those that are open
         try:
             patience = {"first_patience_s": first_patience_s, "patience_s": patience_s}
             self._client = self._loop.run(_made(url, token=token, on_move=on_move, source=source, **patience))
@@ -100,13 +124,21 @@ class Client:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._close(in_order=kind is None)
 
     def close(self) -> None:
-        """Close all connections and end the thread."""
-        if not self._closed:
-            self._closed = True
-            self._loop.run(self._client.aclose())
+        """Close all subscriptions and connections and end the thread; see herald.Client.aclose."""
+        self._close(in_order=sys.exc_info()[1] is None)
+
+    def _close(self, *, in_order: bool) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for subscription in list(self._subscriptions):
+            subscription._before_close()
+        try:
+            self._loop.run(self._client._aclose(in_order=in_order, frames=frozenset()))
+        finally:
             self._loop.stop()
 
     def publish(
@@ -136,7 +168,7 @@ class Client:
         on_gap: Callable[[Gap], None] | None = None,
     ) -> Subscription:
         """A subscription, accepted by the domain; iterate over it. `on_gap` is called on the client's thread."""
-        return Subscription(self._loop.run, self._client.subscribe(rp, from_=from_, state=state, on_gap=on_gap))
+        return self._subscription(self._client.subscribe(rp, from_=from_, state=state, on_gap=on_gap))
 
     def attach(
         self,
@@ -148,20 +180,48 @@ class Client:
     ) -> Subscription:
         """Read a durable subscription; iterate over the result. `on_gap` is called on the client's thread."""
         attached = self._client.attach(subscription_id, auto_ack=auto_ack, renew=renew, on_gap=on_gap)
-        return Subscription(self._loop.run, attached)
+        return self._subscription(attached)
+
+    def _subscription(self, subscription: AsyncSubscription) -> Subscription:
+        made = Subscription(self._loop, subscription, self._subscriptions.discard)
+        self._subscriptions.add(made)
+        return made
 
     def about(self) -> dict[str, Any]:
         """What the domain says of itself."""
         return self._loop.run(self._client.about())
 
 
+class ReadLoop:
+    """One `for` over a subscription. Only the loop holds it, so that it is dropped when the loop is left (loops.py)."""
+
+    __slots__ = ("__weakref__", "_subscription", "frame")
+
+    def __init__(self, subscription: Subscription, frame: int) -> None:
+        self._subscription = subscription
+        self.frame = frame  # identity of the frame that it is in
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Item:
+        return next(self._subscription)
+
+    def __del__(self) -> None:
+        frame = sys._getframe(1)  # only to be read: which instruction drops us
+        self._subscription._left(in_order=id(frame) == self.frame and left_in_order(frame))
+
+
 class Subscription:
     """See herald.Subscription; a plain iterator and context manager."""
 
-    def __init__(self, run: Run, subscription: AsyncSubscription) -> None:
-        self._run = run
+    def __init__(self, loop: Loop, subscription: AsyncSubscription, on_closed: Callable[[Subscription], None]) -> None:
+        self._loop = loop
+        self._on_closed = on_closed
         self._subscription = subscription
-        self._run(_accepted(subscription))
+        self._waiting: Future[Item | None] | None = None  # for the next item, since an interruption (Ctrl-C)
+        self._reading: weakref.ref[ReadLoop] | None = None  # the last loop
+        self._loop.run(_accepted(subscription))
 
     @property
     def cursor(self) -> str | None:
@@ -169,23 +229,43 @@ class Subscription:
         return self._subscription.cursor
 
     def __iter__(self) -> Iterator[Item]:
-        return self
+        loop = ReadLoop(self, id(sys._getframe(1)))
+        self._reading = weakref.ref(loop)
+        return loop
 
     def __next__(self) -> Item:
-        item = self._run(_next(self._subscription))
+        # An interrupted wait goes on here: the item that has come meanwhile was never seen, and must not be passed over.
+        if self._waiting is None:
+            self._waiting = self._loop.start(_next(self._subscription))
+        try:
+            item = self._waiting.result()
+        except BaseException as error:
+            if self._waiting.done() and self._waiting.exception() is error:
+                self._waiting = None
+                self._on_closed(self)
+            raise
+        self._waiting = None
         if item is None:
+            self._on_closed(self)
             raise StopIteration
+        hand_out(item, self, item._handed_out[1])
         return item
 
     def ack(self, item: Item | str) -> None:
-        """Acknowledge everything up to `item`; for attached durable subscriptions. Raises TypeError for others."""
-        if not isinstance(self._subscription, Attached):
-            raise TypeError("only an attached durable subscription is acknowledged")
-        self._run(self._subscription.ack(item))
+        """Declare everything up to `item` done: it is stored, or acknowledged to the domain. See herald.Subscription."""
+        if isinstance(item, str):
+            self._loop.run(_acknowledged(self._subscription, item))
+        else:
+            item.ack()
+
+    def acknowledge(self, cursor: str, number: int) -> Awaitable[None]:
+        """See events.Acknowledging: it is done on return, and there is nothing to wait for."""
+        self._loop.run(self._subscription.acknowledge(cursor, number))
+        return _Done()
 
     def close(self) -> None:
-        """End the subscription; the last item given out counts as dealt with."""
-        self._run(self._subscription.aclose())
+        """End the subscription; the last item handed out counts as dealt with, unless an exception is being handled."""
+        self._close(in_order=sys.exc_info()[1] is None)
 
     def __enter__(self) -> Self:
         return self
@@ -193,7 +273,29 @@ class Subscription:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._run(self._subscription.__aexit__(kind, error, trace))
+        self._close(in_order=kind is None)
+
+    def _left(self, *, in_order: bool) -> None:
+        self._loop.call(lambda: self._subscription.left(in_order=in_order))
+
+    def _before_close(self) -> None:
+        """If a loop goes on elsewhere (in another thread), or the last wait was interrupted, the item in hand is not done."""
+        loop = self._reading() if self._reading is not None else None
+        if (loop is not None and loop.frame not in callers()) or self._waiting is not None:
+            self._left(in_order=False)
+
+    def _close(self, *, in_order: bool) -> None:
+        self._before_close()
+        self._on_closed(self)
+        self._loop.run(_closed(self._subscription, in_order))
+
+
+class _Done:
+    """An awaitable that is done."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return
+        yield
 
 
 class RendezvousPoints:
@@ -313,6 +415,14 @@ async def _made(url: str | Sequence[str], **options: Any) -> herald.client.Clien
 
 async def _accepted(subscription: AsyncSubscription) -> None:
     await subscription
+
+
+async def _closed(subscription: AsyncSubscription, in_order: bool) -> None:
+    await subscription.close(in_hand_done=in_order and subscription.closes_in_order(frozenset()))
+
+
+async def _acknowledged(subscription: AsyncSubscription, cursor: str) -> None:
+    await subscription.ack(cursor)
 
 
 async def _next(iterator: AsyncIterator[T]) -> T | None:

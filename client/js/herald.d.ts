@@ -23,6 +23,8 @@ export interface Received {
   /** What to hold to continue after this event. Opaque. */
   cursor: string;
   event: CloudEvent;
+  /** Durable subscriptions: everything up to this event is processed. An older item takes nothing back. Else does nothing. */
+  ack(): Promise<void>;
 }
 
 /** The domain's promise, given once the event is as durable as the rendezvous point's `ack` asks. */
@@ -50,6 +52,8 @@ export class Gap {
   readonly feeds: Record<string, [number, number]>;
   /** How many events of `epoch` are known to be missing. */
   readonly missing: number;
+  /** Durable subscriptions: everything up to this gap is processed. Else does nothing. */
+  ack(): Promise<void>;
 }
 
 export type ConnectionState = "connecting" | "live" | "reconnecting" | "ended";
@@ -93,9 +97,12 @@ export interface SubscribeOptions extends ReaderOptions {
 
 export class Subscription implements AsyncIterable<Received | Gap> {
   readonly state: SubscriptionState;
-  /** Where to continue, also in another client; null before it was ever live. */
+  /**
+   * Where to continue, also in another client: behind the last item given out, to a callback or by an iterator. Null before
+   * it was ever live.
+   */
   readonly cursor: string | null;
-  /** Durable subscriptions: everything up to `cursor` (default: all delivered) is processed. */
+  /** Durable subscriptions: everything up to `cursor` (default: the last item given out) is processed. */
   ack(cursor?: string | null): Promise<void>;
   /** Stop the flow and keep the place; nothing is buffered meanwhile. */
   pause(): void;

@@ -48,6 +48,9 @@ export class Gap {
   get missing() {
     return Math.max(0, this.to - this.from + 1);
   }
+
+  /** Durable subscriptions: everything up to this gap is processed. Replaced for gaps of a durable one. */
+  async ack() {}
 }
 
 /**
@@ -227,7 +230,7 @@ export class Client {
 
   #add(target, options) {
     const ack = (cursor) => this.#request({ op: "ack", subscription: target.subscription, cursor });
-    const subscription = new Subscription(options, ack);
+    const subscription = new Subscription(options, ack, "subscription" in target);
     this.#at(targetOf(target)).#read(subscription, (key) => ({ kind: "subscribe", key, ...target }));
     return subscription;
   }
@@ -372,7 +375,10 @@ export class Client {
 class Subscription {
   /** connecting, live, reconnecting, paused or ended. */
   state = "connecting";
-  /** Where to continue, also in another client: the cursor of the last event delivered; null before it was ever live. */
+  /**
+   * Where to continue, also in another client: the cursor of the last item given out, to a callback or by an iterator; null
+   * before it was ever live. Items that wait for an iterator do not count.
+   */
   cursor = null;
   #options;
   #acknowledge;
@@ -381,15 +387,23 @@ class Subscription {
   #wake = null;
   #error = null;
   #lagging = false;
+  #durable;
+  #numbered = 0; // items so far
+  #acknowledged = 0; // the last item that was acknowledged, by its own `ack` or as the one given out last
+  #given = 0; // the last item that was given out
 
-  constructor(options, acknowledge) {
+  constructor(options, acknowledge, durable) {
     this.#options = options;
     this.#acknowledge = acknowledge;
+    this.#durable = durable;
   }
 
-  /** Durable subscriptions: everything up to `cursor` is processed and may be forgotten. Default: all delivered. */
+  /** Durable subscriptions: everything up to `cursor` is processed and may be forgotten. Default: all that was given out. */
   async ack(cursor = this.cursor) {
-    if (cursor !== null) await this.#acknowledge(cursor);
+    if (cursor === null) return;
+    const given = cursor === this.cursor ? this.#given : 0;
+    await this.#acknowledge(cursor);
+    this.#acknowledged = Math.max(this.#acknowledged, given);
   }
 
   /** Stop the flow and keep the place; nothing is buffered meanwhile, and `resume` continues from the log. */
@@ -409,7 +423,9 @@ class Subscription {
     try {
       for (;;) {
         while (this.#queue.length) {
-          yield this.#queue.shift();
+          const { item, number } = this.#queue.shift();
+          this.#give(item, number);
+          yield item;
           if (this.#lagging && this.#queue.length <= LAG_MAX / 2) {
             this.#lagging = false;
             this.resume();
@@ -429,28 +445,59 @@ class Subscription {
   }
 
   _event(delivery) {
-    this.cursor = delivery.cursor;
-    if (this.#options.onEvent) shielded(() => this.#options.onEvent(delivery.event, delivery));
-    else this.#enqueue(delivery);
+    const number = this.#number(delivery);
+    if (!this.#options.onEvent) {
+      this.#enqueue(delivery, number);
+      return;
+    }
+    this.#give(delivery, number);
+    shielded(() => this.#options.onEvent(delivery.event, delivery));
   }
 
   _gap(gap) {
-    this.cursor = gap.cursor;
+    const number = this.#number(gap);
+    if (!this.#options.onGap && !this.#options.onEvent) {
+      this.#enqueue(gap, number);
+      return;
+    }
+    if (!this.#queue.length) this.#give(gap, number); // else events before it wait for an iterator
     if (this.#options.onGap) shielded(() => this.#options.onGap(gap));
-    else if (!this.#options.onEvent) this.#enqueue(gap);
   }
 
   _state(state, detail) {
     if (state === "connecting" && this.state === "connecting") return; // as every subscription begins: no news
     this.state = state;
-    this.cursor = detail.cursor ?? this.cursor;
+    if (!this.#queue.length) this.cursor = detail.cursor ?? this.cursor;
     this.#error = detail.error ?? null;
     if (this.#options.onState) shielded(() => this.#options.onState(state, detail));
     this.#wake?.();
   }
 
-  #enqueue(item) {
-    this.#queue.push(item);
+  /** Let an item be acknowledged by itself; not in its enumerable properties, which are data. */
+  #number(item) {
+    const number = ++this.#numbered;
+    const ack = async () => {
+      if (!this.#durable || number <= this.#acknowledged) return;
+      const before = this.#acknowledged;
+      this.#acknowledged = number;
+      try {
+        await this.#acknowledge(item.cursor);
+      } catch (error) {
+        if (this.#acknowledged === number) this.#acknowledged = before;
+        throw error;
+      }
+    };
+    Object.defineProperty(item, "ack", { value: ack });
+    return number;
+  }
+
+  #give(item, number) {
+    this.cursor = item.cursor;
+    this.#given = number;
+  }
+
+  #enqueue(item, number) {
+    this.#queue.push({ item, number });
     this.#wake?.();
     if (this.#lagging || this.#queue.length < LAG_MAX) return;
     this.#lagging = true;

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.client.fake_gateway import FakeGateway
+from tests.client.hostile import Hostile
 
 
 @pytest.fixture
@@ -24,3 +25,10 @@ def threaded_gateway() -> Iterator[FakeGateway]:
     loop.call_soon_threadsafe(loop.stop)
     thread.join(30)
     loop.close()
+
+
+@pytest.fixture
+def hostile() -> Iterator[Hostile]:
+    """A server that answers whatever it is told to."""
+    with Hostile() as server:
+        yield server

@@ -45,6 +45,7 @@ class FakeGateway:
         self.readers: dict[ServerConnection, set[str]] = {}
         self.cut_after_storing = 0  # so many publishes are stored and then the connection is cut instead of answering
         self.refusals: list[dict[str, Any]] = []  # the next operations are answered with these errors
+        self.refuse_acks: dict[str, Any] | None = None  # acknowledgements are answered with this error
         self.lease_s = 600.0  # of each durable subscription
         self.renews = True  # whether renewals are answered
         self.refuse_handshakes: list[tuple[int, dict[str, Any], str | None]] = []
@@ -148,7 +149,9 @@ class FakeGateway:
         async def answer(**members: Any) -> None:
             await connection.send(json.dumps({"op": "ok", "id": frame["id"], **members}))
 
-        if self.refusals:
+        if self.refuse_acks is not None and frame["op"] == "ack":
+            await connection.send(json.dumps({"op": "error", "id": frame["id"], **self.refuse_acks}))
+        elif self.refusals:
             await connection.send(json.dumps({"op": "error", "id": frame["id"], **self.refusals.pop(0)}))
         elif frame["op"] == "subscribe":
             await self._subscribe(connection, frame, answer)

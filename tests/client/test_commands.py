@@ -19,6 +19,7 @@ from herald.commands.pub import parse
 from herald.commands.reading import line
 
 from tests.client.fake_gateway import FakeGateway
+from tests.client.hostile import Hostile
 
 HERALD = [sys.executable, "-c", "from herald.commands import main; main()"]
 NOWHERE = "http://127.0.0.1:1"
@@ -121,6 +122,37 @@ def test_pub_publishes_and_prints_the_confirmation(threaded_gateway: FakeGateway
     }  # fmt: skip
     (stored,) = threaded_gateway.log("r").events
     assert (stored["data"], stored["type"], stored["datacontenttype"]) == ({"a": 1}, "t", "application/json")
+
+
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        ('{"a": 1,}', "line 1, column 9"), ("{a: 1}", "line 1, column 2"), ('[1,\n 2', "line 2, column 3"),
+        (' {"a": NaN}', "NaN is not JSON"), ("[" * 99999, "recursion"),
+    ],
+    ids=range(5),
+)  # fmt: skip
+def test_pub_warns_of_data_that_begins_as_json_and_is_none(
+    threaded_gateway: FakeGateway, data: str, where: str
+) -> None:
+    result = herald("pub", "r", "--url", threaded_gateway.url, input=data)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("published r offset 1, id ")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("herald: The data begins as JSON does and is none (")
+    assert where in result.stderr
+    assert threaded_gateway.log("r").events[0]["data"] == data
+
+
+@pytest.mark.parametrize("arguments", [["{", "--text"], ["text {"], ['{"a": 1}'], ["[]"], ['"{"'], ["12"]])
+def test_pub_does_not_warn_of_text_that_is_meant(threaded_gateway: FakeGateway, arguments: list[str]) -> None:
+    assert herald("pub", "r", *arguments, "--url", threaded_gateway.url).stderr == ""
+
+
+def test_pub_warns_once_of_many_lines(threaded_gateway: FakeGateway) -> None:
+    result = herald("pub", "r", "--lines", "--url", threaded_gateway.url, input="{x\n{y\n[z\n")
+    assert threaded_gateway.log("r").end == 3
+    assert result.stderr.count("herald: ") == 1
 
 
 def test_pub_lines_publishes_each_line_in_order(threaded_gateway: FakeGateway) -> None:
@@ -259,6 +291,22 @@ def test_a_reader_of_the_output_may_leave(threaded_gateway: FakeGateway) -> None
 def test_a_line_shows_binary_data_by_its_size() -> None:
     event = {"time": "t", "type": "x", "data_base64": "AAAA", "datacontenttype": "image/png"}
     assert line(event, "r", "1") == "t  r  1  x  (3 bytes of image/png)"
+
+
+def test_pull_names_the_rendezvous_point_of_a_gap(hostile: Hostile) -> None:
+    gap = {"epoch": "a", "from": 1, "to": 9}
+    page = {"events": [], "epoch": "a", "offset": 9, "cursor": "a:9", "recovered": False, "gap": gap}
+    described = {"id": "s", "rp": "q" * 26, "lease": {"granted_s": 60, "expires_at": ""}}
+
+    def answer(path: str) -> tuple[int, dict[str, str], bytes]:
+        return 200, {}, json.dumps(page if path.split("?")[0].endswith("/events") else described).encode()
+
+    hostile.answer = answer
+    said = herald("sub-durable", "pull", "s", "--url", hostile.url).stderr
+    assert said == f"gap: the history of {'q' * 26} no longer holds everything: offsets 1 to 9 are missing\n"
+    assert (
+        json.loads(herald("sub-durable", "pull", "s", "--json", "--url", hostile.url).stderr)["gap"]["rp"] == "q" * 26
+    )
 
 
 # ---- the server's folder ----

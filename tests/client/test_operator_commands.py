@@ -103,7 +103,13 @@ def test_subscriptions_are_listed_the_furthest_behind_first(operator: Operator) 
     ]
     line, _ = operator.says("sub-durable", "list", "--rp", rp).splitlines()
     assert line.startswith(first)
-    assert "5 behind" in line
+    assert "5 behind  until" in line
+    narrow = operator.edge.create_rp(history={"max_events": 4})
+    operator.edge.admin.post(f"/api/v1/rps/{narrow}/subscriptions", json={}).raise_for_status()
+    operator.edge.publish(narrow, 1200)
+    assert "1,200 behind, 1,196 of them lost  until" in operator.says("sub-durable", "list", "--rp", narrow)
+    lossy = operator.rows("sub-durable", "list", "--rp", narrow)[0]["id"]
+    assert "1,200 behind, 1,196 of them lost" in operator.says("sub-durable", "show", lossy)
     assert len(operator.rows("sub-durable", "list", "--rp", rp, "--sort", "ends", "--limit", "1")) == 1
     assert operator.herald("sub-durable", "list", "--owner", "nobody").stderr == "There is none.\n"
 

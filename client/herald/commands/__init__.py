@@ -1,11 +1,12 @@
 """The `herald` command: one module per group of commands, imported when needed so that each starts quickly.
 
-Exit codes: 0 done, 1 refused, 2 used wrongly, 3 cannot connect.
+Exit codes: 0 done, 1 refused or answered with what is not understood, 2 used wrongly, 3 cannot connect, 130 interrupted.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -47,6 +48,16 @@ class LazyGroup(click.Group):
         command = import_module(f"herald.commands.{_MODULES[cmd_name]}").command
         assert isinstance(command, click.Command)  # noqa: S101 - only our own bug
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; complaints about its use may hold foreign text as well."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            from herald.commands.output import printable
+
+            error.message = printable(error.message, keep="\n")  # type: ignore[misc] # of an error that is raised again
+            raise
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

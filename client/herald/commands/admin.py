@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, printable, run
+from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.output import note
 
 _SHOWN = 10
 """Rows of a list that are shown; --json has all."""
@@ -30,11 +31,7 @@ def snapshot(target: Target, rp: str | None) -> None:
     async def work() -> None:
         async with target.client() as client:
             found = await client.operating.snapshot(rp)
-        state = found["state"]
-        lines = _domain(state) if rp is None else _rp(state)
-        at = "domain.admin" if rp is None else f"{(state['rp'] or {}).get('id', rp)}.admin"
-        lines.append(f"what changes: herald sub {at} --from {found['cursor']}")
-        target.show(found, printable("\n".join(lines), keep="\n"))
+        target.show(found, lambda found: _snapshot(found, rp))
 
     run(work())
 
@@ -53,11 +50,18 @@ def names(target: Target) -> None:
                 elif "cursor" in row:
                     cursor = row["cursor"]
                 else:
-                    target.show(row, printable(f"{row['id']}  {row['name'] or '-'}  {row['title']}").rstrip())
+                    target.show(row, lambda row: f"{row['id']}  {row['name'] or '-'}  {row['title']}".rstrip())
         if cursor:
-            click.echo(f"what changes: herald sub domain.admin --from {cursor}", err=True)
+            note(f"what changes: herald sub domain.admin --from {cursor}")
 
     run(work())
+
+
+def _snapshot(found: Mapping[str, Any], rp: str | None) -> list[str]:
+    state = found["state"]
+    lines = _domain(state) if rp is None else _rp(state)
+    at = "domain.admin" if rp is None else f"{(state['rp'] or {}).get('id', rp)}.admin"
+    return [*lines, f"what changes: herald sub {at} --from {found['cursor']}"]
 
 
 def _domain(state: Mapping[str, Any]) -> list[str]:

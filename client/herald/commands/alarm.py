@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, printable, run
+from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.output import note
 from herald.commands.watching import rules_of_file
 
 
@@ -28,9 +29,9 @@ def list_(target: Target, state: str, rp: str | None) -> None:
         async with target.client() as client:
             async for item in client.alarms.list(state=state, rp=rp):
                 empty = False
-                target.show(item, _line(item))
+                target.show(item, _line)
         if empty and not target.json:
-            click.echo("No alarm is in force." if state == "open" else "There is none.", err=True)
+            note("No alarm is in force." if state == "open" else "There is none.")
 
     run(work())
 
@@ -45,7 +46,7 @@ def ack(target: Target, alarm: str, note: str) -> None:
     async def work() -> None:
         async with target.client() as client:
             done = await client.alarms.acknowledge(alarm, note=note)
-        target.show(done, f"acknowledged {done['id']}: {printable(done['detail'])}")
+        target.show(done, lambda done: f"acknowledged {done['id']}: {done['detail']}")
 
     run(work())
 
@@ -67,15 +68,18 @@ def rules(target: Target, path: Path | None) -> None:
                 found = await client.alarms.rules()
             else:
                 found = await client.alarms.rules_replace(rules_of_file(path))
-        target.show(found, f"{len(found['watch'])} rules, version {found['version']}")
-        if not target.json:
-            for rule in found["watch"]:
-                click.echo(printable(str(rule)))
+        target.show(found, _rules)
 
     run(work())
+
+
+def _rules(found: dict[str, Any]) -> list[str]:
+    return [f"{len(found['watch'])} rules, version {found['version']}", *map(str, found["watch"])]
 
 
 def _line(item: dict[str, Any]) -> str:
     ack = item["acknowledged"]
     state = "cleared" if item["cleared"] else f"acknowledged by {ack['by']}" if ack else "open"
-    return printable(f"{item['id']:>6}  {item['severity']:8}  {item['since']}  {state:12}  {item['detail']}")
+    if item.get("lasting") and not item["cleared"]:
+        state = "ended: acknowledge to clear"
+    return f"{item['id']:>6}  {item['severity']:8}  {item['since']}  {state:12}  {item['detail']}"

@@ -13,8 +13,9 @@ from typing import Any
 import click
 
 from herald.client import Client
-from herald.commands.common import Command, Target, domain_options, dump, printable, run
+from herald.commands.common import Command, Target, domain_options, run
 from herald.commands.moments import moment
+from herald.commands.output import json_line
 
 FOLLOW_S = 2.0
 PAGE = 500
@@ -54,14 +55,14 @@ async def _show(target: Target, limit: int, follow: bool, filters: Mapping[str, 
     async with target.client() as client:
         entries = await _newest(client, limit, filters)
         for entry in reversed(entries):
-            target.show(entry, _line(entry))
+            target.show(entry, _line)
         last = entries[0]["id"] if entries else None
         if follow and last is None:  # nothing matches yet: what comes is what is newer than all there is now
             last = max((entry["id"] for entry in await _newest(client, 1, {})), default=0)
         while follow:
             page = await client.audit(order="oldest", after=last, limit=PAGE, **filters)
             for entry in page["items"]:
-                target.show(entry, _line(entry))
+                target.show(entry, _line)
                 last = entry["id"]
             if page["next"] is None:
                 await asyncio.sleep(FOLLOW_S)
@@ -90,7 +91,7 @@ def _line(entry: Mapping[str, Any]) -> str:
         f"{count} times" if count > 1 else "",
         entry["reason"] or "",
     ]
-    return printable("  ".join(part for part in parts if part))
+    return "  ".join(part for part in parts if part)
 
 
 async def _export(target: Target, file: str, filters: Mapping[str, str | None]) -> None:
@@ -98,7 +99,7 @@ async def _export(target: Target, file: str, filters: Mapping[str, str | None]) 
     if file == "-":
         async with target.client() as client:
             async for line in client.audit_export(**filters):
-                click.echo(line)
+                json_line(line)
         return
     path = Path(file)
     try:
@@ -116,7 +117,7 @@ async def _export(target: Target, file: str, filters: Mapping[str, str | None]) 
     except BaseException:
         _remove(unfinished)
         raise
-    click.echo(dump({"file": str(path), "entries": count}) if target.json else f"{count} entries are in {path}.")
+    target.show({"file": str(path), "entries": count}, f"{count} entries are in {path}.")
 
 
 def _rename(unfinished: str, path: Path) -> None:

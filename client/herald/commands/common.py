@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import logging
 import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
+from herald.answers import MalformedAnswer, reading
 from herald.client import URL_DEFAULT, Client
+from herald.commands.output import Complaints, complain, document, hush, say
 from herald.errors import Closed, ConnectionLost, HeraldError, InputError, Problem
 from herald.rollover import Move
 
@@ -23,6 +25,9 @@ USAGE = 2
 UNREACHABLE = 3
 INTERRUPTED = 130
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T", bound=Mapping[str, Any])
+TRACEBACK = "HERALD_TRACEBACK"
+"""Environment variable: show the traceback of an unexpected error."""
 
 _HINTS = {
     "unauthenticated": "Make a token: export HERALD_TOKEN=$(herald token create)",
@@ -40,9 +45,9 @@ class Target:
     """The options that every command has. `others` are URLs of other replicas, with the token of each."""
 
     url: str
-    token: str | None
+    token: str | None = field(repr=False)
     json: bool
-    others: tuple[tuple[str, str | None], ...] = ()
+    others: tuple[tuple[str, str | None], ...] = field(default=(), repr=False)
 
     def client(self, **options: Any) -> Client:
         """A client that gives up at once if nobody is there, and never once it was connected. It says when it moves."""
@@ -59,9 +64,23 @@ class Target:
         """All URLs, the preferred one first."""
         return (self.url, *(url for url, _ in self.others))
 
-    def show(self, document: Mapping[str, Any], text: str) -> None:
-        """Print a result: the document on one line with --json, else the text."""
-        click.echo(dump(document) if self.json else text)
+    def show(self, found: T, text: str | Callable[[T], str | list[str]]) -> None:
+        """Print a result: the document on one line with --json, else its text.
+
+        Args:
+            text: what people are shown, or a function that makes it of what a domain answered; a list: several lines.
+
+        Raises MalformedAnswer if the answer is not as that function knows them.
+        """
+        if self.json:
+            document(found)
+            return
+        if isinstance(text, str):
+            say(text)
+            return
+        with reading("The answer"):
+            lines = text(found)
+        say(*([lines] if isinstance(lines, str) else lines))
 
 
 class Command(click.Command):
@@ -69,17 +88,25 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it."""
+        _hear_warnings()
         try:
             return super().invoke(ctx)
         except HeraldError as error:
             complain(explain(error, ctx))
             ctx.exit(_exit_code(error))
         except BrokenPipeError:
-            # Whoever read our output has enough. Python would complain at exit when it flushes what is left.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            hush()
             ctx.exit(0)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            # The outermost place. Commands read answers member by member: one of another shape ends here.
+            if os.environ.get(TRACEBACK):
+                raise
+            complain(explain(MalformedAnswer(f"{type(error).__name__}: {error}."), ctx))
+            ctx.exit(REFUSED)
 
 
 class Group(click.Group):
@@ -174,15 +201,17 @@ def run(work: Coroutine[Any, Any, None]) -> None:
         raise KeyboardInterrupt from None
 
 
+def _hear_warnings() -> None:
+    """Let the library's warnings pass the door of output.py, unless the program around us has its own logging."""
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(Complaints(logging.WARNING))
+
+
 def _exit_code(error: HeraldError) -> int:
     if isinstance(error, ConnectionLost):
         return UNREACHABLE
     return USAGE if isinstance(error, InputError) else REFUSED
-
-
-def complain(text: str) -> None:
-    """One line on stderr."""
-    click.echo(f"herald: {text}", err=True)
 
 
 def explain(error: HeraldError, ctx: click.Context) -> str:
@@ -193,6 +222,8 @@ def explain(error: HeraldError, ctx: click.Context) -> str:
         return f"{error} Is the domain running (make run), and is {url} its address (--url)?"
     if isinstance(error, Closed) and error.code in (4100, 4101):
         return f"{error} {_HINTS['unauthenticated']}"
+    if isinstance(error, MalformedAnswer):
+        return f"What {url} answered is not understood: {error.detail} Is that the address of a Herald domain (--url)?"
     if not isinstance(error, Problem):
         return str(error)
     if error.code == "unauthenticated" and not token:
@@ -204,15 +235,3 @@ def explain(error: HeraldError, ctx: click.Context) -> str:
     if error.retry_after_s:
         parts.append(f"Try again in {error.retry_after_s:g} s.")
     return " ".join(" ".join(parts).split())
-
-
-def dump(value: Any) -> str:
-    """One line of JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def printable(text: str, keep: str = "") -> str:
-    """Text that cannot command the terminal it is shown on: what is not printable, nor in `keep`, is escaped."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)

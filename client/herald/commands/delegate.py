@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from herald import delegation
-from herald.commands.common import Command, Target, domain_options, dump, printable, run
+from herald.commands.common import Command, Target, domain_options, run
+from herald.commands.output import dump
 from herald.delegation import OPERATIONS
 
 _DURATION = re.compile(r"([0-9]{1,9})([smhd]?)", re.ASCII)
@@ -80,7 +81,7 @@ def inspect(target: Target, argument: str | None) -> None:
     TOKEN as in delegate.
     """
     found = delegation.inspect(_shown(target, argument))
-    target.show(_summary(found), "\n".join(_lines(found)))
+    target.show(_summary(found), lambda _: _lines(found))
 
 
 async def _ask(target: Target) -> None:
@@ -104,19 +105,19 @@ def _summary(found: delegation.Inspected) -> dict[str, Any]:
 
 def _lines(found: delegation.Inspected) -> list[str]:
     claims = found.claims
-    who = printable(str(claims.get("sub", "nobody")))
+    who = str(claims.get("sub", "nobody"))
     lines = [
-        f"{'Biscuit' if found.kind == 'biscuit' else 'JWT'} of {printable(str(claims.get('iss', 'nobody')))} for {who}"
+        f"{'Biscuit' if found.kind == 'biscuit' else 'JWT'} of {claims.get('iss', 'nobody')!s} for {who}"
         + (", an administrator" if claims.get("admin") is True else "")
     ]
     if found.expires_at is not None:
         left = found.expires_at - time.time()
         lines.append(f"expires     {_moment(found.expires_at)} ({f'in {left:.0f} s' if left > 0 else 'over'})")
-    lines.append(f"key         {printable(found.key_id)}")
+    lines.append(f"key         {found.key_id}")
     for name in sorted(set(claims) - {"iss", "sub", "aud", "exp", "admin"}):
-        lines.append(f"{printable(name):<11} {printable(dump(claims[name]))}")
+        lines.append(f"{name:<11} {dump(claims[name])}")
     for number, block in enumerate(found.checks, 1):
-        lines += [f"block {number:<5} {printable(check.rstrip(';'))}" for check in block or ("(nothing)",)]
+        lines += [f"block {number:<5} {check.rstrip(';')}" for check in block or ("(nothing)",)]
     if found.chained:
         lines.append("Every block is signed by the one before; whether the key is the domain's, the domain knows.")
     else:

@@ -8,6 +8,7 @@ import click
 
 from herald.commands.common import Command, Target, domain_options, explain, run
 from herald.commands.home import find_home, manage
+from herald.commands.output import say as print_line
 from herald.commands.peer import in_groups
 from herald.errors import HeraldError
 
@@ -34,7 +35,7 @@ async def _look(target: Target) -> None:
         healthy = healthy and ok
         found[subject] = says
         if not target.json:
-            click.echo(f" {'ok  ' if ok else 'fail'}  {subject:9} {says}")
+            print_line(f" {'ok  ' if ok else 'fail'}  {subject:9} {says}")
 
     async with target.client() as client:
         about = await client.about()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import herald
+from herald.commands.output import flush
 
 
 def find_home() -> Path | None:
@@ -29,5 +30,5 @@ def manage(home: Path, *arguments: str) -> int:
     """Run manage.py there, with our own input and output; its exit code."""
     python = home / ".venv" / "bin" / "python"
     command = [str(python) if python.exists() else sys.executable, "manage.py", *arguments]
-    sys.stdout.flush()
+    flush()
     return subprocess.run(command, cwd=home, check=False).returncode

@@ -26,7 +26,7 @@ def list_(target: Target) -> None:
     async def work() -> None:
         async with target.client() as client:
             for key in await client.keys():
-                target.show(key, _line(key))
+                target.show(key, _line)
 
     run(work())
 
@@ -44,7 +44,7 @@ def rotate(target: Target, signs_after_s: int | None) -> None:
     async def work() -> None:
         async with target.client() as client:
             key = await client.rotate_key(signs_after_s=signs_after_s)
-        target.show(key, f"{key['kid']} is published and signs from {key['not_before']}")
+        target.show(key, lambda key: f"{key['kid']} is published and signs from {key['not_before']}")
 
     run(work())
 
@@ -59,6 +59,6 @@ def retire(target: Target, kid: str, reason: str) -> None:
     async def work() -> None:
         async with target.client() as client:
             key = await client.retire_key(kid, reason=reason)
-        target.show(key, f"{key['kid']} is retired; tokens that it signed are refused")
+        target.show(key, lambda key: f"{key['kid']} is retired; tokens that it signed are refused")
 
     run(work())

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from herald.client import Client
-from herald.commands.common import Command, Group, Target, domain_options, printable, run
+from herald.commands.common import Command, Group, Target, domain_options, run
 from herald.commands.moments import ahead, span
+from herald.commands.output import note
 from herald.leases import Lease
 
 PAGE = 100
@@ -38,15 +39,15 @@ def list_(target: Target, kind: str | None, within: str | None, limit: int) -> N
                 page = await client.operating.leases(kind=kind, ends_before=within, cursor=cursor, limit=size)
                 for item in page["items"]:
                     empty = False
-                    target.show(item, _line(item))
+                    target.show(item, _line)
                 left -= len(page["items"])
                 cursor = page["next"]
                 if cursor is None:
                     break
         if empty and not target.json:
-            click.echo("No lease ends by then." if within else "There is none.", err=True)
+            note("No lease ends by then." if within else "There is none.")
         elif cursor is not None and not target.json:
-            click.echo(f"There are more, which end later: --limit {limit * 10}", err=True)
+            note(f"There are more, which end later: --limit {limit * 10}")
 
     run(work())
 
@@ -97,6 +98,4 @@ def _line(item: Mapping[str, Any]) -> str:
     about = "  ".join(
         part for part in (item["name"] or (item["rp"] if item["rp"] != item["id"] else ""), item["owner"]) if part
     )
-    return printable(
-        f"{item['kind']:12}  {item['id']:30}  {item['expires_at'][:19]}Z  in {left:8}  {warned:6}  {about}"
-    ).rstrip()
+    return f"{item['kind']:12}  {item['id']:30}  {item['expires_at'][:19]}Z  in {left:8}  {warned:6}  {about}".rstrip()

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, printable, run
+from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.output import note, say
 from herald.commands.proof import write
 
 PAGE = 500
@@ -35,26 +36,27 @@ async def _list(target: Target, kind: str | None, domain: str | None) -> None:
             page = await client.misbehaviour(kind=kind, domain=domain, cursor=cursor, limit=PAGE)
             for item in page["items"]:
                 empty = False
-                target.show(item, _line(item))
+                target.show(item, _line)
             cursor = page["next"]
             if cursor is None:
                 break
         quarantines = [one for one in await client.quarantines() if domain in (None, one["origin"])]
     for one in quarantines:
-        target.show(
-            {"quarantine": one}, printable(f"In quarantine since {one['since']}: {one['origin']}. {one['why']}")
-        )
+        target.show({"quarantine": one}, _quarantine)
     if empty and not quarantines and not target.json:
-        click.echo("Nothing: no domain did anything wrong here.")
+        say("Nothing: no domain did anything wrong here.")
+
+
+def _quarantine(found: Mapping[str, Any]) -> str:
+    one = found["quarantine"]
+    return f"In quarantine since {one['since']}: {one['origin']}. {one['why']}"
 
 
 def _line(item: Mapping[str, Any]) -> str:
     times = "once" if item["count"] == 1 else f"{item['count']} times"
     about = f", about {item['origin']}" if item["origin"] != item["carrier"] else ""
     where = f" at {item['rp']}" if item["rp"] else ""
-    return printable(
-        f"{item['last_at']}  {item['kind']:12}  {times}, from {item['carrier'] or 'somebody'}{about}{where}: {item['detail']}"
-    )
+    return f"{item['last_at']}  {item['kind']:12}  {times}, from {item['carrier'] or 'somebody'}{about}{where}: {item['detail']}"
 
 
 @command.command(cls=Command)
@@ -92,12 +94,14 @@ async def _proofs(target: Target, domain: str | None) -> None:
             page = await client.operating.evidence(origin=domain, cursor=cursor, limit=PAGE)
             for item in page["items"]:
                 empty = False
-                target.show(item, printable(f"{item['digest']}  {item['found_at']}  {item['origin']} at {item['rp']}"))
+                target.show(
+                    item, lambda item: f"{item['digest']}  {item['found_at']}  {item['origin']} at {item['rp']}"
+                )
             cursor = page["next"]
             if cursor is None:
                 break
     if empty and not target.json:
-        click.echo("There is none: no domain was proved to have told two stories.", err=True)
+        note("There is none: no domain was proved to have told two stories.")
 
 
 async def _proof(target: Target, digest: str, save: Path | None) -> None:
@@ -105,15 +109,17 @@ async def _proof(target: Target, digest: str, save: Path | None) -> None:
         found = await client.operating.evidence_export(digest)
     if save is not None:
         write(save, found)
-    lines = [
+    target.show(found, lambda found: _contradiction(found, save))
+
+
+def _contradiction(found: Mapping[str, Any], save: Path | None) -> list[str]:
+    kept = "--save FILE keeps it" if save is None else f"It is in {save}"
+    return [
         f"{found['origin']} signed two seals of its feed {found['epoch']} at {found['rp']} that contradict each other.",
         f"Found {found['found_at']}, brought by {found['carrier'] or 'nobody: it was found here'}.",
         *(f"  seal by key {seal['kid']}, signature {seal['signature'][:20]}..." for seal in found["seals"]),
         "The keys of its domain document are in the proof."
         if found["document"]
         else "Its domain document is not known here.",
+        f"{kept}; whoever has it can check it without this domain.",
     ]
-    kept = "--save FILE keeps it" if save is None else f"It is in {save}"
-    target.show(
-        found, printable("\n".join([*lines, f"{kept}; whoever has it can check it without this domain."]), keep="\n")
-    )

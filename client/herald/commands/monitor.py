@@ -9,7 +9,8 @@ from functools import partial
 import click
 
 from herald.client import Client
-from herald.commands.common import Command, Target, domain_options, dump, run
+from herald.commands.common import Command, Target, domain_options, run
+from herald.commands.output import document, note
 from herald.commands.progress import Progress
 from herald.errors import HeraldError, Problem
 from herald.events import Confirmation, event
@@ -56,7 +57,7 @@ class _Monitor:
     async def run(self, interval_s: float, count: int | None) -> None:
         sampler = Sampler()
         await self._ensure()
-        click.echo(f"publishing to {self._base}{{{','.join(KINDS)}}}/ every {interval_s:g} s; Ctrl-C ends it", err=True)
+        note(f"publishing to {self._base}{{{','.join(KINDS)}}}/ every {interval_s:g} s; Ctrl-C ends it")
         progress = Progress(shown=not self._target.json)
         due, taken = time.monotonic(), 0
         with progress:
@@ -83,7 +84,7 @@ class _Monitor:
 
     async def _publish(self, kind: str, sample: Sample) -> None:
         if self._target.json:
-            click.echo(dump({"rp": f"{self._base}{kind}/", "data": sample}))
+            document({"rp": f"{self._base}{kind}/", "data": sample})
         one = event(sample, type=f"herald.host.{kind}", source=self._base)
         answer = await self._client.submit(f"{self._base}{kind}/", [one])
         answer.add_done_callback(lambda done: self._confirmed(kind, done))

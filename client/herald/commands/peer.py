@@ -8,8 +8,11 @@ from typing import Any
 
 import click
 
+from herald.answers import reading
 from herald.client import Client
-from herald.commands.common import Command, F, Group, Target, domain_options, dump, printable, run
+from herald.commands.common import Command, F, Group, Target, domain_options, run
+from herald.commands.output import ask, note, say
+from herald.commands.output import document as print_document
 from herald.errors import InputError
 from herald.leases import Lease
 
@@ -107,9 +110,9 @@ def list_(target: Target) -> None:
         async with target.client() as client:
             peers = await client.peers.all()
         for peer in peers:
-            target.show(peer, _line(peer))
+            target.show(peer, _line)
         if not peers and not target.json:
-            click.echo("There are no peers yet. Add one: herald peer add URL")
+            say("There are no peers yet. Add one: herald peer add URL")
 
     run(work())
 
@@ -123,9 +126,9 @@ def show(target: Target, name: str) -> None:
     async def work() -> None:
         async with target.client() as client:
             peer = await client.peers.get(name)
-            target.show(peer, _described(peer))
+            target.show(peer, _described)
             if not target.json:
-                click.echo(await _next(client, peer))
+                say(await _next(client, peer))
 
     run(work())
 
@@ -143,7 +146,7 @@ def trust(target: Target, name: str, peer_url: str | None, **trust: Any) -> None
     async def work() -> None:
         async with target.client() as client:
             peer = await client.peers.change(name, url=peer_url, **trust)
-        target.show(peer, _line(peer))
+        target.show(peer, _line)
 
     run(work())
 
@@ -200,7 +203,7 @@ def replay(target: Target, name: str, rp: str, after: str | None) -> None:
     async def work() -> None:
         async with target.client() as client:
             done = await client.peers.replay(name, rp, after=after)
-        target.show(done, f"{name} is offered again what comes after {done['after']}")
+        target.show(done, lambda done: f"{name} is offered again what comes after {done['after']}")
 
     run(work())
 
@@ -214,7 +217,7 @@ def renew(target: Target, name: str) -> None:
     async def work() -> None:
         async with target.client() as client:
             peer = await client.peers.renew(name)
-        target.show(peer, f"renewed {name}: {Lease.of(peer)}")
+        target.show(peer, lambda peer: f"renewed {name}: {Lease.of(peer)}")
 
     run(work())
 
@@ -232,12 +235,12 @@ def links(target: Target, name: str) -> None:
                 page = await client.peers.links(name, cursor=cursor, limit=PAGE)
                 for item in page["items"]:
                     empty = False
-                    target.show(item, _link(item))
+                    target.show(item, _link)
                 cursor = page["next"]
                 if cursor is None:
                     break
         if empty and not target.json:
-            click.echo(f"Nothing is shared with {name}. Invite it: herald replica invite RP {name}", err=True)
+            note(f"Nothing is shared with {name}. Invite it: herald replica invite RP {name}")
 
     run(work())
 
@@ -267,14 +270,14 @@ def document(target: Target) -> None:
     async def work() -> None:
         async with target.client() as client:
             about = await client.about()
-        click.echo(dump({"domain": about.get("domain"), "document": about.get("document")}))
+        print_document({"domain": about.get("domain"), "document": about.get("document")})
 
     run(work())
 
 
 def in_groups(fingerprint: str) -> str:
     """A fingerprint as people read it to each other."""
-    return printable(" ".join(fingerprint[at : at + 4] for at in range(0, len(fingerprint), 4)))
+    return " ".join(fingerprint[at : at + 4] for at in range(0, len(fingerprint), 4))
 
 
 def _published(path: Path) -> dict[str, Any]:
@@ -293,21 +296,21 @@ def _published(path: Path) -> dict[str, Any]:
 def _compared(seen: dict[str, Any], yes: bool) -> str:
     """The fingerprint, once somebody says that it is the right one. Asks on stderr: the output stays the result's."""
     if not yes:
-        click.echo(_comparison(seen), err=True)
-        if not click.confirm("Is that what its administrator sees?", err=True):
+        with reading("The answer"):
+            note(*_comparison(seen))
+        if not ask("Is that what its administrator sees?"):
             raise InputError("Nothing was changed. Its administrator sees the fingerprint with: herald doctor")
     return str(seen["fingerprint"])
 
 
-def _comparison(seen: dict[str, Any]) -> str:
-    lines = [
+def _comparison(seen: dict[str, Any]) -> list[str]:
+    return [
         f"{seen['domain']} at {seen['url']}",
         f"  its fingerprint  {seen['fingerprint_shown']}",
         f"  your own         {seen['own_fingerprint_shown']}",
         f"  safety number    {seen['safety_number']}",
         "Compare them with its administrator, over the telephone or face to face: the safety number is the same for both.",
     ]
-    return "\n".join(printable(line) for line in lines)
 
 
 async def _show(target: Target, client: Client, peer: dict[str, Any]) -> None:
@@ -327,10 +330,9 @@ async def _next(client: Client, peer: dict[str, Any]) -> str:
             return (
                 f"{name} is your peer, but has suspended this domain. Talk to its administrator; events wait meanwhile."
             )
-        if trouble := (peer["delivery"] or {}).get("detail"):
-            return (
-                f"{name} is your peer: both have agreed, but events wait: {trouble} This domain tries again by itself."
-            )
+        if trouble := _trouble(peer):
+            advice = _advice(peer) or "This domain tries again by itself."
+            return f"{name} is your peer: both have agreed, but events wait: {trouble} {advice}"
         return f"{name} is your peer: both have agreed, and events can flow. Next: herald replica join ID"
     if theirs == "leaves":
         return f"{name} declined, or has removed this domain. Talk to its administrator, then: herald peer add {peer['url']}"
@@ -349,17 +351,40 @@ def _line(peer: dict[str, Any]) -> str:
     said = {"suspends": "has suspended this domain", "leaves": "has left", None: "not heard of yet"}.get(
         peer["theirs"], ""
     )
-    parts = [f"{peer['name']:30} {peer['state']:9} may{may}", peer["url"], said, peer["note"]]
-    return printable("  ".join(part for part in parts if part))
+    problem = peer.get("problem")
+    trouble = f"{problem['kind']} since {problem['since']}" if problem else ""
+    parts = [f"{peer['name']:30} {peer['state']:9} may{may}", peer["url"], said, trouble, peer["note"]]
+    return "  ".join(part for part in parts if part)
+
+
+def _heard(peer: dict[str, Any]) -> str:
+    """When there was contact last, and in which directions."""
+    contact = peer.get("contact") or {}
+    parts = [f"its last {what} {at}" for what in ("request", "answer") if (at := contact.get(f"{what}_at"))]
+    return " ".join([peer["heard_at"] or "never", *([f"({', '.join(parts)})"] if parts else [])])
+
+
+def _trouble(peer: dict[str, Any]) -> str:
+    """Why nothing arrives at it and since when; empty while all is well."""
+    problem = peer.get("problem")
+    if problem is None:
+        return str((peer["delivery"] or {}).get("detail") or "")
+    until = f", until {problem['until']}" if problem["until"] else ""
+    return f"{problem['kind']} since {problem['since']}{until}: {problem['detail']}"
+
+
+def _advice(peer: dict[str, Any]) -> str:
+    """What to do about it."""
+    return str((peer.get("problem") or {}).get("advice", "")).replace("NAME", peer["name"])
 
 
 def _link(item: dict[str, Any]) -> str:
     """A shared rendezvous point on one line."""
     about = f"{item['rp']}  {item['link']:8} it lacks {item['backlog']:>8,}  we lack {item['ahead']:>8,}"
-    return printable("  ".join(part for part in (about, item["name"], item["detail"]) if part))
+    return "  ".join(part for part in (about, item["name"], item["detail"]) if part)
 
 
-def _described(peer: dict[str, Any]) -> str:
+def _described(peer: dict[str, Any]) -> list[str]:
     may = ", ".join(name for name in ("push", "host", "gossip") if peer[name]) or "nothing"
     rates = f"{peer['events_per_s']} events, {peer['bytes_per_s']} bytes, {peer['requests_per_s']} requests per second"
     lines = [
@@ -372,9 +397,10 @@ def _described(peer: dict[str, Any]) -> str:
         ("number", peer["safety_number"]),
         ("may", may),
         ("rates", rates),
-        ("heard", peer["heard_at"] or "never"),
+        ("heard", _heard(peer)),
         ("until", f"{peer['lease']['expires_at']} unless it is heard of"),
         ("note", peer["note"]),
-        ("trouble", peer["hello"]["problem"] or (peer["delivery"] or {}).get("detail")),
+        ("trouble", peer["hello"]["problem"] or _trouble(peer)),
+        ("to do", _advice(peer)),
     ]
-    return "\n".join(f"{key:11} {printable(str(value))}" for key, value in lines if value)
+    return [f"{key:11} {value}" for key, value in lines if value]

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, printable, run
+from herald.commands.common import Command, Group, Target, domain_options, run
 from herald.delegation import OPERATIONS
 
 ANONYMOUS = "anonymous"
@@ -50,7 +50,7 @@ def explain(target: Target, bearer: str, rp: str, operation: str) -> None:
     async def work() -> None:
         async with target.client() as client:
             answer = await client.rps.explain(rp, operation, **question)
-        target.show(answer, _told(answer, operation))
+        target.show(answer, lambda answer: _told(answer, operation))
 
     run(work())
 
@@ -77,11 +77,11 @@ def _question(text: str) -> dict[str, Any]:
     return {"claims": claims}
 
 
-def _told(answer: Mapping[str, Any], operation: str) -> str:
+def _told(answer: Mapping[str, Any], operation: str) -> list[str]:
     verdict = f"{operation} is {'allowed' if answer.get('allowed') else 'refused'}"
     lines = [f"{verdict}, decided by {answer.get('decided_by')}", str(answer.get("reason", ""))]
     rules = answer.get("rules")
     for rule in rules if isinstance(rules, list) else []:
         mark = "matches" if rule.get("matches") else "no match"
         lines.append(f"  rule {rule.get('rule')!s:4} {mark:8}  {rule.get('issuer')}: {rule.get('why')}")
-    return "\n".join(printable(line) for line in lines)
+    return lines

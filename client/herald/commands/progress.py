@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Self
+
+from herald.commands.output import note, over, overwrites
 
 EVERY_S = 0.2
 
@@ -14,7 +15,7 @@ class Progress:
     """Use it as a context manager; the line ends with it."""
 
     def __init__(self, *, shown: bool) -> None:
-        self._shown = shown and sys.stderr.isatty()
+        self._shown = shown and overwrites()
         self._last = 0.0
         self._width = 0
 
@@ -28,8 +29,7 @@ class Progress:
         """End the line, if there is one."""
         if self._width:
             self._width = 0
-            sys.stderr.write("\n")
-            sys.stderr.flush()
+            note("")
 
     def show(self, text: Callable[[], str]) -> None:
         """Show what `text()` says, a few times per second at most."""
@@ -37,7 +37,4 @@ class Progress:
         if not self._shown or now - self._last < EVERY_S:
             return
         self._last = now
-        line = text()
-        sys.stderr.write("\r" + line.ljust(self._width))
-        sys.stderr.flush()
-        self._width = len(line)
+        self._width = over(text(), self._width)

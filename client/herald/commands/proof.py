@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Target, domain_options, dump, printable, run
+from herald.commands.common import Command, Target, domain_options, run
+from herald.commands.output import dump
 from herald.errors import InputError
 from herald.proofs import Proved, check
 
@@ -64,13 +65,13 @@ async def _prove(
     if save is not None:
         write(save, document)
     shown = {**asdict(proved), "event": base64.b64encode(proved.event).decode()}
-    click.echo(dump(shown) if target.json else printable(_words(proved), keep="\n"))
+    target.show(shown, lambda _: _words(proved))
 
 
-def _words(proved: Proved) -> str:
+def _words(proved: Proved) -> list[str]:
     """What was proved, for people."""
     sealed_at = datetime.fromtimestamp(proved.sealed_at_ms / 1000, UTC).isoformat(timespec="seconds")
-    lines = [
+    return [
         f"Proved: {proved.origin} published exactly these {len(proved.event)} bytes",
         f"as event {proved.sequence} of its feed {proved.epoch} at {proved.rp}:",
         "",
@@ -82,7 +83,6 @@ def _words(proved: Proved) -> str:
         if proved.pinned
         else f"Compare it with what {proved.origin} itself says (or give it with --fingerprint): only that is left to believe.",
     ]
-    return "\n".join(lines)
 
 
 def _grouped(kid: str) -> str:

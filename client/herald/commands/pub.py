@@ -15,6 +15,7 @@ import click
 from herald.client import Client
 from herald.commands import reading_input
 from herald.commands.common import Command, Target, domain_options, run
+from herald.commands.output import complain, say
 from herald.errors import InputError
 from herald.events import TYPE_DEFAULT, Confirmation, JsonEvent, as_event, event
 
@@ -52,7 +53,7 @@ def command(
 ) -> None:
     """Publish an event to a rendezvous point (id or name), and wait until it is confirmed.
 
-    DATA that is JSON is published as JSON, everything else as text. Without DATA and --file, standard input is read.
+    DATA that is JSON is published as JSON, everything else as text; what begins with { or [ and is no JSON, with a warning. Without DATA and --file, standard input is read.
     """
     if data is not None and (path is not None or lines):
         raise click.UsageError("State DATA, or --file and --lines, but not both.")
@@ -61,8 +62,17 @@ def command(
     if id_ is not None and (lines or count != 1 or is_event):
         raise click.UsageError("--id names one event; it does not go with --lines, --count or --event.")
 
+    warned = False
+
     def made(raw: bytes) -> JsonEvent:
-        return _whole_event(raw) if is_event else event(parse(raw, text), type=type_, source=source, id=id_)
+        nonlocal warned
+        if is_event:
+            return _whole_event(raw)
+        value = parse(raw, text)
+        if not text and not warned and (trouble := broken_json(raw)):
+            warned = True  # once, however many lines are like it
+            complain(f"The data begins as JSON does and is none ({trouble}); it is published as text. --text says so.")
+        return event(value, type=type_, source=source, id=id_)
 
     async def events() -> AsyncIterator[JsonEvent]:
         if lines:
@@ -88,6 +98,21 @@ def parse(raw: bytes, as_text: bool) -> Any:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return text
+
+
+def broken_json(raw: bytes) -> str:
+    """Where and why what begins with { or [ is no JSON; empty for everything else, bytes that are no text among it."""
+    if not raw.lstrip().startswith((b"{", b"[")):
+        return ""
+    try:
+        json.loads(raw.decode(), parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    except UnicodeDecodeError:
+        return ""
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return ""
 
 
 def _no_constant(name: str) -> Any:
@@ -120,7 +145,7 @@ async def _publish(
             target.show({"rp": rp, **place, "id": confirmation.id, "source": confirmation.source}, "")
         elif not many:
             again = " (it was there already)" if confirmation.duplicate else ""
-            click.echo(f"published {rp} offset {confirmation.offset}, id {confirmation.id}{again}")
+            say(f"published {rp} offset {confirmation.offset}, id {confirmation.id}{again}")
 
     async with target.client() as client:
         async for one in events:
@@ -134,7 +159,7 @@ async def _publish(
             await confirm()
     if many and not target.json:
         known = f" ({duplicates} were there already)" if duplicates else ""
-        click.echo(f"published {sent} events to {rp} in {time.monotonic() - begun:.1f} s{known}")
+        say(f"published {sent} events to {rp} in {time.monotonic() - begun:.1f} s{known}")
 
 
 async def _submitted(client: Client, rp: str, one: JsonEvent) -> asyncio.Future[list[Confirmation]]:

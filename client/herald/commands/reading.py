@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
-from herald.commands.common import dump, printable
+from herald.commands.output import data, document, dump, note, say
 from herald.events import Gap, Item, Received, event_data
 
 
@@ -28,39 +25,36 @@ class Printer:
             self._data(item.event)
         elif self.json:
             place = {"epoch": item.epoch, "offset": item.offset, "cursor": item.cursor, "event": item.event}
-            click.echo(dump({"rp": item.rp, **place} if item.rp else place))
+            document({"rp": item.rp, **place} if item.rp else place)
         else:
-            click.echo(line(item.event, name, str(item.offset)))
+            say(line(item.event, name, str(item.offset)))
 
     def gap(self, gap: Gap) -> None:
         """Say on stderr what is missing."""
         if self.json:
             members = {"rp": gap.rp, "epoch": gap.epoch, "from": gap.start, "to": gap.end}
-            click.echo(dump({"gap": {**members, "previous_epoch": gap.previous_epoch}}), err=True)
+            document({"gap": {**members, "previous_epoch": gap.previous_epoch}}, err=True)
         else:
-            click.echo(f"gap: {gap}", err=True)
+            note(f"gap: {gap}")
 
     def _data(self, event: dict[str, Any]) -> None:
-        data = event_data(event)
-        if isinstance(data, bytes):
-            sys.stdout.flush()
-            click.echo(data)
-        elif isinstance(data, str) and not self.json:
-            click.echo(printable(data, keep="\n\t") if sys.stdout.isatty() else data)
+        value = event_data(event)
+        if isinstance(value, bytes) or (isinstance(value, str) and not self.json):
+            data(value)
         else:
-            click.echo(dump(data))
+            document(value)
 
 
 def line(event: dict[str, Any], name: str, offset: str) -> str:
     """One event for people: time, name, offset, type, data."""
-    data = event_data(event)
-    if isinstance(data, bytes):
-        shown = f"({len(data)} bytes of {event.get('datacontenttype', 'data')})"
+    value = event_data(event)
+    if isinstance(value, bytes):
+        shown = f"({len(value)} bytes of {event.get('datacontenttype', 'data')})"
     else:
-        shown = data if isinstance(data, str) else ("" if data is None else dump(data))
+        shown = value if isinstance(value, str) else ("" if value is None else dump(value))
     time = str(event.get("time", "-"))
     parts = [time, name, offset, str(event.get("type", "-")), *([shown] if shown else [])]
-    return printable("  ".join(parts))
+    return "  ".join(parts)
 
 
 async def show(items: AsyncIterator[Item], name: str, printer: Printer, left: list[int] | None) -> None:

@@ -12,8 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import BinaryIO
 
-import click
-
+from herald.commands.output import note
 from herald.errors import InputError
 
 CHUNK_BYTES = 64 * 1024
@@ -55,7 +54,7 @@ async def _chunks(path: Path | None) -> AsyncIterator[bytes]:
         return
     stdin = sys.stdin.buffer
     if stdin.isatty():
-        click.echo("Reading from the terminal; end with Ctrl-D.", err=True)
+        note("Reading from the terminal; end with Ctrl-D.")
     if not _may_block(stdin):
         while chunk := stdin.read(CHUNK_BYTES):
             yield chunk

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, history_of, history_options, printable, run
+from herald.commands.common import Command, Group, Target, domain_options, history_of, history_options, run
+from herald.commands.output import note
+from herald.rendezvous_points import RendezvousPoint
 
 _ID = re.compile(r"[a-z2-7]{26}")
 
@@ -41,9 +43,9 @@ def join(target: Target, rp: str, via: str | None, lease_s: int | None, **bounds
     async def work() -> None:
         async with target.client() as client:
             made = await client.replicas.join(rp, via=via, lease_s=lease_s, history=history_of(**bounds))
-        home = printable(str(made.document.get("home", "")))
-        text = f"joined {made.name or made.id}\nhome   {home}\nlease  {made.lease}"
-        target.show(made.document, f"{text}, renewed until you leave: herald replica leave {made.id}")
+        lines = [f"joined {made.name or made.id}", f"home   {made.document.get('home', '')}"]
+        renewed = f"lease  {made.lease}, renewed until you leave: herald replica leave {made.id}"
+        target.show(made.document, lambda _: [*lines, renewed])
 
     run(work())
 
@@ -58,16 +60,14 @@ def list_(target: Target, rp: str | None) -> None:
         async with target.client() as client:
             if rp is not None:
                 for one in await client.replicas.participants(rp):
-                    target.show(one, _participant(one))
+                    target.show(one, _participant)
                 return
             count = 0
             async for replica in client.replicas.list():
-                home = printable(str(replica.document.get("home", "")))
-                text = f"{replica.id}  {home:24}  {replica.lease.expires_at:27}  {printable(replica.name) or '-'}"
-                target.show(replica.document, text)
+                target.show(replica.document, _line(replica))
                 count += 1
         if not count and not target.json:
-            click.echo("There is none yet. Join one: herald replica join ID --via PEER", err=True)
+            note("There is none yet. Join one: herald replica join ID --via PEER")
 
     run(work())
 
@@ -104,9 +104,13 @@ def invite(target: Target, rp: str, peer: str) -> None:
     run(work())
 
 
+def _line(replica: RendezvousPoint) -> str:
+    home = str(replica.document.get("home", ""))
+    return f"{replica.id}  {home:24}  {replica.lease.expires_at:27}  {replica.name or '-'}"
+
+
 def _participant(one: dict[str, Any]) -> str:
     vector = one.get("vector") or {}
     held = " ".join(f"{feed[:6]}={sequence}" for feed, sequence in sorted(vector.items())) or "-"
     link = one.get("link") or "-"
-    text = f"{one.get('domain', '')!s:24}  {one.get('role', '')!s:8}  {link!s:8}  {held}  {one.get('url', '')}"
-    return printable(text)
+    return f"{one.get('domain', '')!s:24}  {one.get('role', '')!s:8}  {link!s:8}  {held}  {one.get('url', '')}"

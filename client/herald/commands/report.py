@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 from herald.client import Client
-from herald.commands.common import Command, Group, Target, domain_options, printable, run
+from herald.commands.common import Command, Group, Target, domain_options, run
 from herald.commands.moments import moment
+from herald.commands.output import flush, note, on_terminal, stream
 from herald.errors import InputError, Problem
 
 PAGE = 100
@@ -42,9 +42,11 @@ def run_(target: Target, job: str, begin: str | None, end: str | None, wait: boo
         async with target.client() as client:
             made = await client.reports.run(job, begin=begin, end=end)
             if not wait:
-                target.show(made, f"run {made['id']} is {made['state']}; see: herald report show {made['id']}")
+                target.show(
+                    made, lambda made: f"run {made['id']} is {made['state']}; see: herald report show {made['id']}"
+                )
                 return
-            _print(target, await _followed(client, made))
+            target.show(await _followed(client, made), _described)
 
     run(work())
 
@@ -63,13 +65,13 @@ def list_(target: Target, job: str | None, state: str | None, limit: int) -> Non
             while left > 0:
                 page = await client.reports.page(job=job, state=state, cursor=cursor, limit=min(PAGE, left))
                 for item in page["items"]:
-                    target.show(item, _line(item))
+                    target.show(item, _line)
                 left -= len(page["items"])
                 cursor = page["next"]
                 if cursor is None:
                     break
         if page["engine"]["state"] == "off":
-            click.echo(page["engine"]["detail"], err=True)
+            note(str(page["engine"]["detail"]))
 
     run(work())
 
@@ -82,7 +84,7 @@ def show(target: Target, run_id: str) -> None:
 
     async def work() -> None:
         async with target.client() as client:
-            _print(target, await client.reports.get(run_id))
+            target.show(await client.reports.get(run_id), _described)
 
     run(work())
 
@@ -95,15 +97,15 @@ def show(target: Target, run_id: str) -> None:
 @domain_options
 def download(target: Target, run_id: str, table: str, form: str, output: str | None) -> None:
     """Take away a table of a report, all of it. Which there are: herald report show RUN."""
-    if output is None and form == "parquet" and sys.stdout.isatty():
+    if output is None and form == "parquet" and on_terminal():
         raise click.UsageError("Parquet is not for a terminal: say where to with -o FILE.")
 
     async def work() -> None:
         async with target.client() as client:
             chunks = client.reports.download(run_id, table, form)
-            with _written(output) as file:
+            with _written(output) as write:
                 async for chunk in chunks:
-                    file.write(chunk)
+                    write(chunk)
 
     run(work())
 
@@ -117,22 +119,22 @@ def cancel(target: Target, run_id: str) -> None:
     async def work() -> None:
         async with target.client() as client:
             ended = await client.reports.cancel(run_id)
-        target.show(ended, f"run {ended['id']} is cancelled")
+        target.show(ended, lambda ended: f"run {ended['id']} is cancelled")
 
     run(work())
 
 
 @contextmanager
-def _written(output: str | None) -> Iterator[BinaryIO]:
-    """A file that is in place when all of it was written; standard output for None."""
+def _written(output: str | None) -> Iterator[Callable[[bytes], Any]]:
+    """What writes to a file that is in place when all of it was written; to standard output for None."""
     if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        yield stream()
+        flush()
         return
     part = Path(f"{output}.part")
     try:
         with part.open("wb") as file:
-            yield file
+            yield file.write
         part.replace(output)
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror}.") from error
@@ -152,7 +154,7 @@ async def _followed(client: Client, made: dict[str, Any]) -> dict[str, Any]:
         text = _state(found)
         if text != said:
             said = text
-            click.echo(text, err=True)
+            note(text)
         await asyncio.sleep(LOOK_EVERY_S)
 
 
@@ -164,12 +166,10 @@ def _state(item: dict[str, Any]) -> str:
 
 
 def _line(item: dict[str, Any]) -> str:
-    return printable(
-        f"{item['id']:>6}  {item['job']:10}  {item['from'][:16]}Z  {item['to'][:16]}Z  {item['cadence']:6}  {_state(item)}"
-    )
+    return f"{item['id']:>6}  {item['job']:10}  {item['from'][:16]}Z  {item['to'][:16]}Z  {item['cadence']:6}  {_state(item)}"
 
 
-def _print(target: Target, found: dict[str, Any]) -> None:
+def _described(found: dict[str, Any]) -> list[str]:
     lines = [_line(found)]
     report = found["report"]
     if report is not None:
@@ -178,11 +178,11 @@ def _print(target: Target, found: dict[str, Any]) -> None:
         lines.append(f"{given['records']:,} records in {given['segments']:,} segments{skipped}, {report['took_s']} s")
         lines += [_number(name, number) for name, number in report["headline"].items()]
         lines.append("tables: " + ", ".join(f"{name} ({one['rows']:,})" for name, one in report["tables"].items()))
-    target.show(found, "\n".join(lines))
+    return lines
 
 
 def _number(name: str, number: dict[str, Any]) -> str:
     value = number["value"]
     text = f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
     unit = "" if value is None or number["unit"] == "UTC" else f" {number['unit']}"
-    return printable(f"  {name.replace('_', ' '):22} {text}{unit}")
+    return f"  {name.replace('_', ' '):22} {text}{unit}"

@@ -13,15 +13,19 @@ from herald.commands.common import (
     Group,
     Target,
     domain_options,
-    dump,
     history_of,
     history_options,
-    printable,
     run,
 )
+from herald.commands.output import ask, dump, note
 from herald.commands.watching import watch
 from herald.rendezvous_points import RendezvousPoint
 
+_renew_on_use = click.option(
+    "--renew-on-use/--no-renew-on-use",
+    default=None,
+    help="Whether publishing and reading renew its lease. Default: they do.",
+)
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -30,17 +34,17 @@ def command() -> None:
     """Create and manage rendezvous points."""
 
 
-def _described(rp: RendezvousPoint) -> str:
+def _described(rp: RendezvousPoint) -> list[str]:
     lines = [("name", rp.name or "-"), ("id", rp.id), ("title", rp.title or "-"), ("epoch", rp.epoch or "-")]
     if rp.lease.expires_at:
         lines.append(("lease", f"{rp.lease}"))
-    for key in ("offset", "creator", "ack", "paused", "history", "policy", "audience", "watch"):
+    for key in ("notice", "offset", "creator", "ack", "paused", "history", "policy", "audience", "watch"):
         value = rp.document.get(key)
         if value is not None:
             lines.append((key, value if isinstance(value, str) else dump(value)))
     if rp.etag:
         lines.append(("etag", rp.etag))
-    return "\n".join(f"{key:8} {printable(str(value))}" for key, value in lines)
+    return [f"{key:8} {value}" for key, value in lines]
 
 
 def _policy(path: Path | None) -> list[Any] | None:
@@ -58,7 +62,10 @@ def _policy(path: Path | None) -> list[Any] | None:
 @command.command(cls=Command)
 @click.argument("name", required=False)
 @click.option("--title", help="What it is, for people.")
-@click.option("--lease-s", type=click.IntRange(min=1), help="Seconds to live unless renewed. Default: the domain's.")
+@click.option(
+    "--lease-s", type=click.IntRange(min=1), help="Seconds to live unless used or renewed. Default: the domain's."
+)
+@_renew_on_use
 @history_options
 @click.option("--ack", help="accepted, stored or replicated:N. Default: stored.")
 @click.option("--policy", type=_file, help="JSON file of rules: who may do what. Default: any token of the domain.")
@@ -68,6 +75,7 @@ def create(
     name: str | None,
     title: str | None,
     lease_s: int | None,
+    renew_on_use: bool | None,
     ack: str | None,
     policy: Path | None,
     **bounds: Any,
@@ -77,10 +85,16 @@ def create(
     async def work() -> None:
         async with target.client() as client:
             rp = await client.rps.create(
-                name=name, title=title, lease_s=lease_s, history=history_of(**bounds), policy=_policy(policy), ack=ack
+                name=name,
+                title=title,
+                lease_s=lease_s,
+                history=history_of(**bounds),
+                policy=_policy(policy),
+                ack=ack,
+                renew_on_use=renew_on_use,
             )
-        until = f"lease {rp.lease}"
-        target.show(rp.document, f"created {rp.name or rp.id}\nid      {rp.id}\n{until}")
+        lines = [f"created {rp.name or rp.id}", f"id      {rp.id}", f"lease {rp.lease}"]
+        target.show(rp.document, lambda found: [*lines, *([str(found["notice"])] if found.get("notice") else [])])
 
     run(work())
 
@@ -99,7 +113,7 @@ def list_(target: Target, prefix: str | None) -> None:
                 target.show(rp.document, f"{rp.id}  {offset!s:>9}  {rp.lease.expires_at:27}  {rp.name or '-'}")
                 count += 1
         if not count and not target.json:
-            click.echo("There is none yet. Create one: herald rp create weather", err=True)
+            note("There is none yet. Create one: herald rp create weather")
 
     run(work())
 
@@ -113,7 +127,7 @@ def show(target: Target, rp: str) -> None:
     async def work() -> None:
         async with target.client() as client:
             found = await client.rps.get(rp)
-        target.show(found.document, _described(found))
+        target.show(found.document, lambda _: _described(found))
 
     run(work())
 
@@ -122,6 +136,7 @@ def show(target: Target, rp: str) -> None:
 @click.argument("rp")
 @click.option("--name", help="Another name.")
 @click.option("--title", help="What it is, for people.")
+@_renew_on_use
 @history_options
 @click.option("--ack", help="accepted, stored or replicated:N.")
 @click.option("--policy", type=_file, help="JSON file of rules: who may do what.")
@@ -132,13 +147,15 @@ def update(
     rp: str,
     name: str | None,
     title: str | None,
+    renew_on_use: bool | None,
     ack: str | None,
     policy: Path | None,
     if_match: str | None,
     **bounds: Any,
 ) -> None:
     """Change a rendezvous point; what is not stated stays."""
-    stated = {"name": name, "title": title, "history": history_of(**bounds), "ack": ack, "policy": _policy(policy)}
+    stated: dict[str, Any] = {"name": name, "title": title, "history": history_of(**bounds), "ack": ack}
+    stated |= {"policy": _policy(policy), "renew_on_use": renew_on_use}
     changes = {key: value for key, value in stated.items() if value is not None}
     if not changes:
         raise click.UsageError("State at least one thing to change, such as --title or --max-events.")
@@ -146,7 +163,7 @@ def update(
     async def work() -> None:
         async with target.client() as client:
             changed = await client.rps.update(rp, changes, if_match=if_match)
-        target.show(changed.document, _described(changed))
+        target.show(changed.document, lambda _: _described(changed))
 
     run(work())
 
@@ -177,7 +194,9 @@ def pause(target: Target, rp: str, reason: str | None) -> None:
     async def work() -> None:
         async with target.client() as client:
             document = await client.operating.pause(rp, reason=reason)
-        target.show(document, f"paused {document['name'] or document['id']}. To go on: herald rp resume {rp}")
+        target.show(
+            document, lambda document: f"paused {document['name'] or document['id']}. To go on: herald rp resume {rp}"
+        )
 
     run(work())
 
@@ -191,7 +210,7 @@ def resume(target: Target, rp: str) -> None:
     async def work() -> None:
         async with target.client() as client:
             document = await client.operating.resume(rp)
-        target.show(document, f"resumed {document['name'] or document['id']}")
+        target.show(document, lambda document: f"resumed {document['name'] or document['id']}")
 
     run(work())
 
@@ -204,13 +223,15 @@ def resume(target: Target, rp: str) -> None:
 @domain_options
 def trim(target: Target, rp: str, before: str, reason: str | None, yes: bool) -> None:
     """Remove events from a rendezvous point's history, for good. Readers that are behind are told a gap."""
-    if not yes and not click.confirm(f"Remove the events up to {before} from {rp}? They cannot be had back.", err=True):
+    if not yes and not ask(f"Remove the events up to {before} from {rp}? They cannot be had back."):
         raise click.Abort
 
     async def work() -> None:
         async with target.client() as client:
             done = await client.operating.trim(rp, before, reason=reason)
-        target.show(done, f"removed {done['removed']} events; the history begins at offset {done['first']}")
+        target.show(
+            done, lambda done: f"removed {done['removed']} events; the history begins at offset {done['first']}"
+        )
 
     run(work())
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, printable, run
+from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.output import note
 
 PAGE = 100
 
@@ -33,15 +34,15 @@ def list_(target: Target, principal: str | None, rp: str | None, sort: str) -> N
                 page = await client.operating.sessions(principal=principal, rp=rp, sort=sort, cursor=cursor, limit=PAGE)
                 for item in page["items"]:
                     empty = False
-                    target.show(item, _line(item))
+                    target.show(item, _line)
                 missing = max(missing, page["gateways"]["asked"] - page["gateways"]["answered"])
                 cursor = page["next"]
                 if cursor is None:
                     break
         if missing:
-            click.echo(f"{missing} of the gateways did not answer: their sessions are not in this list.", err=True)
+            note(f"{missing} of the gateways did not answer: their sessions are not in this list.")
         elif empty and not target.json:
-            click.echo("Nobody is connected.", err=True)
+            note("Nobody is connected.")
 
     run(work())
 
@@ -68,17 +69,19 @@ def disconnect(
     async def work() -> None:
         async with target.client() as client:
             done = await client.operating.disconnect(session, principal=principal, rp=rp, retry=retry, reason=reason)
-        silent = done["gateways"]["asked"] - done["gateways"]["answered"]
-        missing = f"; {silent} gateways did not answer" if silent else ""
-        target.show(done, f"disconnected {done['disconnected']}{missing}")
+        target.show(done, _disconnected)
 
     run(work())
+
+
+def _disconnected(done: dict[str, Any]) -> str:
+    silent = done["gateways"]["asked"] - done["gateways"]["answered"]
+    missing = f"; {silent} gateways did not answer" if silent else ""
+    return f"disconnected {done['disconnected']}{missing}"
 
 
 def _line(item: dict[str, Any]) -> str:
     reads = item["rps"][0] if item["readings"] == 1 else f"{item['readings']} rps"
     behind = f"{item['lag']} behind, {item['waiting_bytes']} bytes wait"
     who = item["principal"] or "(no token)"
-    return printable(
-        f"{item['id']:14}  {item['state']:9}  {item['kind']:11}  {item['since']}  {behind:32}  {who}  {reads}"
-    )
+    return f"{item['id']:14}  {item['state']:9}  {item['kind']:11}  {item['since']}  {behind:32}  {who}  {reads}"

@@ -9,6 +9,7 @@ import click
 
 from herald.client import Client
 from herald.commands.common import Command, Target, domain_options, run
+from herald.commands.output import note
 from herald.commands.reading import Printer, show
 from herald.state import FileCursorStore
 from herald.subscription import Subscription
@@ -72,11 +73,9 @@ async def _read_all(
 
 
 def _say_how_to_resume(subscriptions: dict[str, Subscription], state: Path | None) -> None:
-    click.echo(err=True)
+    note("")
     for rp, subscription in subscriptions.items():
         if state is not None:
-            click.echo(f"stopped at {subscription.cursor}. Go on: herald sub {rp} --state {state}", err=True)
+            note(f"stopped at {subscription.cursor}. Go on: herald sub {rp} --state {state}")
         elif subscription.cursor is not None:
-            click.echo(
-                f"stopped at {subscription.cursor}. Go on: herald sub {rp} --from {subscription.cursor}", err=True
-            )
+            note(f"stopped at {subscription.cursor}. Go on: herald sub {rp} --from {subscription.cursor}")

@@ -13,14 +13,13 @@ from herald.commands.common import (
     Group,
     Target,
     domain_options,
-    dump,
     history_of,
     history_options,
-    printable,
     run,
 )
+from herald.commands.output import dump, note
 from herald.commands.reading import Printer, show
-from herald.durable import LEASE_S_DEFAULT, DurableSubscription
+from herald.durable import DurableSubscription
 from herald.events import Received
 
 PAGE = 100
@@ -31,27 +30,31 @@ def command() -> None:
     """Subscriptions that outlive their connection: events wait until they are read and acknowledged."""
 
 
-def _described(found: DurableSubscription) -> str:
+def _described(found: DurableSubscription) -> list[str]:
     lines = [
         ("id", found.id),
         ("rp", found.rp),
         ("lease", f"{found.lease}"),
     ]
-    for key in ("cursor", "history", "deliver"):
+    for key in ("notice", "cursor", "history", "deliver"):
         value = found.document.get(key)
         if value is not None:
             lines.append((key, value if isinstance(value, str) else dump(value)))
+    if isinstance(found.document.get("lag"), int):
+        lines.insert(2, ("lag", _behind(found.document)))
     shared = found.document.get("shared")
     if isinstance(shared, Mapping):
         holders = ", ".join(map(str, shared.get("holders", [])))
         lines.append(("delivers", f"{shared.get('delivers') or 'nobody right now'} (of {holders})"))
-    return "\n".join(f"{key:8} {printable(str(value))}" for key, value in lines)
+    return [f"{key:8} {value}" for key, value in lines]
 
 
 @command.command(cls=Command)
 @click.argument("rp")
 @click.option(
-    "--lease-s", type=click.IntRange(min=1), default=LEASE_S_DEFAULT, show_default=True, help="Seconds to live."
+    "--lease-s",
+    type=click.IntRange(min=1),
+    help="Seconds to live unless used or renewed. Default: the domain's, a week.",
 )
 @click.option("--from", "from_", default="now", show_default=True, help="now, earliest, last, or a CURSOR.")
 @click.option(
@@ -61,7 +64,7 @@ def _described(found: DurableSubscription) -> str:
 )
 @history_options
 @domain_options
-def create(target: Target, rp: str, lease_s: int, from_: str, replicas: int | None, **bounds: Any) -> None:
+def create(target: Target, rp: str, lease_s: int | None, from_: str, replicas: int | None, **bounds: Any) -> None:
     """Create a durable subscription at a rendezvous point (id or name)."""
 
     async def work() -> None:
@@ -69,7 +72,7 @@ def create(target: Target, rp: str, lease_s: int, from_: str, replicas: int | No
             wanted = {} if replicas is None else {"replicas": replicas}
             history = history_of(**bounds)
             made = await client.subscriptions.create(rp, lease_s=lease_s, history=history, from_=from_, **wanted)
-        target.show(made.document, f"{_described(made)}\nread it: herald sub-durable attach {made.id}")
+        target.show(made.document, lambda _: [*_described(made), f"read it: herald sub-durable attach {made.id}"])
 
     run(work())
 
@@ -92,22 +95,26 @@ def list_(target: Target, rp: str | None, owner: str | None, sort: str, limit: i
                 size = min(PAGE, left)
                 page = await client.operating.subscriptions(rp=rp, owner=owner, sort=sort, cursor=cursor, limit=size)
                 for item in page["items"]:
-                    target.show(item, _line(item))
+                    target.show(item, _line)
                 whole, cursor, left = whole and page["complete"], page["next"], left - len(page["items"])
                 if cursor is None:
                     break
         if left == limit and not target.json:
-            click.echo("There is none.", err=True)
+            note("There is none.")
         if not whole:
-            click.echo("There are too many to sort all of them: narrow the list with --rp or --owner.", err=True)
+            note("There are too many to sort all of them: narrow the list with --rp or --owner.")
 
     run(work())
 
 
+def _behind(item: Mapping[str, Any]) -> str:
+    lost = f", {item['lost']:,} of them lost" if item.get("lost") else ""  # a domain of an older version does not tell
+    return f"{item['lag']:,} behind{lost}"
+
+
 def _line(item: Mapping[str, Any]) -> str:
-    return printable(
-        f"{item['id']:30}  {item['lag']:>9} behind  until {item['lease']['expires_at'][:19]}Z  {item['owner']}  {item['rp']}"
-    )
+    until = f"{item['lease']['expires_at'][:19]}Z"
+    return f"{item['id']:30}  {_behind(item):>16}  until {until}  {item['owner']}  {item['rp']}"
 
 
 @command.command(name="show", cls=Command)
@@ -119,7 +126,7 @@ def show_(target: Target, subscription: str) -> None:
     async def work() -> None:
         async with target.client() as client:
             found = await client.subscriptions.get(subscription)
-        target.show(found.document, _described(found))
+        target.show(found.document, lambda _: _described(found))
 
     run(work())
 
@@ -148,7 +155,7 @@ def pull(
             if ack:
                 await client.subscriptions.ack(subscription, answer.cursor)
         if answer.events and not ack:
-            click.echo(f"acknowledge: herald sub-durable ack {subscription} {answer.cursor}", err=True)
+            note(f"acknowledge: herald sub-durable ack {subscription} {answer.cursor}")
 
     run(work())
 
@@ -184,7 +191,7 @@ def attach(target: Target, subscription: str, count: int | None, data_only: bool
                 async with client.attach(subscription, auto_ack=not no_ack) as items:
                     await show(items, subscription, printer, None if count is None else [count])
             except asyncio.CancelledError:
-                click.echo(f"\nGo on: herald sub-durable attach {subscription}", err=True)
+                note("", f"Go on: herald sub-durable attach {subscription}")
                 raise
 
     run(work())

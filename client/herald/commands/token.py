@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import getpass
-import sys
 from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, complain, domain_options, run
+from herald.commands.common import Command, Group, Target, domain_options, run
 from herald.commands.delegate import biscuit, delegate, inspect, operations
 from herald.commands.home import find_home, manage
+from herald.commands.output import complain, note, on_terminal
 from herald.commands.revoke import revoke
 from herald.delegation import OPERATIONS as OPERATIONS  # for other commands too
 
@@ -93,10 +93,8 @@ def create(
         if status:
             complain(f"The token was not made; {home / 'manage.py'} said why.")
             click.get_current_context().exit(1)
-    if sys.stdout.isatty() and not target.json:
-        click.echo(
-            "Use it: export HERALD_TOKEN=...   (or at once: export HERALD_TOKEN=$(herald token create))", err=True
-        )
+    if on_terminal() and not target.json:
+        note("Use it: export HERALD_TOKEN=...   (or at once: export HERALD_TOKEN=$(herald token create))")
 
 
 async def _ask(target: Target, admin: bool, subject: str, **options: Any) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from herald.commands.common import Command, Target, domain_options, dump, printable, run
+from herald.commands.common import Command, Target, domain_options, run
+from herald.commands.output import dump
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 _LIMITS = {
@@ -18,6 +20,7 @@ _LIMITS = {
     "backlog_s": ("backlog", "oldest_s"),
     "lease_gap_s": ("lease_gap", "s"),
     "silence_s": ("silence", "s"),
+    "loss_within_s": ("loss", "within_s"),
 }
 
 
@@ -29,6 +32,11 @@ _LIMITS = {
 @click.option("--backlog-s", type=click.IntRange(min=1), help="Alarm when they wait longer.")
 @click.option("--lease-gap-s", type=click.IntRange(min=1), help="Alarm when a lease has less left.")
 @click.option("--silence-s", type=click.IntRange(min=1), help="Alarm when no event has come for so long.")
+@click.option(
+    "--loss-within-s",
+    type=click.IntRange(min=0),
+    help="Alarm so long before a durable subscription loses events; 0: none. Without it: 600, or the domain's rule.",
+)
 @click.option("--source", help="With --silence-s: only events of this CloudEvents source count.")
 @click.option("--severity", type=click.Choice(["warning", "critical"]), help="Default: warning.")
 @click.option("--for-s", type=click.IntRange(min=0), help="Seconds that it must last. Default: 10.")
@@ -65,10 +73,14 @@ def watch(
     async def work() -> None:
         async with target.client() as client:
             document = await client.alarms.watch(rp, **changes) if changes else (await client.rps.get(rp)).document
-        shown = [dump(one) for one in (*document["watch"], *document["audience"])]
-        target.show(document, printable("\n".join(shown) or "Nothing is watched there.", keep="\n"))
+        target.show(document, _watched)
 
     run(work())
+
+
+def _watched(document: Mapping[str, Any]) -> list[str]:
+    shown = [dump(one) for one in (*document["watch"], *document["audience"])]
+    return shown or ["Nothing is watched there."]
 
 
 def rules_of_file(path: Path) -> list[Any]:

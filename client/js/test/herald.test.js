@@ -124,6 +124,74 @@ test("an iterator gives events in order, and leaving it ends the subscription", 
   await until(() => domain.log(RP).readers.size === 0, "the unsubscribe");
 });
 
+/** A domain with three events at RP, and an iterator that was left with the first one in hand. */
+async function leftAfterOne(context, read) {
+  const { domain, client } = await pair(context);
+  for (const data of [1, 2, 3]) domain.append(RP, toEvent(data, { source: "/s", type: "t" }));
+  const subscription = read(client);
+  const items = subscription[Symbol.asyncIterator]();
+  const { value } = await items.next();
+  await client.publish("b".repeat(26), "all three have arrived"); // answers come in order
+  return { domain, client, subscription, items, item: value };
+}
+
+test("the cursor of an iterator is that of the item given out, not of those that wait", async (context) => {
+  const { subscription, items } = await leftAfterOne(context, (client) => client.subscribe(RP, { from: "earliest" }));
+  assert.equal(subscription.cursor, "e:1");
+  await items.next();
+  assert.equal(subscription.cursor, "e:2");
+  await items.return();
+  assert.equal(subscription.cursor, "e:2");
+});
+
+test("a lost connection does not move the cursor of an iterator past what it was given", async (context) => {
+  const { domain, subscription, items } = await leftAfterOne(context, (client) => client.subscribe(RP, { from: "earliest" }));
+  await domain.stop();
+  await domain.start();
+  await until(() => domain.log(RP).readers.size === 1 && subscription.state === "live", "the second connection");
+  assert.equal(subscription.cursor, "e:1");
+  assert.equal((await items.next()).value.offset, 2);
+});
+
+test("a gap told by a callback does not move the cursor past events that wait", async (context) => {
+  const gaps = [];
+  const read = (client) => client.subscribe(RP, { from: "earliest", onGap: (gap) => gaps.push(gap) });
+  const { domain, subscription } = await leftAfterOne(context, read);
+  domain.say({ op: "gap", rp: RP, epoch: "e", from: 4, to: 9 });
+  await until(() => gaps.length === 1, "the gap");
+  assert.equal(subscription.cursor, "e:1");
+});
+
+test("acknowledging acknowledges what was given out, and no event that waits", async (context) => {
+  const { domain, subscription, items, item } = await leftAfterOne(context, (client) => client.attach(RP));
+  await item.ack();
+  assert.deepEqual(domain.acknowledged, ["e:1"]);
+  await items.next();
+  await subscription.ack();
+  assert.deepEqual(domain.acknowledged, ["e:1", "e:2"]);
+  await item.ack();
+  assert.deepEqual(domain.acknowledged, ["e:1", "e:2"], "an older item takes nothing back");
+  assert.deepEqual(Object.keys(item), ["rp", "epoch", "offset", "cursor", "event"]);
+});
+
+test("items are acknowledged by callbacks too, and gaps as events are", async (context) => {
+  const { domain, client } = await pair(context);
+  for (const data of [1, 2]) domain.append(RP, toEvent(data, { source: "/s", type: "t" }));
+  const gaps = [];
+  client.attach(RP, { onEvent: (event, received) => received.ack(), onGap: (gap) => gaps.push(gap) });
+  await until(() => domain.acknowledged.length === 2, "both acknowledgements");
+  domain.say({ op: "gap", rp: RP, epoch: "e", from: 3, to: 9 });
+  await until(() => gaps.length === 1, "the gap");
+  await gaps[0].ack();
+  assert.deepEqual(domain.acknowledged, ["e:1", "e:2", "e:9"]);
+});
+
+test("an item of a subscription that is not durable has nobody to be acknowledged to", async (context) => {
+  const { domain, item } = await leftAfterOne(context, (client) => client.subscribe(RP, { from: "earliest" }));
+  await item.ack();
+  assert.deepEqual(domain.acknowledged, []);
+});
+
 test("a slow iterator holds a bounded number of events and misses none", async (context) => {
   const { domain, client } = await pair(context);
   const total = 5_000;
