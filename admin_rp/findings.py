@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import NamedTuple
 
 from admin_rp.watching import Finding
@@ -15,13 +16,35 @@ SOURCE_CHARS_SHOWN = 100
 class Behind(NamedTuple):
     """How far a reader or a peer is behind: events, and since when the oldest of them waits (Unix s; None: not known).
 
-    `sure`: False while that time may only seem so short because nobody has looked for long.
+    `sure`: False while that time may only seem so short because nobody has looked for long. `lost`: of the events, those
+    that left the history.
     """
 
     about: str
     events: int
     oldest_at: float | None
     sure: bool = True
+    lost: int = 0
+
+
+class Losing(NamedTuple):
+    """A durable subscription whose history is half full of what it has not read, or that has lost some of it.
+
+    Attributes:
+        events, lost: how far it is behind, and how many of these left the history.
+        events_max: how many events it is granted.
+        loss_s: when it loses the next one, seconds from now; None: not at the present rates.
+        sure: False while it was looked at once only, so that nobody knows how fast it reads.
+        was_lost: events that it had lost when it was looked at before.
+    """
+
+    about: str
+    events: int
+    lost: int
+    events_max: int
+    loss_s: float | None
+    sure: bool = True
+    was_lost: int = 0
 
 
 class Lease(NamedTuple):
@@ -41,6 +64,29 @@ def lag(rule: Rule, label: str, readers: Iterable[Behind], now: float) -> tuple[
     )
 
 
+def loss(rule: Rule, label: str, readers: Iterable[Losing]) -> tuple[Finding, ...]:
+    """Durable subscriptions, those that have lost most first, then those that lose soonest."""
+    link = f"/subscriptions?rp={rule.rp}" if rule.rp else "/subscriptions"
+    worst = sorted(readers, key=lambda one: (-one.lost, inf if one.loss_s is None else one.loss_s, one.about))
+    return tuple(_loss(rule, one, f"The durable subscription {one.about} of {label}", link) for one in worst)
+
+
+def _loss(rule: Rule, one: Losing, who: str, link: str) -> Finding:
+    within_s = rule.settings["within_s"]
+    behind = f"{who} is {_events_behind(one.events, one.lost)}"
+    values = [Value("events", one.events, one.events_max, "events")]
+    if one.lost:
+        detail = f"{behind}: they left the history before it read them."
+        return Finding(one.about, True, detail, (*values, Value("lost", one.lost, 0, "events")), link)
+    if one.loss_s is None or one.loss_s > within_s:
+        kept = f"It reads on; {one.was_lost:,} events before were lost to it." if one.was_lost else ""
+        return Finding(one.about, False if one.sure else None, kept=kept)
+    soon = f"in about {span(one.loss_s)} at this rate" if one.loss_s >= 1 else "with the next that are published"
+    values.append(Value("left", round(one.loss_s), within_s, "s"))
+    detail = f"{behind}, and loses events {soon}."
+    return Finding(one.about, True if one.sure else None, detail, tuple(values), link)
+
+
 def backlog(rule: Rule, label: str, peers: Iterable[Behind], now: float) -> tuple[Finding, ...]:
     """Peers, those with most waiting first; `label` is empty for all RPs together."""
     wanted = rule.settings.get("peer")
@@ -58,7 +104,7 @@ def _behind(rule: Rule, one: Behind, now: float, limits: tuple[str, str], who: s
     age_s = 0.0 if one.oldest_at is None else max(0.0, now - one.oldest_at)
     if events_max is not None and one.events > events_max:
         values.append(Value("events", one.events, events_max, "events"))
-        words.append(f"{one.events} events behind, {events_max} are allowed")
+        words.append(f"{_events_behind(one.events, one.lost)}, {events_max:,} are allowed")
     if age_max is not None and age_s > age_max:
         values.append(Value("oldest", round(age_s), age_max, "s"))
         words.append(f"behind for {span(age_s)}, {span(age_max)} are allowed")
@@ -66,6 +112,10 @@ def _behind(rule: Rule, one: Behind, now: float, limits: tuple[str, str], who: s
         unsure = age_max is not None and one.events and not one.sure
         return Finding(one.about, None if unsure else False)
     return Finding(one.about, True, f"{who} is {'; it is '.join(words)}.", tuple(values), link, None)
+
+
+def _events_behind(events: int, lost: int) -> str:
+    return f"{events:,} events behind{f', {lost:,} of them lost' if lost else ''}"
 
 
 def lease_gap(rule: Rule, label: str, leases: Iterable[Lease], now: float) -> tuple[Finding, ...]:

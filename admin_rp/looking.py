@@ -134,12 +134,19 @@ class Looks:
 
 
 def _lags(pairs: list[tuple[Watched, Rule]], now: float) -> Iterable[Observed]:
-    found = progress.lags(_ids(pairs))
+    found: dict[str, dict[str, progress.Lag]] = {}
+    left = _ids(pairs)
+    while left:
+        count = progress.affordable(left)
+        found |= progress.lags(left[:count])
+        left = left[count:]
     for one, rule in pairs:
-        readers = [
-            Behind(name, lag["events"], _seconds(lag["oldest_at"])) for name, lag in found.get(one.rp, {}).items()
-        ]
-        yield Observed(rule.id, findings.lag(rule, one.label, readers, now))
+        if one.rp in found:
+            readers = [
+                Behind(name, lag["events"], _seconds(lag["oldest_at"]), lost=lag["lost"])
+                for name, lag in found[one.rp].items()
+            ]
+            yield Observed(rule.id, findings.lag(rule, one.label, readers, now))
 
 
 def _leases(pairs: list[tuple[Watched, Rule]], now: float) -> Iterable[Observed]:

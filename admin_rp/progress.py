@@ -5,30 +5,28 @@ For snapshots, and for the samples of RPs whose administrative RP somebody reads
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
 
 from eventing.conf import config
 from eventing.core.events import vectors
-from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
-from eventing.core.events.positions import LogState
 from eventing.federation.runs import watermarks
 from eventing.log import control, federated, keys
+from eventing.log.lags import COLUMNS, asked_of
+from eventing.log.lags import lags as read_lags
+from eventing.models import Subscription
 from eventing.selectors.rps.replicas import links_of_rps
 from eventing.services.administrative_events import timestamp
 
 Lag = dict[str, Any]
-"""events, oldest_at, acknowledged of one durable subscription (kinds/subscriptions.py)."""
+"""events, lost, oldest_at, acknowledged of one durable subscription (kinds/subscriptions.py)."""
 
 CURSORS_MAX = 10_000
 """Durable subscriptions of an RP (HERALD_SUBSCRIPTIONS_PER_RP_MAX); beyond it lags are not looked at. In a gateway, so many a
 turn are looked at: some 50 ms of a thread's."""
-
-OLDEST_MAX = 100
-"""Subscriptions of an RP, the furthest behind, whose oldest event is looked up: one read of Redis each."""
 
 
 def affordable(rps: Sequence[str]) -> int:
@@ -44,53 +42,27 @@ def affordable(rps: Sequence[str]) -> int:
 
 
 def lags(rps: Sequence[str]) -> dict[str, dict[str, Lag]]:
-    """Per RP, the lag of each durable subscription that has a cursor. Three round trips. Raises redis.RedisError.
+    """Per RP, the lag of each durable subscription. RPs beyond CURSORS_MAX subscriptions in all are left out, by id.
 
-    A cursor of an epoch that ended lags by all that the log holds.
+    A cursor of an epoch that ended lags by all that the log was ever given since. Raises redis.RedisError.
     """
-    client = control.client()
-    states = dict(zip(rps, control.log_states(rps), strict=True))
-    pipeline = client.pipeline(transaction=False)
-    for rp in rps:
-        pipeline.hlen(keys.cursors_key(rp))
-    some = [rp for rp, count in zip(rps, pipeline.execute(), strict=True) if 0 < count <= CURSORS_MAX and states[rp]]
-    pipeline = client.pipeline(transaction=False)
-    for rp in some:
-        pipeline.hgetall(keys.cursors_key(rp))
-    found = {rp: _lags(cursors, states[rp]) for rp, cursors in zip(some, pipeline.execute(), strict=True)}
-    _date(found, states)
-    return found
-
-
-def _lags(cursors: Mapping[bytes, bytes], state: LogState | None) -> dict[str, Lag]:
-    assert state is not None  # noqa: S101 - only RPs with a log are asked for
-    made: dict[str, Lag] = {}
-    for subscription, text in cursors.items():
-        cursor = Cursor.parse(text.decode())
-        after = cursor.offset if cursor.epoch == state.epoch else 0
-        made[subscription.decode()] = {
-            "events": state.next - max(state.first, after + 1),
-            "oldest_at": None,
-            "acknowledged": str(cursor.place),
+    rows = Subscription.objects.filter(at__in=list(rps)).order_by("at", "id")
+    asked = asked_of(rows.values(*COLUMNS)[: CURSORS_MAX + 1])
+    beyond = asked[-1].rp if len(asked) > CURSORS_MAX else None
+    made: dict[str, dict[str, Lag]] = {rp: {} for rp in rps if beyond is None or rp < beyond}
+    asked = [one for one in asked if one.rp in made]
+    for one, found in zip(asked, read_lags(asked), strict=True):
+        made[one.rp][one.id] = {
+            "events": found.lag.events,
+            "lost": found.lag.lost,
+            "oldest_at": None if found.oldest_ms is None else _moment(found.oldest_ms),
+            "acknowledged": str(found.cursor.place),
         }
     return made
 
 
-def _date(found: Mapping[str, Mapping[str, Lag]], states: Mapping[str, LogState | None]) -> None:
-    """Say since when the oldest unacknowledged event is stored."""
-    asked: list[Lag] = []
-    pipeline = control.client().pipeline(transaction=False)
-    for rp, lagging in found.items():
-        state = states[rp]
-        behind = sorted((lag for lag in lagging.values() if lag["events"]), key=lambda lag: -lag["events"])
-        for lag in behind[:OLDEST_MAX]:
-            assert state is not None  # noqa: S101 - it has lags
-            pipeline.xrange(keys.log_keys(rp)[0], state.next - lag["events"], "+", count=1)
-            asked.append(lag)
-    for lag, entries in zip(asked, pipeline.execute(), strict=True):
-        if entries:
-            stored_ms = int(entries[0][0].decode().partition("-")[2])
-            lag["oldest_at"] = timestamp(datetime.fromtimestamp(stored_ms / 1000, UTC))
+def _moment(at_ms: int) -> str:
+    return timestamp(datetime.fromtimestamp(at_ms / 1000, UTC))
 
 
 def replicas(rps: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from admin_rp.kind import count, moment, obj, or_null, text, truth
-from eventing.core.federation.deliveries import Failure
+from eventing.core.federation.deliveries import Failure, Standstill
 from eventing.core.federation.peers import Stance, State
 
 LEASE_MEMBERS: dict[str, Any] = {
@@ -77,10 +77,16 @@ DELIVERY_MEMBERS: dict[str, Any] = {
     "backlog": count("events that wait for the peer"),
     "oldest_at": or_null(moment("when the oldest of them was stored here; null for none")),
     "failures": count("failures in a row; 0 while all is well"),
-    "class": or_null(text("what went wrong last; null while all is well", of=tuple(Failure))),
+    "class": or_null(text("what went wrong last; null while all is well", of=(*Failure, *Standstill))),
     "detail": text("the same in a sentence; empty while all is well"),
-    "first_failure_at": or_null(moment("first of the failures in a row")),
-    "next_try_at": or_null(moment("when it is tried next; null while all is well, and when it is stopped")),
+    "first_failure_at": or_null(
+        moment(
+            "first of the failures in a row, or since when nothing arrives although none fails (`paused`, `not-taking`)"
+        )
+    ),
+    "next_try_at": or_null(
+        moment("when it is tried next, or its pause ends; null while all is well, and when it is stopped")
+    ),
     "stopped_at": or_null(moment("since when nothing is sent until somebody changes something")),
 }
 NO_DELIVERY: dict[str, Any] = {

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from eventing.core.decoding import Undecodable, json_reader
 from eventing.core.events.positions import LogState
 from eventing.log import control
 from eventing.log.scripts import NoLog
@@ -35,7 +36,7 @@ class _Envelope(msgspec.Struct):
     source: str
 
 
-_source = msgspec.json.Decoder(_Envelope).decode
+_source = json_reader(_Envelope)
 
 
 @dataclass(slots=True)
@@ -135,5 +136,5 @@ class Sources:
 def _of(body: bytes) -> str:
     try:
         return _source(body).source
-    except msgspec.DecodeError:
+    except Undecodable:
         return ""

@@ -6,7 +6,8 @@ and goes on from the open alarms in SQL. Should two lead for a moment, the datab
     each second: renew the lease -> load the rules if they changed -> look (looking.py) -> the machine (watching.py)
     -> its outputs in one transaction with their events (services/operating/alarms.py)
 
-Without rules a gateway pays a round trip to Redis a second, the leader one small query besides. Nothing here can fail the
+Loss of durable subscriptions is watched without a rule (losses.py). Without rules and subscriptions a gateway pays a round
+trip to Redis a second, the leader two small queries besides. Nothing here can fail the
 gateway: while Redis or SQL is away nothing is looked at, and what was pending begins anew.
 """
 
@@ -20,9 +21,11 @@ from typing import TYPE_CHECKING
 from redis.exceptions import RedisError
 
 from admin_rp.looking import Looks
+from admin_rp.losses import Losses, alarmed
 from admin_rp.watching import Machine, Rules, Tick
 from eventing.core.errors import HeraldError
-from eventing.core.operating.alarms import Stated, Value
+from eventing.core.operating.alarms import LASTING, Output, Stated, Value
+from eventing.core.operating.watches import Rule
 from eventing.edge.database import in_database
 from eventing.log import keys
 from eventing.log.cancellation import cancel_and_wait
@@ -116,6 +119,8 @@ class _Lead:
     def __init__(self) -> None:
         self._machine: Machine | None = None
         self._looks = Looks()
+        self._losses = Losses()
+        self._in_machine: tuple[Rule, ...] = ()
         self._rules: InForce | None = None
         self._stamp: tuple[object, ...] | None = None
         self._loaded_at = self._purged_at = 0.0
@@ -130,6 +135,7 @@ class _Lead:
         if self._rules.domain or self._rules.rps:
             for observed in self._looks.look(self._rules, now):
                 outputs += machine.handle(observed, now)
+        outputs += self._watch_losses(machine, now)
         if outputs:
             alarms_apply(outputs, now=datetime.fromtimestamp(now, UTC))
         if now - self._purged_at >= PURGE_S:
@@ -142,12 +148,33 @@ class _Lead:
         if self._machine is not None and stamp == self._stamp and now - self._loaded_at < RELOAD_S:
             return self._machine
         self._rules, self._stamp, self._loaded_at = rules_in_force(), stamp, now
-        rules = (*self._rules.domain, *(rule for one in self._rules.rps for rule in one.rules))
         if self._machine is None:
-            self._machine = Machine(rules, [_stated(row) for row in alarms_open()], now)
+            open_ = [row for row in alarms_open() if row.rule != LASTING]
+            self._losses = Losses(alarmed(open_))
+            self._losses.look(now)
+            self._machine = Machine(self._all_rules(), [_stated(row) for row in open_], now)
         else:
-            alarms_apply(self._machine.handle(Rules(rules), now), now=datetime.fromtimestamp(now, UTC))
+            outputs = self._machine.handle(Rules(self._all_rules()), now)
+            alarms_apply(outputs, now=datetime.fromtimestamp(now, UTC))
         return self._machine
+
+    def _watch_losses(self, machine: Machine, now: float) -> list[Output]:
+        """Look for loss, whose rules come and go with what is found."""
+        found = self._losses.look(now)
+        outputs: list[Output] = []
+        if self._losses.rules != self._in_machine:
+            outputs += machine.handle(Rules(self._all_rules()), now)
+        for observed in found:
+            outputs += machine.handle(observed, now)
+        self._losses.keep(rule for rule in self._losses.rules if machine.holds(rule.id))
+        return outputs
+
+    def _all_rules(self) -> tuple[Rule, ...]:
+        """Every rule in force that something may be found at, each once."""
+        assert self._rules is not None  # noqa: S101 - just loaded
+        self._in_machine = self._losses.rules
+        stated = (*self._rules.domain, *(rule for one in self._rules.rps for rule in one.rules))
+        return tuple({rule.id: rule for rule in (*stated, *self._losses.rules)}.values())
 
 
 def _stated(row: Alarm) -> Stated:

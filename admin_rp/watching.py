@@ -44,6 +44,10 @@ HEALTH_S_MIN = 2.0
 """Least time of health before an alarm is cleared, also with a for_s of 0: what hovers at a limit is one alarm."""
 
 KEPT_AGAIN = "The rule is kept again."
+GONE = "What it was about is there no more."
+NAME_EVERYTHING = frozenset({"lag", "loss", "process_lag"})
+"""Kinds whose findings name everything there is, so that what they do not name is gone."""
+
 NO_RULE = "The rule is no more, or is another one."
 
 
@@ -56,6 +60,7 @@ class Finding:
         broken: whether the rule is broken there; None: it cannot be said yet.
         detail, values, link: as of Stated, should an alarm be raised.
         since: Unix seconds since when it is so, where that is known.
+        kept: of one that is not broken: why its alarm is cleared, if more is to be said than that the rule is kept.
     """
 
     about: str
@@ -64,6 +69,7 @@ class Finding:
     values: tuple[Value, ...] = ()
     link: str = ""
     since: float | None = None
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,12 @@ Input = Observed | Rules | Tick
 
 @dataclass(slots=True)
 class _Row:
-    """One thing at one rule that is broken, or was a moment ago. `told`: the alarm as it was told; None while pending."""
+    """One thing at one rule that is broken, or was a moment ago.
+
+    Attributes:
+        told: the alarm as it was told; None while pending.
+        healthy: since when it is kept; None while it is broken. `why`: what is said of it when it is cleared.
+    """
 
     finding: Finding
     began: float
@@ -99,6 +110,7 @@ class _Row:
     told: Stated | None = None
     told_at: float = 0.0
     healthy: float | None = None
+    why: str = KEPT_AGAIN
 
 
 @dataclass(slots=True)
@@ -133,6 +145,10 @@ class Machine:
     def __len__(self) -> int:
         """How many things are held."""
         return self._count
+
+    def holds(self, rule: str) -> bool:
+        """Whether anything of the rule with this id is broken, or was a moment ago."""
+        return rule in self._watches and bool(self._watches[rule].rows)
 
     def handle(self, given: Input, now: float) -> list[Output]:
         """What follows from an input at the time `now`, Unix seconds; outputs are in the order in which they are to be told."""
@@ -174,6 +190,7 @@ class Machine:
                 stale = now - row.seen > STALE_S
                 row.seen = now
                 row.healthy = now if row.healthy is None or stale else row.healthy
+                row.why = _why(watch.rule, finding)
         for finding in findings:
             if finding.broken and finding.about not in watch.rows and self._room(watch):
                 watch.rows[finding.about] = _Row(finding, now, now)
@@ -212,7 +229,7 @@ class Machine:
                 elif row.healthy is not None:
                     if due is not None and now >= due:
                         self._drop(watch, about)
-                        outputs.append(Cleared(watch.rule.id, about, KEPT_AGAIN))
+                        outputs.append(Cleared(watch.rule.id, about, row.why))
                 elif row.finding.detail != row.told.detail and now - row.told_at >= changed_s:
                     changes.append((row.told_at, watch.rule, row))
         return outputs + self._told(raises, changes, now)
@@ -234,6 +251,13 @@ class Machine:
             outputs.append(Changed(row.told))
         self._changes_left -= len(told)
         return outputs
+
+
+def _why(rule: Rule, finding: Finding | None) -> str:
+    """Why the alarm of a thing that is not broken is cleared."""
+    if finding is None:
+        return GONE if rule.kind in NAME_EVERYTHING else KEPT_AGAIN
+    return finding.kept or KEPT_AGAIN
 
 
 def _due(rule: Rule, row: _Row) -> float | None:

@@ -1,6 +1,7 @@
 """The ASGI application: the hot path (eventing/edge) in front of Django. Runs under uvicorn, with the fast transport, and
 under daphne."""
 
+import logging
 import os
 from typing import Any, cast
 
@@ -11,10 +12,12 @@ from django.urls import path, re_path
 from portal.measured import measure_as
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+supervised = "HERALD_PROCESS" in os.environ
 measure_as("gateway")
 django_application = get_asgi_application()  # sets Django up: our own modules may be imported only after it
 
 from eventing.conf import config  # noqa: E402
+from eventing.core.config import unknown_setting, unknown_settings  # noqa: E402
 from eventing.edge.request_ids import RequestIds  # noqa: E402
 from eventing.edge.router import EdgeRouter, refuse_websocket, serve_lifespan, serve_websocket  # noqa: E402
 from eventing.edge.watching.tracing import Traced  # noqa: E402
@@ -32,5 +35,8 @@ application: Any = RequestIds(
         }
     )
 )
+if not supervised:  # of a domain that `make run` started, its supervisor has said it
+    for name in unknown_settings(os.environ):
+        logging.getLogger(__name__).warning("%s", unknown_setting(name))
 if tracing.start(config(), process_name()):
     application = Traced(application)

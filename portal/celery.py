@@ -14,6 +14,7 @@ import django
 from celery import Celery
 
 from eventing.conf import config
+from portal.broker import TRANSPORT_OPTIONS, transport_set
 from workers.schedule import BEAT_SCHEDULE, FORWARD, FORWARD_QUEUE, VISIBILITY_TIMEOUT_S
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
@@ -30,6 +31,7 @@ def settings() -> dict[str, Any]:
     return {
         "broker_url": broker_url(config().effective_redis_url),
         "broker_transport_options": {
+            **TRANSPORT_OPTIONS,
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
             "global_keyprefix": f"herald:{config().domain}:celery:",  # the data plane's keys are in the same Redis
         },
@@ -55,7 +57,8 @@ def settings() -> dict[str, Any]:
 # Lines for every task sent, received and done, several a second, would bury what matters and grow without bound.
 _CHATTY = ("celery.beat", "celery.worker.strategy", "celery.app.trace")
 
-app = Celery("herald")
+transport_set()
+app = Celery("herald", amqp="portal.broker:Broker")
 app.config_from_object(settings())
 app.autodiscover_tasks(["workers"])
 if config().log_level != "debug":

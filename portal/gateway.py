@@ -26,8 +26,9 @@ django.setup()
 
 from eventing.conf import config
 from eventing.edge.gateway import drain_gateway
-from eventing.edge.protocol import HeraldHttpProtocol, HeraldWebSocketProtocol
+from eventing.edge.protocol import HeraldHttpProtocol
 from eventing.edge.traced_protocol import TracedHttpProtocol
+from eventing.edge.websocket_protocol import HeraldWebSocketProtocol
 from eventing.telemetry import tracing
 from eventing.telemetry.folder import process_name
 from portal.log_lines import catch_the_rest

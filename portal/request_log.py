@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from eventing.core.access.origins import current_origin
@@ -20,3 +21,12 @@ class RequestId(logging.Filter):
         record.of, record.request_id, record.trace_id = process_name(), request_id, trace_id
         record.request = f"{request} [trace {trace_id}]" if trace_id else request
         return True
+
+
+class NoCancellations(logging.Filter):
+    """Drops asyncio's lines about cancellations that nobody retrieved: a client that leaves while Django works for it makes
+    asgiref leave one behind, with a traceback, as often as the client likes."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record stays."""
+        return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))

@@ -187,13 +187,17 @@ SPECTACULAR_SETTINGS = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request": {"()": "portal.request_log.RequestId"}},
+    "filters": {
+        "request": {"()": "portal.request_log.RequestId"},
+        "cancellations": {"()": "portal.request_log.NoCancellations"},
+    },
     "formatters": {"line": {"()": formatter(HERALD.log_format)}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "root": {"handlers": ["stderr"], "level": HERALD.log_level.upper()},
     # uvicorn logs the path of each WebSocket, and its query may hold a token. What a stranger's request gets wrong (its Host,
     # its fields, its trace) is answered and in the access records; it would be logged as often as anybody likes.
     "loggers": {
+        "asyncio": {"filters": ["cancellations"]},
         "django.request": {"level": "ERROR"},
         "django.security": {"level": "CRITICAL"},
         "opentelemetry.trace": {"level": "ERROR"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from admin_rp.kind import ON_BOTH, Effect, Kind, items, moment, number, obj, or_null, text
+from admin_rp.kind import ON_BOTH, Effect, Kind, items, moment, number, obj, or_null, text, truth
 from eventing.core.operating.watches import AUDIENCE, SEVERITIES
 from eventing.core.operating.watches import KINDS as RULE_KINDS
 from eventing.services import administrative_events as events
@@ -37,7 +37,7 @@ _ALARM = obj(
                     "name": text("what was measured"),
                     "value": number("as it was last told, in `unit`"),
                     "limit": number("what the rule sets, in `unit`"),
-                    "unit": text("events, s, ms, % or readers"),
+                    "unit": text("events, ends, s, ms, % or readers"),
                 }
             ),
             "the numbers of the sentence",
@@ -53,6 +53,7 @@ _ALARM = obj(
                 "who looks after it; null while nobody has said so",
             )
         ),
+        "lasting": truth("whether it is about what has ended, and stays until it is acknowledged"),
     },
     "the alarm",
 )

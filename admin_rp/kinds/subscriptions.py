@@ -11,7 +11,7 @@ from eventing.services import administrative_events as events
 LAGS_MAX = 100
 """Subscriptions of one sample: those whose lag moved, the furthest behind first; the others follow in the next ones."""
 
-NO_LAG: dict[str, Any] = {"events": None, "oldest_at": None, "acknowledged": None, "at": None}
+NO_LAG: dict[str, Any] = {"events": None, "lost": None, "oldest_at": None, "acknowledged": None, "at": None}
 """The lag of a subscription that was not sampled yet."""
 
 _PUT: tuple[Effect, ...] = (
@@ -62,9 +62,10 @@ KINDS: dict[str, Kind] = {
                 obj(
                     {
                         "subscription": text("id of the durable subscription"),
-                        "events": count("events of the log that it has not acknowledged"),
+                        "events": count("events of the log that it has not acknowledged, lost ones among them"),
+                        "lost": count("of these, events that left the history, or the subscription's own bounds"),
                         "oldest_at": or_null(
-                            moment("when the oldest of them was stored; null for none, or not looked at")
+                            moment("when the oldest of them that is held was stored; null: none is held")
                         ),
                         "acknowledged": text("cursor that it has acknowledged"),
                     }
@@ -81,6 +82,7 @@ KINDS: dict[str, Kind] = {
                 "at": ["subscriptions", "$each.subscription", "lag"],
                 "value": {
                     "events": "$each.events",
+                    "lost": "$each.lost",
                     "oldest_at": "$each.oldest_at",
                     "acknowledged": "$each.acknowledged",
                     "at": "@time",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from eventing.conf import config
-from eventing.core.events.cursors import Cursor
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, admin_id
 from eventing.core.rps.descriptor import Descriptor
 from eventing.federation.replicas.replica_views import replicas_shown
-from eventing.models import RendezvousPoint, Subscription
+from eventing.models import RendezvousPoint
 from eventing.selectors.federation.shared_subscriptions import shared_shown
+from eventing.selectors.rps.lease_notices import rp_notice, subscription_notice
+from eventing.selectors.rps.subscription_lists import Behind
 from eventing.services.access.tokens import IssuedToken
 from eventing.services.administrative_events import history_data, lease_data, paused_data, timestamp
 
@@ -30,6 +31,7 @@ def rendezvous_point(row: RendezvousPoint, log: LogState | None, *, whole: bool 
         **_log(log),
         "history": history_data(row),
         "lease": lease_data(row),
+        "renew_on_use": row.renew_on_use and not row.home,
         "policy": row.policy,
         "ack": row.ack,
         "paused": paused_data(row),
@@ -39,7 +41,7 @@ def rendezvous_point(row: RendezvousPoint, log: LogState | None, *, whole: bool 
         "changed_at": timestamp(row.changed_at),
         "links": {**_links(row.id), "admin": rp_path(admin_id(row.id))},
         "home": row.home or config().domain,
-        **({"genesis": row.genesis, "replicas": replicas_shown(row)} if whole else {}),
+        **({"genesis": row.genesis, "replicas": replicas_shown(row), "notice": rp_notice(row, log)} if whole else {}),
     }
 
 
@@ -60,6 +62,7 @@ def administrative_rp(descriptor: Descriptor, log: LogState | None) -> dict[str,
             "max_age_s": descriptor.history.max_age_s,
         },
         "lease": None,
+        "renew_on_use": False,
         "policy": [],
         "ack": str(descriptor.ack),
         "paused": None,
@@ -71,11 +74,13 @@ def administrative_rp(descriptor: Descriptor, log: LogState | None) -> dict[str,
         "home": config().domain,
         "genesis": None,
         "replicas": [],
+        "notice": None,
     }
 
 
-def subscription(row: Subscription, cursor: Cursor | None) -> dict[str, Any]:
-    """A durable subscription; `cursor` is what it has acknowledged."""
+def subscription(found: Behind, *, whole: bool = True) -> dict[str, Any]:
+    """A durable subscription, with what it has acknowledged and how far that is behind; `whole` adds what is deleted when."""
+    row = found.row
     path = subscription_path(row.id)
     return {
         "id": row.id,
@@ -85,10 +90,13 @@ def subscription(row: Subscription, cursor: Cursor | None) -> dict[str, Any]:
         "history": history_data(row),
         "deliver": row.deliver,
         "lease": lease_data(row),
-        "cursor": row.start if cursor is None else str(cursor),
+        "cursor": str(found.cursor),
+        "lag": found.lag.events,
+        "lost": found.lag.lost,
         "shared": shared_shown(row),
         "created_at": timestamp(row.created_at),
         "links": {"events": f"{path}/events", "ack": f"{path}/ack", "renew": f"{path}/renew", "rp": rp_path(row.at)},
+        **({"notice": subscription_notice(row)} if whole else {}),
     }
 
 

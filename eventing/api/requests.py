@@ -62,6 +62,10 @@ class RendezvousPointChange(Members):
         validators=[RegexValidator(ACK_PATTERN, "Use accepted, stored or replicated:n.")],
         help_text="How durable an event is when its publisher is answered: accepted, stored (the default), replicated:n.",
     )
+    renew_on_use = Truth(
+        required=False,
+        help_text="Whether publishing and reading renew the lease (the default), for as long as was asked last.",
+    )
     audience = AudienceField(required=False, allow_null=True)
     watch = WatchField(required=False, allow_null=True)
 

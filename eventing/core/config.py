@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from eventing.core.access.roles import parse_role_mapping
 from eventing.core.errors import ConfigError
 from eventing.core.names import DOMAIN_PATTERN
 
+NEAR_MIN = 0.8  # of difflib's ratio, for a name to be taken for a misspelling of another
+NAME_CHARS_SHOWN = 100  # of a name that is no setting
 SOCKET_PATH_BYTES_MAX = 100
 """The kernel takes 107 bytes (sun_path, unix(7)), macOS 103."""
 
@@ -144,6 +147,13 @@ class Config:
         30 * 86_400, "seconds", "Longest lease granted; longer requests are shortened.", low=60, high=366 * 86_400
     )
     lease_s_default: int = _setting(86_400, "seconds", "Lease granted when none is asked.", low=1, high=366 * 86_400)
+    subscription_lease_s_default: int = _setting(
+        7 * 86_400,
+        "seconds",
+        "Lease of a durable subscription when none is asked; HERALD_LEASE_S_DEFAULT where that is longer, and never more than HERALD_LEASE_S_MAX.",
+        low=1,
+        high=366 * 86_400,
+    )
     history_events_max: int = _setting(10_000_000, "events", "Most history one rendezvous point may reserve.", low=1)
     history_bytes_max: int = _setting(1024**3, "bytes", "Most history one rendezvous point may reserve.", low=1024)
     history_quota_bytes: int = _setting(
@@ -350,7 +360,8 @@ class Config:
     allow_private_peers: bool = _setting(
         False,
         "0 or 1",
-        "Call peers at private addresses too. For intranets; domains on one machine need it not.",
+        "Call peers at private addresses too, also to look at them before they are peers. For intranets; where this "
+        "domain's own address is loopback, other loopback addresses are called without it.",
     )
     delivery_lease_s: int = _setting(
         10,
@@ -449,6 +460,11 @@ class Config:
         return Path("/tmp") / f"herald-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}" / "redis.sock"  # noqa: S108
 
     @property
+    def subscription_lease_s(self) -> int:
+        """The lease of a durable subscription when none is asked, seconds."""
+        return min(max(self.subscription_lease_s_default, self.lease_s_default), self.lease_s_max)
+
+    @property
     def effective_redis_url(self) -> str:
         """The Redis in use: the given URL, else the embedded server's socket."""
         return self.redis_url or f"unix://{self.redis_socket}"
@@ -456,13 +472,19 @@ class Config:
 
 def unknown_settings(env: Mapping[str, str]) -> list[str]:
     """Names in `env` that look like ours but are not: likely misspelled. HERALD_TOKEN and HERALD_URL are the client's."""
-    known = {f"HERALD_{f.name.upper()}" for f in fields(Config)} | {
-        "HERALD_TOKEN",
-        "HERALD_URL",
-        "HERALD_HOME",
-        "HERALD_PROCESS",
-    }
+    known = {*_names(), "HERALD_TOKEN", "HERALD_URL", "HERALD_HOME", "HERALD_TRACEBACK", "HERALD_PROCESS"}
     return sorted(name for name in env if name.startswith("HERALD_") and name not in known)
+
+
+def unknown_setting(name: str) -> str:
+    """The sentence for the operator about one of `unknown_settings`, with the setting that may be meant."""
+    near = get_close_matches(name, _names(), n=1, cutoff=NEAR_MIN)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    return f"{name[:NAME_CHARS_SHOWN]} is no setting of Herald and has no effect.{meant}"
+
+
+def _names() -> list[str]:
+    return [f"HERALD_{f.name.upper()}" for f in fields(Config)]
 
 
 def _parse(name: str, text: str, kind: type, metadata: Mapping[str, Any]) -> Any:

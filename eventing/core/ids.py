@@ -15,9 +15,22 @@ ADMIN_SUFFIX = ".admin"
 DOMAIN_ADMIN = "domain.admin"
 
 
-def canonical_json(value: Mapping[str, Any]) -> bytes:
-    """The one byte form of a JSON object that is hashed and signed: sorted keys, no spaces, UTF-8."""
+def canonical_json(value: Any) -> bytes:
+    """The one byte form of a JSON value that is compared, hashed and signed: sorted keys, no spaces, UTF-8."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same, number by number as written. Documents of clients are compared by this only.
+
+    Python's == is no such comparison: 1, 1.0 and True are equal there, in a policy they are three values.
+    """
+    return canonical_json(one) == canonical_json(other)
+
+
+def members_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The names of the members of `after` whose JSON value is another one in `before`, in the order of `after`."""
+    return [name for name, value in after.items() if not same_json(before[name], value)]
 
 
 def rp_id(genesis: Mapping[str, Any]) -> str:

@@ -24,13 +24,16 @@ FAILED_WINDOW_S = 10  # a client with an old token, or a user who mistypes, is n
 FAILED_DEBT_S_MAX = 10.0  # so that what was under way when the bucket emptied does not lock an address out for long
 REFUSED_DEBT_S_MAX = 5.0
 SESSIONS_RETRY_S = 10  # nobody knows when one of the principal's connections will end
+UNFINISHED_MESSAGES_MAX = 4  # of the largest size, of one principal's connections together; see `Limits.unfinished`
+STRANGERS_UNFINISHED_MESSAGES_MAX = 8  # of all clients without a token together
+GATEWAY_UNFINISHED_MESSAGES_MAX = 32  # of all clients together
 LINE_S_MAX = 30.0  # the longest that a new connection is put off; a restart's herd is spread over this
 
 
 class Account:
     """What one principal, or one client address, has used."""
 
-    __slots__ = ("address", "bytes", "events", "name", "requests", "sessions")
+    __slots__ = ("address", "bytes", "events", "name", "requests", "sessions", "unfinished_bytes")
 
     def __init__(self, name: str, address: bool, requests: Rate, events: Rate, size: Rate) -> None:
         self.name = name
@@ -39,6 +42,7 @@ class Account:
         self.events = Bucket(events)
         self.bytes = Bucket(size)
         self.sessions = 0
+        self.unfinished_bytes = 0  # held of WebSocket messages whose end has not come
 
     def idle(self, now: float) -> bool:
         """Whether a new one would be the same."""
@@ -111,6 +115,8 @@ class Limits:
         self._addresses = Table(lambda name: self._account(name, True), ACCOUNTS_MAX)
         self._failures = Table(lambda _: Bucket(self.failed), FAILURES_MAX)
         self._flows = Table(lambda _: Flow(self.rp_events, self.rp_bytes), FLOWS_MAX)
+        self._message_bytes_max = config.batch_bytes_max
+        self._unfinished_bytes = self._strangers_unfinished_bytes = 0
         self._domain = Flow(self.domain_events, self.domain_bytes)
         self._domain_requests = Bucket(self.domain_requests)
         self._accepted = Bucket(self.accepts)
@@ -243,6 +249,24 @@ class Limits:
     def session_closed(self, account: Account) -> None:
         """A counted connection has ended."""
         account.sessions -= 1
+
+    def unfinished(self, account: Account, change_bytes: int) -> bool:
+        """Count what a connection of `account` holds of a message whose end has not come: `change_bytes` more, or less.
+
+        Returns False when more is held than may be: by this account, by all clients without a token, or by the gateway. It
+        is counted all the same: the caller lets go of it, and counts that too.
+        """
+        account.unfinished_bytes += change_bytes
+        self._unfinished_bytes += change_bytes
+        size = self._message_bytes_max
+        within = (
+            account.unfinished_bytes <= UNFINISHED_MESSAGES_MAX * size
+            and self._unfinished_bytes <= GATEWAY_UNFINISHED_MESSAGES_MAX * size
+        )
+        if account.address:
+            self._strangers_unfinished_bytes += change_bytes
+            within = within and self._strangers_unfinished_bytes <= STRANGERS_UNFINISHED_MESSAGES_MAX * size
+        return within or change_bytes <= 0
 
     # For people and clients
 

@@ -19,6 +19,8 @@ from eventing.core.ids import is_admin
 from eventing.core.limits import Limits
 from eventing.core.rps.descriptor import Descriptor
 from eventing.edge.companions import COMPANIONS, Companion
+from eventing.edge.database import in_database
+from eventing.edge.delivery.acknowledgements import Acknowledgements
 from eventing.edge.delivery.audience import Audiences
 from eventing.edge.delivery.hub import Hub
 from eventing.edge.delivery.revoking import Revoking, end_unless_allowed
@@ -26,6 +28,7 @@ from eventing.edge.delivery.shared_subscriptions import SharedReadings
 from eventing.edge.forwarding import Forwarding
 from eventing.edge.guarding.access import Descriptors, Tokens
 from eventing.edge.guarding.auditing import Auditing
+from eventing.edge.lease_uses import LeaseUses
 from eventing.edge.recording import AccessRecords
 from eventing.edge.redirects import Redirects
 from eventing.edge.stale_logs import StaleLogs
@@ -36,6 +39,7 @@ from eventing.log.appender import Appender
 from eventing.log.bell import Bell
 from eventing.log.connection import Durability, async_client
 from eventing.log.reader import LogReader
+from eventing.selectors.rps.subscriptions import subscription_view
 from eventing.services.random_ids import random_id
 from eventing.telemetry import tracing
 
@@ -94,8 +98,14 @@ class Gateway:
         self.auditing = Auditing()
         self.redirects = Redirects()
         self.shared = SharedReadings(self.redis, lambda: self.clock())
+        self.acknowledgements = Acknowledgements(
+            self.redis, self.reader, self.descriptors, in_database(subscription_view), lambda: self.clock()
+        )
         self.audiences = Audiences(self.id, self.redis, self.hub, lambda: self.clock())
         self.measuring = Measuring(self)
+        self.uses = LeaseUses(self.hub, self.descriptors, lambda: self.clock())
+        self.appender.on_used = self.uses.rp
+        self.acknowledgements.on_used = self.uses.subscription
         self._companions: list[Companion] = []
         self._durability: Durability | None = None
         self._durability_at = 0.0
@@ -109,6 +119,7 @@ class Gateway:
         self.records.start(self.hub)
         self.revoking.start()
         self.measuring.start()
+        self.uses.start()
         self._companions = [make(self) for make in COMPANIONS]
         for companion in self._companions:
             companion.start()
@@ -130,8 +141,10 @@ class Gateway:
             task.cancel()
         self.redirects.close()
         self.shared.close()
+        await self.acknowledgements.close()
         await self.appender.close()
         await self.forwarding.close()
+        await self.uses.close()
         await self.auditing.close()
         await self.hub.close()
         await self.audiences.close()
@@ -167,6 +180,7 @@ class Gateway:
 
     def reading_began(self, descriptor: Descriptor) -> None:
         """A reading that `descriptor` allowed has begun; should that have changed meanwhile, look again."""
+        self.uses.reading(descriptor)
         self.redirects.look(descriptor)
         self.audiences.attach(descriptor)
         if self.descriptors.peek(descriptor.id) is not descriptor:
@@ -188,6 +202,7 @@ class Gateway:
                 self.hub.replicas_changed(rp)
                 self.redirects.look(descriptor)
                 self.audiences.attach(descriptor)
+                self.uses.reading(descriptor)
             except HeraldError as error:
                 if error.status in ENDED:
                     self.hub.ended(rp, error)

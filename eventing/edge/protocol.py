@@ -1,230 +1,41 @@
-"""uvicorn's protocols with what the hot path needs of them: the transport, and limits on a client's patience with us.
+"""uvicorn's HTTP protocol with what the hot path needs of it: limits on a client's patience with us, and the fast path.
 
-`HeraldWebSocketProtocol` offers itself to the application as the ASGI extension `herald.transport`: frames are written
-straight to the transport (one shared frame, no per-connection encoding), messages are handed over as they are parsed,
-and the transport's back-pressure reaches the session. `HeraldHttpProtocol` closes connections whose request head drips
-in too slowly.
+It closes connections whose request head drips in too slowly, and answers pipelined requests in their order, refusals and the
+WebSocket handshake included (websocket_protocol.py has the connection from then on).
+
+What a client that does not read can make us hold is bounded: one answer at a time, the requests of one piece of PIECE_BYTES
+waiting behind it, and the rest of what was read unparsed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
+import httptools
 import msgspec
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame
 
 from eventing.conf import config
 from eventing.core.errors import HeraldError, InvalidRequest, Timeout, TooLarge
-from eventing.edge.client_frames import PING, PONG, TEXT, is_begun, plain_frames
-from eventing.edge.delivery.sinks import TransportSink
-from eventing.edge.endpoints.short_way import is_publish, take
+from eventing.edge import http
+from eventing.edge.endpoints.short_way import BODY, PIPELINED, declined, is_publish, take, take_again
+from eventing.edge.request_heads import RefusalLog, bytes_of, fault_of
+from eventing.edge.websocket_protocol import HeraldWebSocketProtocol
+from eventing.telemetry.totals import TOTALS
 
-REST_BYTES_MAX = 64 * 1024  # of a message whose end has not come; larger ones go the long way, which joins them cheaper
-CLOSE_S = 5.0  # for a client's answer to our close
-HEAD_BYTES_MAX = 64 * 1024  # request line and headers; beyond it 413 and the connection is closed
+HEAD_BYTES_MAX = 64 * 1024  # request line and headers, or trailers; beyond it 413 and the connection is closed
+PIECE_BYTES = 16 * 1024  # parsed at once; while a request waits for the answers before it, no further piece is parsed
+BODY_WAIT_S = 1.0  # a publish whose body is not complete by then takes the ordinary path, which has a limit of its own
+UNTAKEN_S = 60.0  # without a client's taking a byte of what waits for it; then its HTTP connection is cut
 
-
-class _LastWord:
-    """The little of a queue that a connection needs once its messages go elsewhere: a few last ASGI events."""
-
-    __slots__ = ("_events", "_waiter")
-
-    def __init__(self) -> None:
-        self._events: list[Any] = []
-        self._waiter: asyncio.Future[None] | None = None
-
-    def put_nowait(self, event: Any) -> None:
-        self._events.append(event)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def empty(self) -> bool:
-        return not self._events
-
-    async def get(self) -> Any:
-        while not self._events:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        return self._events.pop(0)
-
-
-class _Gate:
-    """asyncio.Event, open at first, whose queue is made when somebody waits: idle sessions are many, and wait for nothing."""
-
-    __slots__ = ("_waited",)
-
-    def __init__(self) -> None:
-        self._waited: asyncio.Event | None = None
-
-    def set(self) -> None:
-        if self._waited is not None:
-            self._waited.set()
-            self._waited = None
-
-    def clear(self) -> None:
-        if self._waited is None:
-            self._waited = asyncio.Event()
-
-    async def wait(self) -> None:
-        if self._waited is not None:
-            await self._waited.wait()
-
-
-class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
-    """See the module. Until `attach`, it is uvicorn's protocol unchanged."""
-
-    __slots__ = ("_on_alive", "_on_message", "_on_shutdown", "_parsing", "_rest", "_sink")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.close_timeout = CLOSE_S
-        self._sink: TransportSink | None = None
-        self._on_message: Callable[[bytes], None] | None = None
-        self._on_alive: Callable[[], None] | None = None
-        self._on_shutdown: Callable[[], None] | None = None
-        self._rest = b""  # the beginning of a plain frame
-        self._parsing = False  # whether uvicorn's parser has taken over
-
-    # What the application may use
-
-    def sink(self, buffer_bytes: int) -> TransportSink:
-        """The sink that writes to this connection's transport."""
-        self._sink = TransportSink(self.transport, buffer_bytes)
-        return self._sink
-
-    def attach(
-        self, on_message: Callable[[bytes], None], on_alive: Callable[[], None], on_shutdown: Callable[[], None]
-    ) -> None:
-        """Hand text messages to `on_message` from now on, tell `on_alive` of every sign of life, and leave the goodbye
-        to `on_shutdown` when the server stops."""
-        self._on_message = on_message
-        self._on_alive = on_alive
-        self._on_shutdown = on_shutdown
-        self._slim()
-        if self.read_paused:
-            self.read_paused = False
-            self.transport.resume_reading()
-
-    def _slim(self) -> None:
-        """Let go of what only the handshake needed: measured, 12 of 27 KiB of an idle session."""
-        self.scope["headers"].clear()  # type: ignore[attr-defined]
-        self.request.headers.clear()  # the parser keeps the request
-        self.request = self.response = None  # type: ignore[assignment]
-        if self.writable.is_set():
-            self.writable = _Gate()  # type: ignore[assignment]
-        waiting = _LastWord()
-        while not self.queue.empty():
-            waiting.put_nowait(self.queue.get_nowait())
-        self.queue = waiting  # type: ignore[assignment]
-        self.__dict__ = dict(self.__dict__)  # made anew, it has no room for three times as many attributes
-
-    def pause_reading(self, paused: bool) -> None:
-        """Stop or go on reading from the client."""
-        if self.transport.is_closing():
-            return
-        if paused:
-            self.transport.pause_reading()
-        else:
-            self.transport.resume_reading()
-
-    def abort(self) -> None:
-        """End the connection at once."""
-        self.transport.abort()
-
-    # uvicorn's hooks
-
-    def handle_connect(self, event: Any) -> None:
-        """Add the extension before the application's task first runs."""
-        super().handle_connect(event)
-        if self.response.status_code == 101:
-            self.scope["extensions"]["herald.transport"] = self  # type: ignore[assignment]
-
-    async def send(self, message: Any) -> None:
-        """uvicorn's send, which forgets that a denied handshake is complete and would log an error for it."""
-        await super().send(message)
-        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
-            self.handshake_complete = True
-
-    def data_received(self, data: bytes) -> None:
-        """Take plain frames by the short way; from the first other frame on, all goes through uvicorn's parser."""
-        if self._on_message is None or self._parsing:
-            # What comes between the handshake and `attach` may leave uvicorn's parser within a frame: it keeps the rest.
-            self._parsing = self._parsing or self.handshake_initiated
-            super().data_received(data)
-            return
-        data = self._rest + data if self._rest else data
-        frames, taken = plain_frames(data, self.config.ws_max_size)
-        self._rest = data[taken:]
-        for first_byte, payload in frames:
-            self._take(first_byte, payload)
-        if frames and self._on_alive is not None:
-            self._on_alive()
-        if self._rest and (len(self._rest) > REST_BYTES_MAX or not is_begun(self._rest, self.config.ws_max_size)):
-            self._parsing = True
-            rest, self._rest = self._rest, b""
-            super().data_received(rest)
-
-    def _take(self, first_byte: int, payload: bytes) -> None:
-        if self.close_sent or self._on_message is None:
-            return
-        if first_byte == TEXT:
-            self._on_message(payload)
-        elif first_byte == PING:
-            self.transport.write(bytes((PONG, len(payload))) + payload)
-
-    def send_receive_event_to_app(self) -> None:
-        """A whole message has come."""
-        if self._on_message is None or self.curr_msg_data_type != "text" or self.close_sent:
-            super().send_receive_event_to_app()
-            return
-        data = self.frames[0] if len(self.frames) == 1 else b"".join(self.frames)
-        self.frames = []
-        if self._on_alive is not None:
-            self._on_alive()
-        self._on_message(bytes(data))
-
-    def handle_pong(self, event: Frame) -> None:
-        """The hub pings, not uvicorn: every pong is a sign of life."""
-        if self._on_alive is not None:
-            self._on_alive()
-
-    def shutdown(self) -> None:
-        """The server stops: the session says goodbye in its own words."""
-        if self._on_shutdown is not None and not self.close_sent:
-            self._on_shutdown()
-        else:
-            super().shutdown()
-
-    def pause_writing(self) -> None:
-        """The transport's buffer is over its bound: with a sink, it holds anything at all."""
-        super().pause_writing()
-        if self._sink is not None:
-            self._sink.clogged()
-
-    def resume_writing(self) -> None:
-        """The transport's buffer has drained."""
-        super().resume_writing()
-        if self._sink is not None:
-            self._sink.drained()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop writing at once; the session learns it from its receive."""
-        if self._sink is not None:
-            self._sink.discard()
-        super().connection_lost(exc)
-        if self._on_message is not None:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Refer no more to what refers to us: what has ended is then freed at once, without the garbage collector."""
-        self._on_message = self._on_alive = self._on_shutdown = self._sink = None
-        self.scope["extensions"].pop("herald.transport", None)
-        self.conn.parser.close()  # a generator that refers to its connection; nothing comes any more
+_refusals = RefusalLog(time.monotonic)
 
 
 class _Defaults:
@@ -234,40 +45,227 @@ class _Defaults:
     lines = b""
 
 
+class _Flow(FlowControl):
+    """uvicorn's, which reads on for every request that asks for its body; `full`: what was read is to be parsed first."""
+
+    full = False
+
+    def resume_reading(self) -> None:
+        """Read on, unless what was read waits."""
+        if not self.full:
+            super().resume_reading()
+
+
 class HeraldHttpProtocol(HttpToolsProtocol):
-    """Closes a connection whose request head is not complete within `request_timeout_s`, or exceeds HEAD_BYTES_MAX."""
+    """Closes a connection whose request head is not complete within `request_timeout_s`, or exceeds HEAD_BYTES_MAX.
+
+    What ends the connection's HTTP (a refusal, a WebSocket handshake) is carried out after the answers to all requests
+    before it. A publish takes the fast path (edge/endpoints/short_way.py) where it can.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock of the first request."""
         super().connection_made(transport)
-        self._head_bytes = 0
+        self.flow: _Flow = _Flow(transport)
+        self._in_head = False
+        self._bare_bytes = 0  # parsed, in whole pieces, since a head began or ended or part of a body came
         self._head_timer: asyncio.TimerHandle | None = self._start_timer()
+        self._untaken_timer: asyncio.TimerHandle | None = None
+        self._untaken_bytes = 0
+        self._unread = b""  # read, and not parsed before the requests that wait have had their turn
+        self._last: Callable[[], None] | None = None  # what ends this connection's HTTP; nothing behind it is parsed
+        self._fault: HeraldError | None = None  # of the head that is being read
         self._parsing = False
         self._held: tuple[Any, Any] | None = None
+        self._served: Any = None  # the request that is being answered; `cycle` is the one that came last
+        self._body_timer: asyncio.TimerHandle | None = None
+        self._answered_at = -math.inf  # when a publish that was not parsed was answered, by the loop's clock
+
+    # Reading
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, or keep for later, what the client has sent."""
+        fresh = self._at_request_begin()
+        if fresh and take_again(self, data):
+            return
+        self._unset_keepalive_if_required()
+        if self._last is not None:
+            return
+        if self.pipeline or self._unread:
+            self._keep(self._unread + data)
+            return
+        self._parsing = True
+        if len(data) <= PIECE_BYTES:
+            self._feed(data)
+        else:
+            self._feed_pieces(data)
+        self._parsing = False
+        if self._held is not None:
+            self._release(data if fresh else b"")
+        # The clock runs while a head is incomplete, and while anything that is none has come since the last answer.
+        unfinished = self._in_head or self.cycle is None or self.cycle.response_complete
+        if unfinished and self._head_timer is None and self._last is None:
+            self._head_timer = self._start_timer()
+
+    def _feed_pieces(self, data: bytes) -> None:
+        """Parse what is large, up to a request that waits behind another."""
+        at, whole = 0, memoryview(data)
+        while at < len(data) and not self.pipeline and self._last is None:
+            self._feed(whole[at : at + PIECE_BYTES])
+            at += PIECE_BYTES
+        if at < len(data) and self._last is None:
+            self._keep(data[at:])
+
+    def _keep(self, unread: bytes) -> None:
+        """Read no further before `unread` is parsed."""
+        self._unread = unread
+        self.flow.pause_reading()
+        self.flow.full = True
+
+    def _parse_on(self) -> None:
+        if self._last is None and self._unread and not self.pipeline and not self.transport.is_closing():
+            data, self._unread = self._unread, b""
+            self.flow.full = False
+            self.data_received(data)
+            if not self.pipeline:
+                self.flow.resume_reading()
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        """Parse one piece."""
+        within_head = self._in_head
+        while data:
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                if self._should_upgrade():
+                    self._end_with(self.handle_websocket_upgrade)
+                    return
+                data = data[upgrade.args[0] :]  # to something that is not spoken here: an ordinary request
+            except httptools.HttpParserError:
+                self._refuse_in_turn(self._fault or InvalidRequest("This is not a request of HTTP/1.1."))
+                return
+        if self._in_head:
+            self._count_bare(len(data) if within_head else 0)
+        elif self.cycle is not None and self.cycle.more_body:
+            self._count_bare(len(data))
+
+    def _count_bare(self, count: int) -> None:
+        self._bare_bytes += count
+        if self._bare_bytes > HEAD_BYTES_MAX:
+            self._refuse_in_turn(_head_too_large())
+
+    def on_message_begin(self) -> None:
+        """A further request on the connection begins."""
+        self._in_head = True
+        self._bare_bytes = 0
+        super().on_message_begin()
+        self.scope["extensions"] = {"herald.transport": self}  # type: ignore[dict-item]
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of the head. Trailers are none (RFC 9110 section 6.5.1): they are dropped."""
+        if self._in_head:
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The head is complete: check it, and stop the clock."""
+        websocket = self.parser.should_upgrade() and self._should_upgrade()
+        fault = fault_of(self.parser.get_http_version(), self.url, self.headers, websocket=websocket)
+        if fault:
+            self._fault = InvalidRequest(fault)
+        elif self._bare_bytes and bytes_of(self.url, self.headers) > HEAD_BYTES_MAX:
+            self._fault = _head_too_large()
+        if self._fault is not None:
+            raise self._fault  # ends the parser: it might read the rest by another reading of the head
+        self._stop_timer()
+        super().on_headers_complete()
+        self._in_head = False
+        self._bare_bytes = 0
+
+    def on_body(self, body: bytes) -> None:
+        """Part of a body has come: as uvicorn takes it, without another call."""
+        cycle = self.cycle
+        self._bare_bytes = 0
+        if cycle is None or cycle.response_complete or (self.parser.should_upgrade() and self._should_upgrade()):
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
+
+    # Refusals, and the end of the connection's HTTP
 
     def _start_timer(self) -> asyncio.TimerHandle:
         return self.loop.call_later(config().request_timeout_s, self._too_slow)
 
-    def _too_slow(self) -> None:
-        if not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete):
-            self._refuse(Timeout("The request head did not arrive in time."))
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def send_400_response(self, msg: str) -> None:
-        """What httptools cannot read is refused as everything else is."""
-        self._refuse(InvalidRequest(msg))
+    def _too_slow(self) -> None:
+        self._head_timer = None
+        if self.transport.is_closing() or self._last is not None:
+            return
+        if self.flow.read_paused or self._unread:  # it is we who do not read
+            self._head_timer = self._start_timer()
+        elif self._in_head or self.cycle is None:
+            self._refuse_in_turn(Timeout("The request head did not arrive in time."))
+        elif self.cycle.response_complete:  # the body of a request that was answered without it, or empty lines
+            self._close()
+
+    def _refuse_in_turn(self, error: HeraldError) -> None:
+        """Refuse what comes next on the connection, after the answers to all requests before it, and close.
+
+        A request whose body cannot be read is refused in its own place, unless its answer has begun.
+        """
+        cycle = self.cycle
+        broken = cycle is not None and cycle.more_body and not self._in_head
+        if not broken:
+            self._end_with(partial(self._refuse, error))
+        elif self.pipeline:
+            self.pipeline[0] = (cycle, _refusing(error))
+            self._last = _nothing
+        elif cycle.response_started:
+            self._last = _nothing
+            self._close()
+        else:
+            self._let_held_go()
+            cycle.disconnected = cycle.response_complete = True
+            cycle.message_event.set()
+            self._end_with(partial(self._refuse, error))
+
+    def _end_with(self, last: Callable[[], None]) -> None:
+        """Do `last` once all requests before it are answered, and parse nothing any more."""
+        if self._last is not None or self.transport.is_closing():
+            return
+        self._stop_timer()
+        self._last, self._unread = last, b""
+        if self.cycle is None or self.cycle.response_complete:
+            last()
 
     def _refuse(self, error: HeraldError) -> None:
         """Answer with a problem document where no request has come together, and close."""
+        if self.transport.is_closing():
+            return
+        TOTALS.refuse(error.code)
+        if not isinstance(error, Timeout):
+            _refusals.refused(self.client[0] if self.client else "", error.detail)
         document = msgspec.json.encode(error.document())
         head = (
             f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}\r\ncontent-type: application/problem+json\r\n"
             f"content-length: {len(document)}\r\nconnection: close\r\n\r\n"
         )
         self.transport.write(head.encode() + document)
-        self.transport.close()
+        self._close()
 
     def handle_websocket_upgrade(self) -> None:
         """Refuse a handshake that the WebSocket library cannot read (it has tighter bounds on a head) and leaves unanswered."""
+        self._stop_timer()
+        self._last = _nothing  # it refers to us
         super().handle_websocket_upgrade()
         protocol = self.transport.get_protocol()
         if isinstance(protocol, HeraldWebSocketProtocol):
@@ -275,40 +273,147 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         if isinstance(protocol, HeraldWebSocketProtocol) and not protocol.handshake_initiated:
             self._refuse(InvalidRequest("The head of a WebSocket handshake has at most 128 lines of 8 KiB."))
 
-    def data_received(self, data: bytes) -> None:
-        """Count what comes before the head is complete."""
-        self._parsing = True
-        super().data_received(data)
-        self._parsing = False
-        self._release()
-        if self._head_timer is not None and not self.transport.is_closing():
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES_MAX:
-                self._refuse(TooLarge(f"The request head is at most {HEAD_BYTES_MAX} bytes.", limit=HEAD_BYTES_MAX))
-
-    def on_message_begin(self) -> None:
-        """Start the clock of a further request on the connection."""
-        if self._head_timer is None:
+    def on_response_complete(self) -> None:
+        """An answer has been written: go on with what waited for it."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._watch_untaken()
+        elif self._last is not None:
+            if self.cycle.response_complete:
+                self._last()
+        elif self._unread:
+            self.loop.call_soon(self._parse_on)
+        elif self._head_timer is not None or self._in_head or self.cycle.more_body:
+            # Of a head that came behind this request, the clock begins anew: it may have waited for us.
+            self._stop_timer()
             self._head_timer = self._start_timer()
-        super().on_message_begin()
-        self.scope["extensions"] = {"herald.transport": self}  # type: ignore[dict-item]
 
-    # The short way of a publish (edge/endpoints/short_way.py)
+    # What the client does not take
+
+    def _close(self) -> None:
+        self.transport.close()
+        self._watch_untaken()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection if it has been idle for so long; publishes that were not parsed leave the timer alone."""
+        busy = self.cycle is not None and not self.cycle.response_complete
+        idle_s = 0.0 if busy else self.loop.time() - self._answered_at
+        if idle_s < self.timeout_keep_alive:
+            left_s = self.timeout_keep_alive - idle_s
+            self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
+            self._watch_untaken()
+
+    def pause_writing(self) -> None:
+        """The transport's buffer is over its bound."""
+        super().pause_writing()
+        self._watch_untaken()
+
+    def resume_writing(self) -> None:
+        """The transport's buffer has drained."""
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._stop_watching()
+
+    def _watch_untaken(self) -> None:
+        """Cut the connection unless its client takes some of what waits for it in each UNTAKEN_S."""
+        if self._untaken_timer is None and (waiting := self.transport.get_write_buffer_size()):
+            self._untaken_bytes = waiting
+            self._untaken_timer = self.loop.call_later(UNTAKEN_S, self._look_at_untaken)
+
+    def _look_at_untaken(self) -> None:
+        self._untaken_timer = None
+        if self.transport.get_write_buffer_size() >= self._untaken_bytes:
+            self.transport.abort()
+        else:
+            self._watch_untaken()
+
+    def _stop_watching(self) -> None:
+        if self._untaken_timer is not None:
+            self._untaken_timer.cancel()
+            self._untaken_timer = None
+
+    # The fast path of a publish (edge/endpoints/short_way.py)
+
+    def _at_request_begin(self) -> bool:
+        """Whether the next byte to be read is the first of a request, and nothing of an earlier one is unfinished."""
+        cycle: Any = self.cycle
+        if self._in_head or self._last is not None or self._unread or self.pipeline:
+            return False
+        if cycle is None:
+            return True
+        return (
+            cycle.response_complete
+            and not cycle.more_body
+            and cycle.keep_alive
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+        )
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """Keep a publish back until the read that brought it is parsed: mostly it is whole then, and needs no task."""
-        if self._parsing and is_publish(cycle.scope):
+        self._served = cycle
+        if not is_publish(cycle.scope):
+            super()._start_asgi_task(cycle, app)
+        elif self._parsing:
             self._held = (cycle, app)
         else:
+            TOTALS.decline(PIPELINED)
             super()._start_asgi_task(cycle, app)
 
-    def _release(self) -> None:
+    def _release(self, raw: bytes) -> None:
+        """Take the publish that was kept back, or start its task; keep it on while nothing but its body is missing.
+
+        Args:
+            raw: what has been read, if the request began with it; else empty.
+        """
         if self._held is None:
             return
-        (cycle, app), self._held = self._held, None
-        ordinary = cycle.more_body or cycle.waiting_for_100_continue or self.flow.write_paused
-        if ordinary or not take(self, cycle):
+        cycle, app = self._held
+        if cycle.more_body:
+            if self._body_timer is not None:
+                return
+            reason = declined(self, cycle)
+            if not reason:
+                self._body_timer = self.loop.call_later(BODY_WAIT_S, self._body_is_late)
+                return
+            TOTALS.decline(reason)
+        elif cycle.waiting_for_100_continue:
+            TOTALS.decline(BODY)
+        elif take(self, cycle, raw):
+            self._let_held_go()
+            return
+        self._let_held_go()
+        super()._start_asgi_task(cycle, app)
+
+    def _body_is_late(self) -> None:
+        """Leave the publish that was kept back to the ordinary path, which has the time limits of a body."""
+        if self._held is not None:
+            cycle, app = self._held
+            self._let_held_go()
+            TOTALS.decline(BODY)
             super()._start_asgi_task(cycle, app)
+
+    def _let_held_go(self) -> None:
+        self._held = None
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
+
+    def began_again(self, cycle: Any) -> None:
+        """A publish that was not parsed is the present request; the timer of an idle connection runs on."""
+        self._stop_timer()
+        self.cycle = self._served = cycle
+
+    def answered_again(self) -> None:
+        """The present request, which was not parsed, is answered: as `on_response_complete`, at less cost."""
+        waits = self.pipeline or self._unread or self._in_head or self._last is not None or self._head_timer is not None
+        if waits or self.timeout_keep_alive_task is None:
+            self.on_response_complete()
+        else:
+            self.server_state.total_requests += 1
+            self._answered_at = self.loop.time()
 
     def answer_shortly(self, cycle: Any, status: int, headers: bytes, content: bytes) -> None:
         """Send the whole answer to a request that was taken by the short way, if its client is still there.
@@ -371,18 +476,31 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
         self.loop.call_later(patience_s, self.transport.abort)
 
-    def on_headers_complete(self) -> None:
-        """The head is complete: stop the clock."""
-        self._stop_timer()
-        super().on_headers_complete()
-
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks."""
         self._stop_timer()
+        self._stop_watching()
+        self._unread, self._last = b"", _nothing
+        self.pipeline.clear()
+        if self._served is not None and not self._served.response_complete:
+            self._served.disconnected = True
+            self._served.message_event.set()
         super().connection_lost(exc)
+        self._body_is_late()
 
-    def _stop_timer(self) -> None:
-        self._head_bytes = 0
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+
+def _head_too_large() -> TooLarge:
+    return TooLarge(f"The request head is at most {HEAD_BYTES_MAX} bytes.", limit=HEAD_BYTES_MAX)
+
+
+def _refusing(error: HeraldError) -> Callable[[Any, Any, Any], Awaitable[None]]:
+    """An ASGI application that answers with `error`, and closes."""
+
+    async def refuse(scope: Any, receive: Any, send: Any) -> None:
+        await http.answer_problem(send, error, close=True)
+
+    return refuse
+
+
+def _nothing() -> None:
+    """In place of what would end a connection's HTTP, where that is under way."""

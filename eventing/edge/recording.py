@@ -114,7 +114,8 @@ def access(scope: dict[str, Any]) -> Access:
 
 
 class Together:
-    """Publishes of one session at one RP that are answered in one turn of the event loop, and recorded together.
+    """Publishes, or acknowledgements, of one session at one RP that are answered in one turn of the event loop, and
+    recorded together.
 
     Attributes:
         began: sum of the times at which they came, Unix seconds.
@@ -315,6 +316,12 @@ class AccessRecords:
         """An operation of a session, begun at `began` (Unix seconds), has succeeded."""
         now = self._clock()
         self.note(now, session.who, operation, rp, "", 0, 0, 0, now - began)
+
+    def acknowledged(self, session: Session, good: Together) -> None:
+        """Acknowledgements of a session have just been answered: one record for all of them."""
+        now = self._clock()
+        latency_s = now - good.began / good.count
+        self.note(now, session.who, "subscription.ack", good.rp, "", 0, 0, 0, latency_s, 0, good.count)
 
     def published(self, session: Session, good: Together) -> None:
         """Publishes of a session have just been answered."""

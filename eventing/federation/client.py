@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
+import math
 import os
 import secrets
 import socket
@@ -18,7 +18,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Executor, Future, wait
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -26,8 +26,10 @@ from typing import Any, Literal, NamedTuple
 import httpx
 
 from eventing.conf import config
+from eventing.core import strict_json
 from eventing.core.access.policy_issuers import is_address
 from eventing.federation import signatures
+from eventing.federation.contacts import contacted
 from eventing.federation.signatures import BadSignature
 from eventing.federation.wire import BODY_BYTES_MAX
 from eventing.identity.fetching import (
@@ -53,6 +55,8 @@ REFETCH_S_MAX = FETCH_S + 1  # for a document with a key that is new to us; at m
 RETRY_AFTER_S_MAX = 3600
 RETRY_AFTER_UNSIGNED_S_MAX = 60  # as forwarding's longest back-off: who is between us must not be obeyed for longer
 DETAIL_CHARS_MAX = 300  # of what the other side says of itself, for logs and screens
+NO_ANSWER = "no-answer"
+"""PeerError.code of a call that brought no answer at all: the way may be cut (runs/probing.py)."""
 
 Kind = Literal["unreachable", "refused", "busy", "invalid"]
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
@@ -134,7 +138,20 @@ def begin(peer_url: str, domain: str, path: str, body: bytes, timeout_s: float) 
     )
     request.headers.update(tracing.headers())  # unsigned: it decides nothing
     waiting = _sending(request, body, timeout_s)
+    _under_way[domain] = (time.monotonic(), waiting)
     return lambda: _answer(request, waiting, domain, timeout_s)
+
+
+_under_way: dict[str, tuple[float, Future[_Raw]]] = {}
+"""The last call to each domain, since when it waits, and what for. At most one of each domain that is called."""
+
+
+def give_up(domain: str, *, begun_before: float) -> None:
+    """End the call to `domain` that waits since before `begun_before` (time.monotonic), if there is one: it fails as one
+    without an answer. For whoever has seen that the domain answers on another connection."""
+    begun, waiting = _under_way.get(domain, (math.inf, None))
+    if waiting is not None and begun < begun_before:
+        waiting.cancel()
 
 
 def _answer(request: signatures.Request, waiting: Future[_Raw], domain: str, timeout_s: float) -> bytes:
@@ -145,6 +162,7 @@ def _answer(request: signatures.Request, waiting: Future[_Raw], domain: str, tim
         _verified(signatures.Answer(raw.status, headers, request), raw.body, domain)
     except BadSignature as error:
         raise _not_theirs(raw, error) from None
+    contacted(domain, "answer")
     if raw.status == 200:
         return raw.body
     raise _refused(raw, headers)
@@ -193,9 +211,50 @@ def _received(waiting: Future[_Raw], timeout_s: float) -> _Raw:
     try:
         return waiting.result()
     except TimeoutError:
-        raise PeerError("unreachable", f"There was no complete answer within {timeout_s:g} s.") from None
+        raise PeerError(
+            "unreachable", f"There was no complete answer within {timeout_s:g} s.", code=NO_ANSWER
+        ) from None
+    except CancelledError:
+        raise PeerError(
+            "unreachable", "There was no answer on this connection, but on others.", code=NO_ANSWER
+        ) from None
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
-        raise PeerError("unreachable", f"The domain cannot be reached ({type(error).__name__}).") from None
+        cut = isinstance(error, httpx.TransportError | OSError)
+        detail = f"The domain cannot be reached ({type(error).__name__})."
+        raise PeerError("unreachable", detail, code=NO_ANSWER if cut else "") from None
+
+
+async def answers(peer_url: str, within_s: float, resolver: Executor) -> bool:
+    """Whether whoever is at `peer_url` answers at all, whatever it answers: a connection, and a HEAD that is not signed.
+
+    It is bound by the same rules as calls: addresses of private networks are not asked. For any event loop.
+
+    Args:
+        within_s: seconds for all of it.
+        resolver: threads to resolve the name on.
+    """
+    if not is_address(peer_url):
+        return False
+    url = httpx.URL(peer_url)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    with suppress(TimeoutError, OSError, PeerError):
+        async with asyncio.timeout(within_s):
+            addresses = await asyncio.get_running_loop().run_in_executor(resolver, _checked, url, port)
+            for address in addresses:
+                with suppress(OSError):
+                    if await _answers_at(url, port, address):
+                        return True
+    return False
+
+
+async def _answers_at(url: httpx.URL, port: int, address: Address) -> bool:
+    tls = {"ssl": _tls(), "server_hostname": host_of(url)} if url.scheme == "https" else {}
+    reader, writer = await asyncio.open_connection(str(address), port, **tls)  # type: ignore[arg-type]
+    try:
+        writer.write(f"HEAD /livez HTTP/1.1\r\nHost: {host_field(url)}\r\nConnection: close\r\n\r\n".encode("ascii"))
+        return bool(await reader.read(1))
+    finally:
+        writer.transport.abort()
 
 
 def _checked(url: httpx.URL, port: int) -> list[Address]:
@@ -305,8 +364,8 @@ def _refused(raw: _Raw, headers: dict[str, str]) -> PeerError:
 
 def _problem(body: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
+        document = strict_json.parse(body)
+    except strict_json.NotStrictJson:
         return {}
     return document if isinstance(document, dict) else {}
 

@@ -25,6 +25,7 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from eventing.conf import config
+from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.errors import (
     Conflict,
     Forbidden,
@@ -37,7 +38,7 @@ from eventing.core.errors import (
 from eventing.core.federation.domain_documents import BadDocument, DomainDocument, claimed, read, signed_now
 from eventing.core.federation.signing import Signed
 from eventing.core.names import DOMAIN_PATTERN
-from eventing.federation import signatures, wire
+from eventing.federation import contacts, signatures, wire
 from eventing.federation.refusals import bad_request_note, count_request, count_stranger
 from eventing.federation.replays import is_first
 from eventing.federation.signatures import BadSignature
@@ -114,6 +115,9 @@ class _Introduction(msgspec.Struct, array_like=True):
     """How the body of a hello begins; what follows in the array is the handler's."""
 
     document: Signed
+
+
+_introduction = msgpack_reader(_Introduction)
 
 
 @dataclass(slots=True)
@@ -232,9 +236,9 @@ def _verified_by(request: signatures.Request, domain: str) -> signatures.Proof:
 def _introduced(request: signatures.Request, body: bytes) -> Sender:
     """Who sent a hello, by the domain document in it. Raises BadSignature, HeraldError."""
     try:
-        statement = msgspec.msgpack.decode(body, type=_Introduction).document
+        statement = _introduction(body).document
         name, serial, _ = claimed(statement)
-    except (msgspec.DecodeError, RecursionError):
+    except Undecodable:
         raise InvalidRequest("A hello is an array that begins with the sender's domain document.") from None
     except BadDocument as error:
         raise InvalidRequest(str(error)) from None
@@ -287,7 +291,8 @@ def _once(domain: str, proof: signatures.Proof, *, trusted: bool = True) -> None
 
 
 def _contacted(peer: Peer) -> None:
-    """Renew the peer's lease, which is a write: not with each request. `peer` is as it was a moment ago."""
+    """Note the request, and renew the peer's lease, which is a write: not with each request. `peer` is as it was a moment ago."""
+    contacts.contacted(peer.name, "request")
     if peer.heard_at is None or (timezone.now() - peer.heard_at).total_seconds() > CONTACT_S:
         peer_contacted(peer.name)
 

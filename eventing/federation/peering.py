@@ -38,6 +38,7 @@ from redis.exceptions import RedisError
 
 from eventing.conf import config
 from eventing.core.access.rates import Bucket, Rate, Table
+from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.errors import HeraldError, InvalidRequest, RateLimited, Unauthenticated
 from eventing.core.federation import domain_documents
 from eventing.core.federation.domain_documents import BadDocument, DomainDocument, is_valid
@@ -82,7 +83,7 @@ class Hello(msgspec.Struct, array_like=True):
 
 _changing = Table(lambda _: Bucket(CHANGES), CHANGING_MAX)
 _lock = threading.Lock()
-_decode = msgspec.msgpack.Decoder(Hello).decode
+_decode = msgpack_reader(Hello)
 
 
 # Receiving
@@ -276,7 +277,7 @@ def _hello(row: Peer | None, own: Signed | None = None) -> Hello:
 def _read(body: bytes) -> Hello:
     try:
         return _decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except Undecodable as error:
         raise BadMessage(f"The hello is not understood: {error}") from None
 
 

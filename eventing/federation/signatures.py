@@ -28,6 +28,7 @@ from http_message_signatures import (
 )
 from http_message_signatures.algorithms import ED25519
 
+from eventing.core.ed25519 import public_key
 from eventing.core.federation.domain_documents import is_valid
 
 TAG = "herald"
@@ -53,7 +54,6 @@ _FIELD_CHARS_MAX = {  # of the fields that are looked at; each may be there once
     "host": 300,
     RETRY_AFTER: 32,
 }
-_KEYS_CACHED = 1024
 
 Jwks = Mapping[str, Mapping[str, Any]]
 Fields = Iterable[tuple[str, str]]
@@ -256,7 +256,7 @@ class _Keys(HTTPSignatureKeyResolver):
             raise _Refused("unknown-key", "The key that signed is not one of the domain's that we know.")
         if not self._any_time and not is_valid(jwk, self._now):
             raise _Refused("key-window", "The key that signed has not begun or has ended.")
-        return _public(str(jwk["x"]))
+        return public_key(str(jwk["x"]))
 
 
 class _Verifier(HTTPMessageVerifier):
@@ -305,11 +305,6 @@ def _sign(
 @lru_cache(maxsize=16)
 def _private(d: str) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(_unpadded(d))
-
-
-@lru_cache(maxsize=_KEYS_CACHED)
-def _public(x: str) -> Ed25519PublicKey:
-    return Ed25519PublicKey.from_public_bytes(_unpadded(x))
 
 
 def _unpadded(text: str) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from eventing.conf import config
+from eventing.core.decoding import json_reader, msgpack_reader
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
 from eventing.core.federation.seals import seal_read
@@ -19,7 +20,7 @@ from eventing.models import RendezvousPoint
 EVENTS_MAX = 50
 """Events that are looked up in one answer; each costs a look into the log."""
 
-_signed = msgspec.msgpack.Decoder(Signed).decode
+_signed = msgpack_reader(Signed)
 
 
 class _Envelope(msgspec.Struct):
@@ -31,7 +32,7 @@ class _Envelope(msgspec.Struct):
     time: str | None = None
 
 
-_envelope = msgspec.json.Decoder(_Envelope).decode
+_envelope = json_reader(_Envelope)
 
 
 def spread(row: RendezvousPoint, *, limit: int) -> dict[str, Any]:

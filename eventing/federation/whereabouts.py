@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from eventing.conf import config
+from eventing.core.decoding import msgpack_reader
 from eventing.core.events.feeds import Feed
 from eventing.core.federation.seals import seal_read
 from eventing.core.federation.signing import Signed
@@ -16,7 +15,7 @@ from eventing.log.federated import OWN
 from eventing.log.stretches import Entry
 from eventing.models import RendezvousPoint
 
-_signed = msgspec.msgpack.Decoder(Signed).decode
+_signed = msgpack_reader(Signed)
 
 
 def whereabouts(row: RendezvousPoint, epoch: str, entry: Entry) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
+from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.events.feeds import FEEDS_MAX
 from eventing.core.federation.signing import Signed
 from eventing.core.federation.tips import TIPS_BYTES_MAX
@@ -29,9 +30,11 @@ Name = Annotated[str, Meta(max_length=253)]
 RpId = Annotated[str, Meta(min_length=26, max_length=26, pattern=r"^[a-z2-7]+\Z")]
 FeedKey = Annotated[str, Meta(min_length=16, max_length=16, pattern=r"^[a-z2-7]+\Z")]
 Sequence = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+OwnFeedKey = Annotated[str, Meta(max_length=16, pattern=r"^([a-z2-7]{16})?\Z")]  # empty where none is stated
 FeedKeys = Annotated[list[FeedKey], Meta(max_length=FEEDS_MAX)]
 Have = Annotated[dict[FeedKey, Sequence], Meta(max_length=FEEDS_MAX)]
 Statements = Annotated[list[Signed], Meta(max_length=STATEMENTS_MAX)]
+Newest = Annotated[list[Signed], Meta(max_length=1)]
 
 
 T = TypeVar("T")
@@ -63,6 +66,7 @@ class RpPart(msgspec.Struct, array_like=True):
         floors: origins' statements of what is trimmed (core/federation/seals.py: Floor).
         statements: descriptor and admissions that the receiver may not have yet (core/rps/replicas.py).
         tips: by which seals the feeds of `have` end (core/federation/tips.py: packed); empty where that is not said.
+        own: the key of the sender's own feed; a receiver that holds more of it than `have` states answers with its newest seal.
     """
 
     rp: RpId
@@ -72,6 +76,7 @@ class RpPart(msgspec.Struct, array_like=True):
     floors: Statements = []
     statements: Statements = []
     tips: Annotated[bytes, Meta(max_length=TIPS_BYTES_MAX)] = b""
+    own: OwnFeedKey = ""
 
 
 class Evidence(msgspec.Struct, array_like=True):
@@ -95,7 +100,9 @@ class RpAnswer(msgspec.Struct, array_like=True):
 
     `graft`: feeds whose runs the receiver wants by this link from now on; `prune`: feeds of which it wants only vectors,
     because it gets them by another link. `seals`: held here where the tips of the request name others: two stories of an
-    origin. `tips`: by which seals the feeds of `have` end, as in a request.
+    origin. `tips`: by which seals the feeds of `have` end, as in a request. `newest`: the newest seal held here of the feed that
+    the request names as `own`, where the request states less of it; an empty list where it does not; None where no seal was
+    looked for, as by software without this field.
     """
 
     rp: RpId
@@ -105,6 +112,7 @@ class RpAnswer(msgspec.Struct, array_like=True):
     prune: FeedKeys = []
     seals: Statements = []
     tips: Annotated[bytes, Meta(max_length=TIPS_BYTES_MAX)] = b""
+    newest: Newest | None = None
 
 
 class Answer(msgspec.Struct, array_like=True):
@@ -116,8 +124,8 @@ class Answer(msgspec.Struct, array_like=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-_request = msgspec.msgpack.Decoder(Request).decode
-_answer = msgspec.msgpack.Decoder(Answer).decode
+_request = msgpack_reader(Request)
+_answer = msgpack_reader(Answer)
 
 
 class BadMessage(Exception):
@@ -139,5 +147,5 @@ def _decoded(data: bytes, decode: Callable[[bytes], T]) -> T:
         raise BadMessage(f"A message has at most {BODY_BYTES_MAX} bytes.")
     try:
         return decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except Undecodable as error:
         raise BadMessage(f"The message is not understood: {error}") from None

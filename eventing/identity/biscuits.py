@@ -21,6 +21,7 @@ from eventing.conf import config
 from eventing.core.access import biscuits, tokens
 from eventing.core.access.delegation import PREFIX, attenuation_of, claims_of
 from eventing.core.access.principals import Principal
+from eventing.core.ed25519 import BadPublicKey, public_key
 from eventing.core.errors import Unauthenticated
 
 _FORM = re.compile(rf"{PREFIX}([A-Za-z0-9_-]{{1,64}}):([A-Za-z0-9_-]{{1,{tokens.TOKEN_CHARS_MAX}}})={{0,2}}", re.ASCII)
@@ -60,7 +61,11 @@ def verify_biscuit(
     except ValueError:
         raise Unauthenticated("The Biscuit is not base64url.") from None
     contents = biscuits.split(data)
-    _verify_chain(data, _public_key(str(key["x"])), len(contents))
+    try:
+        _verify_chain(data, _public_key(str(key["x"])), len(contents))
+        biscuits.check_keys(data)
+    except BadPublicKey as error:
+        raise Unauthenticated(f"The Biscuit has a key that is not usable: {error}.") from None
     authority, *appended = biscuits.read(contents)
     if issuer is None or audience is None:
         settings = config()
@@ -89,4 +94,4 @@ def _verify_chain(data: bytes, key: PublicKey, count: int) -> None:
 
 @lru_cache(maxsize=_KEYS_CACHED)
 def _public_key(x: str) -> PublicKey:
-    return PublicKey(f"ed25519/{base64.urlsafe_b64decode(x + '=' * (-len(x) % 4)).hex()}")
+    return PublicKey(f"ed25519/{public_key(x).public_bytes_raw().hex()}")

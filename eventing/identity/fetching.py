@@ -97,6 +97,14 @@ def is_private(address: Address) -> bool:
     return not (inner.is_link_local or inner.is_multicast or inner.is_unspecified)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host, as `host_of` gives it, is this machine by its very text; no other name is, whatever it resolves to."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _unwrapped(address: Address) -> Address:
     """The IPv4 address that an IPv6 one stands for (mapped, 6to4, NAT64); else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):

@@ -22,7 +22,7 @@ from eventing.core import strict_json
 from eventing.core.errors import HeraldError
 from eventing.core.federation.domain_documents import BadDocument, from_published
 from eventing.core.federation.signing import Signed
-from eventing.identity.fetching import FetchFailed, fetch, host_of
+from eventing.identity.fetching import FetchFailed, fetch, host_of, is_loopback
 from eventing.selectors.federation.domain_documents import domain_document
 from eventing.selectors.federation.peers import peer_get
 from eventing.services.federation.peers import peer_document_followed
@@ -114,14 +114,13 @@ def _follow(name: str) -> bool:
 
 
 def _private(url: str) -> bool:
-    """Whether the domain at `url` may be on a private network or on this machine: where that is allowed, or we are too."""
+    """Whether the domain at `url` may be at a private address, or at a loopback one, by the settings or because both are."""
     if config().allow_private_peers:
         return True
     try:
-        hosts = (host_of(httpx.URL(url)), host_of(httpx.URL(config().base_url)))
+        return all(is_loopback(host_of(httpx.URL(one))) for one in (url, config().base_url))
     except httpx.InvalidURL:
         return False
-    return all(host in ("localhost", "::1") or host.startswith("127.") for host in hosts)
 
 
 _refetching = Refetching()

@@ -119,7 +119,10 @@ class Verifier:
 
         Raises Unauthenticated for one that has expired or was revoked.
         """
-        digest = hashlib.sha256(token.encode()).digest()
+        return self.peek_digest(token_digest(token))
+
+    def peek_digest(self, digest: bytes) -> Principal | None:
+        """As `peek`, of the token with this digest."""
         entry = self._known.get(digest)
         if entry is None:
             return None
@@ -297,7 +300,7 @@ class Verifier:
 
     def _keep(self, token: str, principal: Principal) -> None:
         until = min(principal.expires_at, self._clock() + RECHECK_S)
-        digest = hashlib.sha256(token.encode()).digest()
+        digest = token_digest(token)
         with self._lock:
             if digest in self._known:
                 return
@@ -318,6 +321,11 @@ class Verifier:
         with self._lock:
             entries = list(self._known.items())
         self._drop([digest for digest, (principal, _, _) in entries if which(principal)])
+
+
+def token_digest(token: str) -> bytes:
+    """Under what a verified token is kept: tokens themselves are not."""
+    return hashlib.sha256(token.encode()).digest()
 
 
 def unverified() -> Unavailable:

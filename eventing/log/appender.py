@@ -82,6 +82,8 @@ class Appender:
         self._ids_max = ids_max
         self.on_replicated: Callable[[Descriptor], None] = lambda _: None
         """Called when events were appended at an RP that has links to peers."""
+        self.on_used: Callable[[Descriptor], None] = lambda _: None
+        """Called when events were appended at an RP: once for appends of one RP that follow each other."""
         self.make_lane: Callable[[Appender, Ack], _Lane] | None = None
         """What a lane is, where spans are made (log/tracing.py)."""
         self._lanes: dict[Ack, _Lane] = {}
@@ -157,7 +159,7 @@ class _Lane:
                 gather = len(flight) > 1
                 began = monotonic()
                 outcomes = await self._fly(flight)
-                _count(flight, outcomes, monotonic() - began)
+                _count(flight, outcomes, monotonic() - began, self._appender.on_used)
                 for append, outcome in zip(flight, outcomes, strict=True):
                     _answer(append, outcome)
                     if append.descriptor.links and isinstance(outcome, Appended):
@@ -283,13 +285,15 @@ class _Lane:
         return None
 
 
-def _count(flight: list[_Append], outcomes: list[Outcome], took_s: float) -> None:
+def _count(
+    flight: list[_Append], outcomes: list[Outcome], took_s: float, on_used: Callable[[Descriptor], None]
+) -> None:
     """Add a flight to the process's totals, and to those of its RPs: once for appends of one RP that follow each other."""
     publishes = events = size = 0
     at, before = flight[0].descriptor, (0, 0, 0)
     for append, outcome in zip(flight, outcomes, strict=True):
         if append.descriptor is not at:
-            _count_at(at, before, publishes, events, size)
+            _count_at(at, before, publishes, events, size, on_used)
             at, before = append.descriptor, (publishes, events, size)
         if isinstance(outcome, Appended):
             publishes += 1
@@ -297,15 +301,23 @@ def _count(flight: list[_Append], outcomes: list[Outcome], took_s: float) -> Non
             size += append.size
             if True in outcome.duplicates:
                 TOTALS.duplicates += outcome.duplicates.count(True)
-    _count_at(at, before, publishes, events, size)
+    _count_at(at, before, publishes, events, size, on_used)
     TOTALS.publishes += publishes
     TOTALS.events_in += events
     TOTALS.bytes_in += size
     TOTALS.flights.observe(took_s)
 
 
-def _count_at(at: Descriptor, before: tuple[int, int, int], publishes: int, events: int, size: int) -> None:
+def _count_at(
+    at: Descriptor,
+    before: tuple[int, int, int],
+    publishes: int,
+    events: int,
+    size: int,
+    on_used: Callable[[Descriptor], None],
+) -> None:
     if publishes > before[0]:
+        on_used(at)
         FLOWS.published(at.id, publishes - before[0], events - before[1], size - before[2])
 
 

@@ -13,6 +13,7 @@ import msgspec
 import redis
 import redis.asyncio
 
+from eventing.core.decoding import msgpack_reader
 from eventing.log import keys
 
 PRESENT_S = 3.0
@@ -28,7 +29,7 @@ class Present(NamedTuple):
     counts: dict[str, int]
 
 
-_decode = msgspec.msgpack.Decoder(Present).decode
+_decode = msgpack_reader(Present)
 _encode = msgspec.msgpack.encode
 
 

@@ -251,11 +251,21 @@ def acknowledge_args(rp: str, subscription: str, cursor: Cursor) -> list[Any]:
     return [2, keys.meta_key(rp), keys.cursors_key(rp), subscription, cursor.epoch, cursor.offset]
 
 
-def acknowledged(cursor: Cursor, answer: list[Any]) -> Cursor:
-    """ACKNOWLEDGE's answer: the cursor now held. Raises InvalidCursor for one of another epoch or past the end."""
-    verdict, value = answer[0].decode(), answer[1].decode()
-    if verdict == "epoch":
-        raise InvalidCursor(f"The log's epoch is {value} now; read again to get a cursor of it.", epoch=value)
-    if verdict == "beyond":
-        raise InvalidCursor(f"The last event has offset {value}; only what was delivered can be acknowledged.")
-    return Cursor(cursor.epoch, int(value))
+def verdict(answer: list[Any]) -> tuple[str, str]:
+    """ACKNOWLEDGE's answer: `ok` and the offset now held, `epoch` and the log's epoch, or `beyond` and the last offset."""
+    return answer[0].decode(), answer[1].decode()
+
+
+def refused_cursor(cursor: Cursor, epoch: str, last: int) -> InvalidCursor | None:
+    """Why a cursor cannot be acknowledged in the log of this epoch and last offset; None if it can."""
+    if cursor.epoch != epoch:
+        return _of_another_epoch(epoch)
+    return _beyond(last) if cursor.offset > last else None
+
+
+def _of_another_epoch(epoch: str) -> InvalidCursor:
+    return InvalidCursor(f"The log's epoch is {epoch} now; read again to get a cursor of it.", epoch=epoch)
+
+
+def _beyond(last: int | str) -> InvalidCursor:
+    return InvalidCursor(f"The last event has offset {last}; only what was delivered can be acknowledged.")

@@ -11,6 +11,14 @@ from redis.retry import Retry
 
 from eventing.telemetry import metrics
 
+_failures = 0
+
+
+def failures() -> int:
+    """How many tries of this process's synchronous clients got no answer. Whoever finds it changed since the last time may
+    have missed something meanwhile."""
+    return _failures
+
 
 class CountedRetry(Retry):
     """For synchronous clients."""
@@ -22,6 +30,8 @@ class CountedRetry(Retry):
             try:
                 return do()
             except self._supported_errors:
+                global _failures
+                _failures += 1
                 metrics.REDIS_FAILURES.inc()
                 raise
 

@@ -16,6 +16,16 @@ READ_AT_ONCE = 32  # RPs whose runs are read in one round trip: each may give up
 ARGUMENT_BYTES_AT_ONCE = 4 * 1024 * 1024  # of one pipeline that writes
 
 
+# KEYS: a feed's seals. Of an entry the seal alone: the leaves beside it have up to 32 KiB.
+_NEWEST_SEAL = scripts.script_of("""
+local entry = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+for at = 1, entry and #entry[2] or 0, 2 do
+  if entry[2][at] == 's' then return entry[2][at + 1] end
+end
+return false
+""")
+
+
 class Wanted(NamedTuple):
     """An RP whose runs are asked for: see federated.runs_after."""
 
@@ -130,6 +140,15 @@ def last_seals(feeds: Sequence[tuple[str, str, int]]) -> list[StoredSeal | None]
         entries = [(name, dict(zip(fields[::2], fields[1::2], strict=True))) for name, fields in answer]
         found.append(federated.stored_seal(feed_key, entries, sequence))
     return found
+
+
+def newest_seals(feeds: Sequence[tuple[str, str]]) -> list[bytes | None]:
+    """For each (RP, feed key) the newest seal kept, without its run's leaves; None if there is none."""
+    answers = call_all(_NEWEST_SEAL, [[1, keys.seals_key(rp, feed)] for rp, feed in feeds])
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return [None if answer is None else bytes(answer) for answer in answers]
 
 
 def unsealed_all(rps: Sequence[str]) -> list[Unsealed | None]:

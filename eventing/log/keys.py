@@ -97,6 +97,13 @@ def session_answers_key(reply: str) -> str:
 # What the gateways of a domain tell each other of watching and load (admin_rp/presence.py).
 WATCHED_KEY = "herald:watched"  # sorted set of administrative RPs that somebody reads, by when that is over (Unix s)
 GATEWAYS_KEY = "herald:gateways"  # sorted set of gateway ids, by when they count as lost (Unix s)
+
+
+def peer_key(peer: str, what: str) -> str:
+    """A key about a peer; all of one peer are in one slot."""
+    return f"herald:peer:{{{peer}}}:{what}"
+
+
 DELIVERIES_TOLD_KEY = "herald:deliveries-told"  # hash: digest of how delivery to a peer was told to go, by peer
 PEERS_TRAFFIC_KEY = "herald:peers-traffic"  # hash: what was exchanged with a peer in the last sample, by peer
 SAMPLING_TURN_KEY = "herald:sampling-turn"  # the gateway that samples what is the domain's and no gateway's

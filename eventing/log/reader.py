@@ -10,7 +10,8 @@ import redis.asyncio
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from eventing.core.events.cursors import Cursor
+from eventing.core.errors import InvalidCursor, Unavailable
+from eventing.core.events.cursors import OFFSET_MAX, Cursor
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
 from eventing.log import control, keys, scripts
@@ -23,6 +24,7 @@ READ_EVENTS_MAX = 1000
 READ_BYTES_MAX = 512 * 1024  # of one read: what a replaying session holds in memory at a time
 
 STATES_MAX = 500  # extents asked for in one round trip
+ACKNOWLEDGE_CALLS_MAX = 4  # of one group of cursors: three are enough unless the log is made anew in between
 
 
 def _state_or_error(answer: Any) -> LogState | Exception:
@@ -170,10 +172,40 @@ class LogReader:
         text = await self._client.hget(keys.cursors_key(rp), subscription)
         return Cursor.parse(text.decode()) if isinstance(text, bytes) else None
 
-    async def acknowledge(self, rp: str, subscription: str, cursor: Cursor) -> Cursor:
-        """Move the subscription's cursor forward; returns where it is now. Raises InvalidCursor, NoLog."""
-        args = control.acknowledge_args(rp, subscription, cursor)
-        return control.acknowledged(cursor, await self._call(scripts.ACKNOWLEDGE, args))
+    async def acknowledge_all(
+        self, rp: str, subscription: str, cursors: Sequence[Cursor]
+    ) -> list[Cursor | InvalidCursor]:
+        """Move the subscription's cursor to the greatest of these that the log has.
+
+        One call of the script where all cursors are of this log; at most two more where some are of another epoch or
+        beyond the last event.
+
+        Returns:
+            For each cursor what is held now, or why it is refused.
+
+        Raises NoLog, and Unavailable for a log that is made anew over and over.
+        """
+        epoch, last = cursors[-1].epoch, OFFSET_MAX
+        held: Cursor | None = None
+        for _ in range(ACKNOWLEDGE_CALLS_MAX):
+            offsets = [cursor.offset for cursor in cursors if cursor.epoch == epoch and cursor.offset <= last]
+            if not offsets:
+                break
+            place = Cursor(epoch, max(offsets))
+            answer = await self._call(scripts.ACKNOWLEDGE, control.acknowledge_args(rp, subscription, place))
+            verdict, value = control.verdict(answer)
+            if verdict == "epoch":
+                epoch, last = value, OFFSET_MAX
+            elif verdict == "beyond":
+                last = int(value)
+            else:
+                held = Cursor(epoch, int(value))
+                break
+        else:
+            raise Unavailable("The event log changes right now. Acknowledge again.", retry_after_s=1)
+        outcomes = [control.refused_cursor(cursor, epoch, last) or held for cursor in cursors]
+        assert None not in outcomes  # noqa: S101 - a cursor that is not refused was among those that moved it
+        return [outcome for outcome in outcomes if outcome is not None]
 
     async def durability(self) -> Durability:
         """What this Redis can promise, asked now."""

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,7 +55,8 @@ CREATE = _script("create", "seals")
 READ = _script("read", "vectors")
 TRIM = _script("trim", "vectors", "seals")
 ACKNOWLEDGE = _script("acknowledge")
-FLOOR = _script("floor")
+FLOOR = _script("floor", "floors")
+LAGS = _script("lags", "floors")
 DELETE = _script("delete", "seals")
 RENUMBER = _script("renumber", "vectors", "seals")
 # Of logs that other domains' events come to (federated.py).
@@ -154,6 +155,14 @@ def floor_args(rp: str, bounds: HistoryBounds) -> list[Any]:
     """Key count, keys and arguments of FLOOR."""
     age_ms = (bounds.max_age_s or 0) * 1000
     return [2, *keys.log_keys(rp)[:2], bounds.max_events, bounds.max_bytes, age_ms]
+
+
+def lags_args(rp: str, subscriptions: Iterable[tuple[str, str, HistoryBounds]]) -> list[Any]:
+    """Key count, keys and arguments of LAGS; of each subscription its id, the cursor where none is kept, and its bounds."""
+    args: list[Any] = [3, *keys.log_keys(rp)[:2], keys.cursors_key(rp)]
+    for one, start, bounds in subscriptions:
+        args += (one, start, bounds.max_events, bounds.max_bytes, (bounds.max_age_s or 0) * 1000)
+    return args
 
 
 def read_args(rp: str, first: int, events_max: int, bytes_max: int) -> list[Any]:

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import redis.asyncio
 
@@ -40,7 +41,7 @@ def ask_gateways(make: Callable[[str], Ask]) -> Answered:
     asked = int(client.publish(keys.SESSIONS_CHANNEL, encode(ask)))
     answers: list[Answer] = []
     while len(answers) < asked and (left_s := until - time.monotonic()) > 0:
-        found = client.blpop([key], timeout=max(0.01, left_s))
+        found: Any = client.blpop([key], timeout=max(0.01, left_s))
         if found is None:
             break
         answers.append(answer_read(found[1]))

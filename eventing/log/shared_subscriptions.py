@@ -114,10 +114,15 @@ async def acknowledged(client: redis.asyncio.Redis, place: Place) -> dict[str, i
     return _kept(await found).acked
 
 
-async def acknowledge(client: redis.asyncio.Redis, place: Place, acked: Mapping[str, int], keep_s: int) -> None:
-    """As `join`, and the other holders are told with the next sweep; for the gateway."""
-    await client.eval(_JOIN.text, *_join_args(place, acked, keep_s))
-    await client.zadd(keys.SHARED_DUE_KEY, {place.id: 0})
+async def acknowledge(
+    client: redis.asyncio.Redis, place: Place, acked: Iterable[Mapping[str, int]], keep_s: int
+) -> None:
+    """Join each of these vectors, in one round trip, and have the other holders notified by the next sweep; for the gateway."""
+    pipeline = client.pipeline(transaction=False)
+    for vector in acked:
+        pipeline.eval(_JOIN.text, *_join_args(place, vector, keep_s))
+    pipeline.zadd(keys.SHARED_DUE_KEY, {place.id: 0})
+    await pipeline.execute()
 
 
 def due_set(when: Mapping[str, int]) -> None:

@@ -27,6 +27,7 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
     `paused_at`: since when this domain takes no events here from its publishers, None while it does; `paused_by` an
     identity, `paused_reason` what publishers are told. It is this domain's alone: neither signed nor told to replicas.
     So are `audience` and `watch` (core/operating/audience.py, core/operating/watches.py); `watched_at` is when they changed last, None without any.
+    `renew_on_use`: whether use renews the lease (services/rps/lease_use.py); of our own RPs only, and not signed either.
     """
 
     id = models.CharField(primary_key=True, max_length=RP_ID_CHARS)
@@ -53,6 +54,7 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
     audience = models.JSONField(default=list)
     watch = models.JSONField(default=list)
     watched_at = models.DateTimeField(null=True)
+    renew_on_use = models.BooleanField(default=True)
 
     class Meta:
         constraints = [

@@ -47,6 +47,12 @@ def _histogram(name: str, about: str, labels: Sequence[str] = (), bounds_s: Sequ
 
 # Events
 PUBLISHES = _counter("herald_publishes_total", "Publishes that succeeded, each of one event or a batch.")
+FAST_PATH = _counter("herald_publish_fast_path_total", "Publishes over HTTP that took the fast path.")
+FAST_PATH_DECLINED = _counter(
+    "herald_publish_fast_path_declined_total",
+    "Publishes over HTTP that the fast path left to the ordinary path, by the reason.",
+    ("reason",),
+)
 EVENTS_PUBLISHED = _counter("herald_events_published_total", "Events that publishers brought and that are in the log.")
 EVENTS_REPEATED = _counter(
     "herald_events_repeated_total", "Events that publishers brought again: the log had them already."
@@ -137,6 +143,26 @@ SUBSCRIPTIONS = _gauge("herald_subscriptions", "Durable subscriptions.", (), "li
 OUTBOX = _gauge("herald_outbox_entries", "Effects of changes that wait to be carried out.", (), "livemostrecent")
 OUTBOX_AGE = _gauge("herald_outbox_age_seconds", "Since when the oldest of these has waited.", (), "livemostrecent")
 LEASES_REAPED = _counter("herald_leases_reaped_total", "Rendezvous points and subscriptions whose lease ended.")
+
+# Durable subscriptions, as the gateway that looks for loss has found them when it had last gone round all of them
+SUBSCRIPTIONS_LOSING = _gauge(
+    "herald_subscriptions_losing",
+    "Durable subscriptions of whose unread events some have left the history.",
+    (),
+    "livemostrecent",
+)
+SUBSCRIPTIONS_LOST = _gauge(
+    "herald_subscriptions_lost_events",
+    "Events that are lost to these, and not yet reported to them.",
+    (),
+    "livemostrecent",
+)
+SUBSCRIPTIONS_LAG_MAX = _gauge(
+    "herald_subscriptions_lag_events_max",
+    "Events that the durable subscription furthest behind has not acknowledged, lost ones among them.",
+    (),
+    "livemostrecent",
+)
 
 # Processes
 TASKS = _counter("herald_tasks_total", "Celery tasks that ended: ok or failed.", ("task", "outcome"))

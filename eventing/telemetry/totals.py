@@ -40,6 +40,8 @@ class Totals:
 
     Attributes:
         publishes: appends that succeeded: requests or operations, each of one event or a batch.
+        fast_path: publishes over HTTP that took the fast path (edge/endpoints/short_way.py).
+        fast_path_declined: those that the fast path left to the ASGI application, by reason.
         events_in, bytes_in: events of these, repeated ones included, and their bytes.
         duplicates: of the events, those that the log had already.
         flights: how long each round trip of appends to Redis took.
@@ -59,6 +61,8 @@ class Totals:
         "deliveries",
         "duplicates",
         "events_in",
+        "fast_path",
+        "fast_path_declined",
         "flights",
         "gaps",
         "lag",
@@ -80,6 +84,8 @@ class Totals:
         self.readings_joined = self.readings_left = 0
         self.redis_failures = 0
         self.refused: dict[str, int] = {}
+        self.fast_path = 0
+        self.fast_path_declined: dict[str, int] = {}
         self.flights, self.lag, self.loop_lag = Durations(), Durations(), Durations()
         self.loop_lag_s = 0.0
 
@@ -94,6 +100,10 @@ class Totals:
         if code not in refused and len(refused) >= REASONS_MAX:
             code = "other"
         refused[code] = refused.get(code, 0) + 1
+
+    def decline(self, reason: str) -> None:
+        """Count a publish that the fast path left to the ASGI application; the reasons are a closed list."""
+        self.fast_path_declined[reason] = self.fast_path_declined.get(reason, 0) + 1
 
 
 TOTALS = Totals()

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from eventing.core.decoding import Undecodable, json_reader
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Link, Span, Tracer
@@ -45,7 +47,7 @@ class _Said(msgspec.Struct, gc=False):
     tracestate: Any = None
 
 
-_decode = msgspec.json.Decoder(_Said).decode
+_decode = json_reader(_Said)
 _tracer: Tracer | None = None
 _provider: Any = None
 
@@ -182,7 +184,7 @@ def of_events(bodies: Iterable[bytes]) -> tuple[Context | None, list[Link]]:
 def _said(body: bytes) -> _Said:
     try:
         return _decode(body)
-    except msgspec.DecodeError:
+    except Undecodable:
         return _Said()
 
 

@@ -5,7 +5,7 @@
  * event while it is scrolled to its end and no row is open; otherwise what is being read stays where it is.
  */
 
-import { timeOfDay } from "./times.js";
+import { momentText } from "./times.js";
 
 export const ROWS_MAX = 500;
 const PREVIEW_CHARS = 300;
@@ -159,7 +159,7 @@ export class EventList {
     if (Number.isNaN(instant.getTime())) {
       time.textContent = "no time";
     } else {
-      time.textContent = timeOfDay(instant);
+      time.textContent = momentText(instant);
       time.dateTime = time.title = event.time;
     }
     summary.append(

@@ -91,6 +91,15 @@ export function plural(number, noun, nouns = `${noun}s`) {
   return `${count(number)} ${number === 1 ? noun : nouns}`;
 }
 
+/**
+ * How far a durable subscription is behind: "7,319 behind, 6,819 of them lost". The same words as core/events/lag.py.
+ * @param {number | null} events not acknowledged @param {number | null} [lost] of these, gone from the history
+ */
+export function behind(events, lost) {
+  if (!isNumber(events)) return UNKNOWN;
+  return `${count(events)} behind${lost ? `, ${count(lost)} of them lost` : ""}`;
+}
+
 function isNumber(value) {
   return typeof value === "number" && Number.isFinite(value);
 }

@@ -1,12 +1,9 @@
 /** Instants as a reader reads them: in their own zone, with the exact instant in UTC as the title. */
 
 const DATE_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const TIME = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  fractionalSecondDigits: 3,
-});
+const TO_THE_MILLISECOND = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" };
+const TIME = new Intl.DateTimeFormat(undefined, TO_THE_MILLISECOND);
+const DAY_TO_THE_MILLISECOND = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", ...TO_THE_MILLISECOND });
 const DAY_TIME = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const TICK_MS = 1_000;
 
@@ -46,17 +43,27 @@ export function timeOfDay(instant) {
   return instant.toDateString() === new Date().toDateString() ? TIME.format(instant) : DAY_TIME.format(instant);
 }
 
+/**
+ * The time of an event, to the millisecond on any day: "14:03:07.125", "23 Nov, 14:03:07.125".
+ * @param {number | Date} at
+ */
+export function momentText(at) {
+  return (new Date(at).toDateString() === new Date().toDateString() ? TIME : DAY_TO_THE_MILLISECOND).format(at);
+}
+
 /** Each kind of <time> by its mark: what it says of its instant, in milliseconds, at `now`. */
 const SAYS = {
   local: (at) => DATE_TIME.format(at),
   clock: (at) => timeOfDay(new Date(at)),
+  moment: (at) => momentText(at),
   countdown: (at, now) => (at > now ? `in ${stretch(at - now)}` : "ended"),
   age: (at, now) => (at > now ? "now" : `${stretch(now - at)} ago`),
 };
 
 /**
  * Fill each <time datetime="…"> that is marked, and keep the moving ones right, also those that appear later:
- * data-local (day and time), data-clock (time of day), data-countdown ("in 3 min 4 s"), data-age ("12 s ago").
+ * data-local (day and time), data-clock (time of day), data-moment (of an
+ * event, to the millisecond), data-countdown ("in 3 min 4 s"), data-age ("12 s ago").
  * Hovering shows the exact instant.
  */
 export function startTimes() {

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from eventing.core.config import Config, unknown_settings
+from eventing.core.config import Config, unknown_setting, unknown_settings
 from portal.diagnosis.findings import Finding, fail, ok, warn
 from portal.supervisor.data_folder import is_locked, read_table, unwritable
 from portal.supervisor.java import java_found
@@ -39,10 +39,9 @@ _BUILT = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
 def settings_findings(env: Mapping[str, str]) -> list[Finding]:
     """Names that look like ours but are not."""
     unknown = unknown_settings(env)
-    return [
-        warn("settings", f"{name} is no setting of Herald, so it is ignored.", "Correct its spelling, or remove it.")
-        for name in unknown
-    ] or [ok("settings", "every HERALD_ variable is a known setting")]
+    return [warn("settings", unknown_setting(name), "Correct its spelling, or remove it.") for name in unknown] or [
+        ok("settings", "every HERALD_ variable is a known setting")
+    ]
 
 
 def python_findings(lock: Path) -> list[Finding]:

@@ -99,7 +99,13 @@ class RendezvousPointForm(LeaseForm):
         choices=[("stored", "on disk (stored)"), ("accepted", "in memory (accepted): faster, lost in a power cut")],
         initial="stored",
     )
-    field_order = ("name", "title", "lease", "lease_unit", "max_events", "max_age", "max_age_unit", "ack")
+    renewal = forms.ChoiceField(
+        label="Renew the lease",
+        required=False,
+        choices=[("use", "while it is used: published at or read"), ("request", "by request only")],
+        initial="use",
+    )
+    field_order = ("name", "title", "lease", "lease_unit", "max_events", "renewal", "max_age", "max_age_unit", "ack")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         number, unit = in_units(config().lease_s_default)
@@ -107,7 +113,7 @@ class RendezvousPointForm(LeaseForm):
         super().__init__(*args, **kwargs)
         self.fields[
             "lease"
-        ].help_text = f"It is removed with its history when this has passed, unless renewed. At most {duration(config().lease_s_max)}."
+        ].help_text = f"It is deleted with its history and subscriptions when this has passed, unless used or renewed. At most {duration(config().lease_s_max)}."
 
     def wanted(self) -> dict[str, Any]:
         """The arguments of `rendezvous_point_create` for what was typed."""
@@ -118,4 +124,5 @@ class RendezvousPointForm(LeaseForm):
             "lease_s": self.seconds("lease"),
             "history": {"max_events": typed["max_events"], "max_age_s": self.seconds("max_age")},
             "ack": typed["ack"],
+            "renew_on_use": typed["renewal"] != "request",
         }

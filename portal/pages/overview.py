@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -12,6 +13,7 @@ from django.views.decorators.http import require_GET
 from eventing.core.access.roles import oversees
 from eventing.core.errors import Forbidden
 from eventing.selectors.operating.console import EXTENTS_MAX, rendezvous_points_seen
+from eventing.selectors.rps.leases import leases_ending
 from eventing.selectors.rps.rendezvous_points import rendezvous_points_page
 from portal import load_history
 from portal.pages import words
@@ -46,6 +48,9 @@ TILES = (
 )
 
 
+ENDING_WITHIN = timedelta(days=1)
+
+
 @page
 @require_GET
 def overview(request: HttpRequest) -> HttpResponse:
@@ -55,7 +60,11 @@ def overview(request: HttpRequest) -> HttpResponse:
         return redirect("portal:rp-list")
     if not rendezvous_points_page(principal=principal, limit=1).items:
         return redirect("portal:start")
-    context = {"tiles": TILES, "may_create": principal.permits("administer")}
+    context = {
+        "tiles": TILES,
+        "ending": leases_ending(within=ENDING_WITHIN),
+        "may_create": principal.permits("administer"),
+    }
     return render(request, "portal/overview.html", context)
 
 
@@ -66,6 +75,15 @@ def load(request: HttpRequest) -> HttpResponse:
     if not oversees(principal_of(current_user(request))):
         raise Forbidden("Only who oversees the domain may see its load.")
     return JsonResponse(load_history.last_hour())
+
+
+@endpoint
+@require_GET
+def ending(request: HttpRequest) -> HttpResponse:
+    """How many leases end within a day unless they are used or renewed: {"ending"}. For who oversees the domain."""
+    if not oversees(principal_of(current_user(request))):
+        raise Forbidden("Only who oversees the domain may see its leases.")
+    return JsonResponse({"ending": leases_ending(within=ENDING_WITHIN)})
 
 
 @endpoint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from django.contrib import messages
@@ -19,6 +20,8 @@ from eventing.core.rps.descriptor import Ack, Descriptor
 from eventing.log import control
 from eventing.models import RendezvousPoint
 from eventing.selectors.rps.descriptors import descriptor_get, descriptor_of
+from eventing.selectors.rps.lease_notices import rp_notice
+from eventing.selectors.rps.lease_use import renewed_from
 from eventing.selectors.rps.rendezvous_points import rendezvous_point_get
 from eventing.services.access.permission import require
 from eventing.services.rps.rendezvous_points import rendezvous_point_delete, rendezvous_point_renew
@@ -26,7 +29,7 @@ from portal.pages import words
 from portal.pages.access import current_user, page, principal_of
 from portal.pages.creation import create_from
 from portal.pages.forms import LeaseForm, RendezvousPointForm
-from portal.pages.watching import watch_kinds
+from portal.pages.watching import loss_rules_given, watch_kinds
 
 RECENT_EVENTS = 100
 
@@ -39,7 +42,8 @@ def rp_create(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         rp = create_from(request, form)
         if rp is not None:
-            messages.success(request, "Created." + _shortened(rp.granted_s, form.wanted()["lease_s"]))
+            shortened = _shortened(rp.granted_s, form.wanted()["lease_s"])
+            messages.success(request, f"Created. {rp_notice(rp, None)}{shortened}")
             return redirect("portal:rp", rp.id)
     return render(request, "portal/rp_create.html", _creation(form), status=400 if form.errors else 200)
 
@@ -132,7 +136,9 @@ def _facts(row: RendezvousPoint) -> dict[str, Any]:
         "policy": json.dumps(row.policy, indent=2, ensure_ascii=False),
         "commands": words.commands(row.name or row.id),
         "watch_kinds": watch_kinds(),
+        "loss_rules": loss_rules_given(),
         "renew_form": LeaseForm(lease_s=row.granted_s),
+        "renewed_by_use": renewed_from(row) < math.inf,
     }
 
 

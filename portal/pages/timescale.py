@@ -17,6 +17,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from eventing.core.access.roles import oversees
+from eventing.core.decoding import json_reader
 from eventing.core.errors import InvalidCursor, InvalidRequest, NotFound
 from eventing.core.events.cursors import OFFSET_MAX, Cursor
 from eventing.core.ids import is_admin
@@ -58,7 +59,7 @@ class _Envelope(msgspec.Struct):
     data_base64: str | None = None
 
 
-_envelope = msgspec.json.Decoder(_Envelope).decode
+_envelope = json_reader(_Envelope)
 
 
 @page

@@ -1,11 +1,13 @@
-"""What the form for watch rules is made from: the kinds of rules, as core/operating/watches.py defines them."""
+"""What an RP's page is told of watch rules: their kinds, as core/operating/watches.py defines them, and the rules about loss
+that are in force where an RP has none of its own."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from eventing.core.operating.watches import FOR_S_DEFAULT, KINDS, SEVERITIES
+from eventing.core.operating.watches import FOR_S_DEFAULT, KINDS, LOSS, LOSS_BUILT_IN, SEVERITIES
+from eventing.selectors.operating.watches import domain_watches
 
 
 def watch_kinds() -> dict[str, Any]:
@@ -22,3 +24,10 @@ def watch_kinds() -> dict[str, Any]:
         if kind.rp
     }
     return {"kinds": kinds, "severities": list(SEVERITIES), "for_s": FOR_S_DEFAULT}
+
+
+def loss_rules_given() -> dict[str, Any]:
+    """`by`: domain, or built-in; `rules` about loss that an RP without any of its own has from there."""
+    own = domain_watches()
+    stated = [one for one in own.watch if LOSS in one] if own is not None else []
+    return {"by": "domain", "rules": stated} if stated else {"by": "built-in", "rules": [dict(LOSS_BUILT_IN)]}

@@ -1,7 +1,9 @@
 """One child process: how it is started, what it says, and how it ends.
 
-Its life: `starting` (running, not yet ready) → `ready` → `gone` → `starting` again after a wait that doubles from
-RESTART_WAIT_S_FIRST to RESTART_WAIT_S_MAX and begins anew once a child has lived for STEADY_AFTER_S.
+Its life: `starting` (running, not yet ready) → `ready` → `gone` → `starting` again after a pause. The pause is
+RESTART_PAUSE_S for a child that was ready for SERVED_AFTER_S, however often it ended before. It doubles with each end
+that comes earlier: to RESTART_PAUSE_READY_S_MAX where the child became ready, to RESTART_PAUSE_S_MAX where it failed at
+its start.
 """
 
 from __future__ import annotations
@@ -18,9 +20,13 @@ from pathlib import Path
 from portal.supervisor.leash import READY_FD, death_signal
 from portal.supervisor.output import LineBuffer, TurningLog
 
-RESTART_WAIT_S_FIRST = 0.2
-RESTART_WAIT_S_MAX = 30.0
-STEADY_AFTER_S = 60.0
+RESTART_PAUSE_S = 0.2
+RESTART_PAUSE_READY_S_MAX = 2.0
+"""Seconds at most for a child that becomes ready: most of the time it serves, whatever ends it again and again."""
+RESTART_PAUSE_S_MAX = 30.0
+"""Seconds at most for a child that fails at its start: something has to be repaired first."""
+SERVED_AFTER_S = 5.0
+"""Seconds that a child has to be ready for, so that its end is no reason for a longer pause."""
 
 _READ_BYTES = 64 * 1024
 
@@ -47,14 +53,14 @@ class Child:
         self.spec = spec
         self.log = TurningLog(log_folder / f"{spec.name}.log")
         self.process: subprocess.Popen[bytes] | None = None
-        self.ready = False
+        self.ready_at: float | None = None
+        """Since when it is ready, as time.monotonic tells; None while it is not."""
         self.output_fd = -1
         self.ready_fd = -1
         self.last_line = ""
         self.last_warning = ""
         self.start_due = 0.0
-        self.started_at = 0.0
-        self._restart_wait_s = RESTART_WAIT_S_FIRST
+        self._restart_pause_s = RESTART_PAUSE_S
         self._lines = LineBuffer()
 
     @property
@@ -62,12 +68,21 @@ class Child:
         return self.process is not None
 
     @property
+    def ready(self) -> bool:
+        return self.ready_at is not None
+
+    def note_ready(self) -> None:
+        """Note that it is ready, as it has said itself or a probe has shown."""
+        if self.ready_at is None:
+            self.ready_at = time.monotonic()
+
+    @property
     def pid(self) -> int | None:
         return self.process.pid if self.process else None
 
     def start(self) -> None:
         """Start the process in a session of its own, so that a Ctrl-C at the terminal reaches the supervisor only."""
-        self.ready, self.started_at, self._lines = False, time.monotonic(), LineBuffer()
+        self.ready_at, self._lines = None, LineBuffer()
         output, child_output = os.pipe2(os.O_CLOEXEC)
         ready, child_ready = os.pipe2(os.O_CLOEXEC)
         environment = {**self.spec.environment}
@@ -112,7 +127,8 @@ class Child:
     def read_ready(self) -> bool:
         """Whether it has said that it is ready."""
         with contextlib.suppress(BlockingIOError):
-            self.ready = self.ready or os.read(self.ready_fd, 64) != b""
+            if os.read(self.ready_fd, 64):
+                self.note_ready()
         return self.ready
 
     def ended(self) -> str | None:
@@ -121,17 +137,18 @@ class Child:
             return None
         self.send_group(signal.SIGKILL)  # pool processes of a worker that was killed; before the pid can be reused
         status = self.process.wait()
-        self.process, self.ready = None, False
-        if time.monotonic() - self.started_at > STEADY_AFTER_S:
-            self._restart_wait_s = RESTART_WAIT_S_FIRST
+        if self.ready_at is not None:
+            served = time.monotonic() - self.ready_at >= SERVED_AFTER_S
+            self._restart_pause_s = RESTART_PAUSE_S if served else min(self._restart_pause_s, RESTART_PAUSE_READY_S_MAX)
+        self.process, self.ready_at = None, None
         return f"killed by {_signal_name(-status)}" if status < 0 else f"exit code {status}"
 
     def plan_restart(self) -> float:
         """Set when it is due again; returns the seconds until then."""
-        wait_s = self._restart_wait_s
-        self.start_due = time.monotonic() + wait_s
-        self._restart_wait_s = min(wait_s * 2, RESTART_WAIT_S_MAX)
-        return wait_s
+        pause_s = self._restart_pause_s
+        self.start_due = time.monotonic() + pause_s
+        self._restart_pause_s = min(pause_s * 2, RESTART_PAUSE_S_MAX)
+        return pause_s
 
     def close_pipes(self) -> None:
         """Forget the pipes of a process that ended; a grandchild may still hold the other ends."""

@@ -181,7 +181,7 @@ class Crew:
     def _on_ready(self, child: Child) -> None:
         if child.output_fd in self._selector.get_map():
             self._on_output(child)
-        child.ready = True
+        child.note_ready()
         if self.restarts:
             self._terminal.note(child.spec.name, "runs again")
         self._changed()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from django.db import connections
 
-from eventing.core.config import Config, unknown_settings
+from eventing.core.config import Config, unknown_setting, unknown_settings
 from eventing.telemetry import folder as metrics_folder
 from portal.console_files import HOW_TO_BUILD, NOT_BUILT, manifest
 from portal.security import refusal, warnings
@@ -88,10 +88,7 @@ class Supervisor:
         begun = time.monotonic()
         metrics_folder.clear(self._path)
         self._terminal.line(self._terminal.paint(f"Herald, domain {self._config.domain}", "bold"))
-        for name in unknown_settings(os.environ):
-            self._terminal.note(
-                "settings", f"{name} is no setting of Herald; it is ignored (manage.py doctor lists all)"
-            )
+        self._warn_of_settings()
         if not manifest():
             self._terminal.note("console", f"{NOT_BUILT} {HOW_TO_BUILD}.")
         self._start_redis()
@@ -181,6 +178,13 @@ class Supervisor:
         line(
             f"  Data is in {_short(self._path)}/, logs in {_short(self._path / 'logs')}/. Ctrl-C stops everything and loses nothing."
         )
+        self._warn_of_settings()
+
+    def _warn_of_settings(self) -> None:
+        """Name the variables that are no settings: at the start, should it fail, and last, where people look."""
+        for name in unknown_settings(os.environ):
+            said = f"{unknown_setting(name)} All settings: manage.py doctor, docs/settings.md."
+            self._terminal.note("settings", self._terminal.paint(said, "warning"))
 
     def _stop(self, listener: socket.socket) -> None:
         self._state = "stopping"

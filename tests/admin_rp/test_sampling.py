@@ -458,6 +458,7 @@ def test_sampling_eight_thousand_active_rps_costs_little() -> None:
 
 def test_a_cursor_of_an_epoch_that_ended_lags_by_everything() -> None:
     row = rendezvous_point_create(principal=ROOT)
+    subscription = subscription_create(reference=row.id, principal=ROOT).id
     publish(row.id, 3)
-    control.subscription_cursor_set(row.id, "sub_a", Cursor("aaaaaaaa", 2))
-    assert progress.lags([row.id])[row.id]["sub_a"]["events"] == 3
+    control.subscription_cursor_set(row.id, subscription, Cursor("aaaaaaaa", 2))
+    assert progress.lags([row.id])[row.id][subscription]["events"] == 3

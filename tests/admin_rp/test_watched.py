@@ -201,6 +201,34 @@ async def test_publishes_are_refused_while_the_audience_is_away(edge: Edge) -> N
     edge.start_gateway(1)
 
 
+async def test_an_audience_is_counted_by_its_new_claims_though_python_holds_them_to_be_equal(edge: Edge) -> None:
+    """1 becomes true: the reader whose claim is 1 counts no longer, and the one whose claim is true does."""
+
+    def audience(level: Any) -> list[Any]:
+        return [{"label": "a", "at_least": 1, "claims": {"level": {"equals": level}}}]
+
+    rp = await asyncio.to_thread(edge.create_rp, audience=audience(1))
+    async with (
+        Client(edge, subject="root", admin=True) as publisher,
+        Client(edge, subject="ann", level=1) as number,
+        Client(edge, subject="ben", level=True) as truth,
+    ):
+
+        async def taken() -> bool:
+            return (await publisher.ask("publish", rp=rp, event=event("b")))["op"] == "ok"
+
+        await number.ok("subscribe", rp=rp)
+        assert await taken()
+        await asyncio.to_thread(edge.admin.patch, f"/api/v1/rps/{rp}", json={"audience": audience(True)})
+        async with asyncio.timeout(WITHIN_S):
+            while await taken():  # noqa: ASYNC110 - another process's state
+                await asyncio.sleep(0.05)
+        await truth.ok("subscribe", rp=rp)
+        async with asyncio.timeout(WITHIN_S):
+            while not await taken():  # noqa: ASYNC110 - another process's state
+                await asyncio.sleep(0.05)
+
+
 def test_another_gateway_watches_when_the_leader_is_killed(edge: Edge) -> None:
     rp = edge.create_rp(watch=[{"silence": {"s": 1}, "for_s": 0}])
     first = raised(edge, rp)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from eventing.core.access.policy import compile_policy
 from eventing.core.access.principals import Principal
 from eventing.core.errors import (
     Conflict,
@@ -20,7 +23,7 @@ from eventing.core.errors import (
     PreconditionFailed,
     QuotaExceeded,
 )
-from eventing.core.ids import DOMAIN_ADMIN, admin_id, rp_id
+from eventing.core.ids import DOMAIN_ADMIN, admin_id, rp_id, same_json
 from eventing.log import control
 from eventing.models import RendezvousPoint, Subscription
 from eventing.selectors.rps.descriptors import ADMIN_HISTORY, descriptor_get
@@ -35,6 +38,11 @@ from tests.control.conftest import events_at, principal, types_at
 from tests.control.making import events_made, in_threads
 
 NewRp = Callable[..., RendezvousPoint]
+
+
+def claiming(subject: str, **claims: Any) -> Principal:
+    bearer = principal(subject)
+    return replace(bearer, claims={**bearer.claims, **claims})
 
 
 def test_the_id_certifies_the_genesis(new_rp: NewRp) -> None:
@@ -175,6 +183,55 @@ def test_a_change_grows_the_version_and_is_reported(new_rp: NewRp, ann: Principa
     assert report["type"] == "io.herald.rp.changed"
     assert set(report["data"]["changed"]) == {"name", "title", "history", "policy", "ack"}
     assert report["data"]["rp"]["version"] == 2
+
+
+RETYPED = [
+    ({"equals": 1}, {"equals": True}),
+    ({"equals": 0}, {"equals": False}),
+    ({"in": [1]}, {"in": [True]}),
+    ({"in": [False, "x"]}, {"in": [0, "x"]}),
+    ({"range": {"min": 1}}, {"range": {"min": 1.0}}),
+    ({"range": {"max": 0}}, {"range": {"max": 0.0}}),
+]
+"""Predicates that Python holds to be equal, and that a policy does not."""
+
+
+@pytest.mark.parametrize(("before", "after"), [*RETYPED, *((after, before) for before, after in RETYPED)])
+def test_a_policy_that_differs_in_the_type_of_a_value_only_is_stored_and_counts(
+    new_rp: NewRp, ann: Principal, before: Any, after: Any
+) -> None:
+    def rules(predicate: Any) -> list[Any]:
+        return [{"issuer": "domain", "claims": {"level": predicate}, "allow": ["publish"]}]
+
+    row = new_rp(policy=rules(before))
+    assert rendezvous_point_update(reference=row.id, principal=ann, changes={"policy": rules(after)}).version == 2
+    kept = RendezvousPoint.objects.get(id=row.id)
+    assert same_json(kept.policy, rules(after))
+    assert events_at(admin_id(row.id))[-1]["data"]["changed"] == ["policy"]
+    admitted = {
+        json.dumps(level): descriptor_get(row.id).allows(claiming("ben", level=level), "publish")
+        for level in (0, 1, False, True)
+    }
+    expected = compile_policy(rules(after))
+    assert admitted == {
+        json.dumps(level): expected.allows(claiming("ben", level=level), "publish") for level in (0, 1, False, True)
+    }
+
+
+@pytest.mark.parametrize(("before", "after"), RETYPED)
+def test_an_audience_that_differs_in_the_type_of_a_value_only_is_stored_and_reported(
+    new_rp: NewRp, ann: Principal, before: Any, after: Any
+) -> None:
+    def audience(predicate: Any) -> list[Any]:
+        return [{"label": "a", "at_least": 1, "claims": {"level": predicate}}]
+
+    row = new_rp(audience=audience(before))
+    needs = descriptor_get(row.id).audience
+    rendezvous_point_update(reference=row.id, principal=ann, changes={"audience": audience(after)})
+    kept = RendezvousPoint.objects.get(id=row.id)
+    assert same_json(kept.audience[0]["claims"], {"level": after})
+    assert types_at(admin_id(row.id))[-1] == "watch.changed"
+    assert descriptor_get(row.id).audience != needs, "a gateway compares what it counts by"
 
 
 def test_nothing_changed_keeps_the_version_and_reports_nothing(new_rp: NewRp, ann: Principal) -> None:

@@ -56,9 +56,26 @@ def test_every_body_has_an_example_that_is_valid(document: dict[str, Any]) -> No
         for media in operation.get("requestBody", {}).get("content", {}).values():
             examples = [media["example"]] if "example" in media else [e["value"] for e in media["examples"].values()]
             assert examples
-            schema = {**media["schema"], "components": document["components"]}
+            schema = {**media.get("schema", {}), "components": document["components"]}
             for example in examples:
                 jsonschema.Draft202012Validator(schema).validate(example)
+
+
+def test_every_array_says_what_its_items_are(document: dict[str, Any]) -> None:
+    """A generator of clients drops a schema with one that does not, and all that refers to it."""
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            if value.get("type") == "array":
+                assert {"items", "prefixItems", "unevaluatedItems"} & set(value), path
+            for name, member in value.items():
+                walk(member, f"{path}/{name}")
+        elif isinstance(value, list):
+            for index, member in enumerate(value):
+                walk(member, f"{path}/{index}")
+
+    walk(document["components"], "")
+    walk(document["paths"], "")
 
 
 def test_references_lead_somewhere(document: dict[str, Any]) -> None:

@@ -320,6 +320,8 @@ def valid_members(draw: st.DrawFn) -> dict[str, Any]:
             st.binary().map(lambda value: {"data_base64": base64.b64encode(value).decode()}),
         )
     )
+    if "data_base64" in data and optional.get("datacontenttype") == "application/json":
+        data = {"data_base64": base64.b64encode(json.dumps(data).encode()).decode()}
     members = {**MINIMAL, "id": draw(allowed_text), "type": draw(allowed_text), **optional, **extensions, **data}
     order = draw(st.permutations(list(members)))
     return {name: members[name] for name in order}

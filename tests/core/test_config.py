@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.config import Config, unknown_settings
+from eventing.core.config import Config, unknown_setting, unknown_settings
 from eventing.core.errors import ConfigError
 
 
@@ -92,6 +92,27 @@ def test_every_setting_says_what_it_is_and_its_default_is_within_its_bounds() ->
 def test_misspelled_settings_are_found_and_the_clients_are_not() -> None:
     env = {"HERALD_PROT": "1", "HERALD_PORT": "1", "HERALD_TOKEN": "x", "HERALD_URL": "x", "PATH": "/"}
     assert unknown_settings(env) == ["HERALD_PROT"]
+    assert (
+        unknown_setting("HERALD_PROT")
+        == "HERALD_PROT is no setting of Herald and has no effect. Did you mean HERALD_PORT?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("HERALD_SESIONS_MAX", "HERALD_SESSIONS_MAX"),
+        ("HERALD_DATADIR", "HERALD_DATA_DIR"),
+        ("HERALD_LEASE_MAX_S", "HERALD_LEASE_S_MAX"),
+        ("HERALD_REDISURL", "HERALD_REDIS_URL"),
+        ("HERALD_Port", None),
+        ("HERALD_SOMETHING_ELSE_ALTOGETHER", None),
+    ],
+)
+def test_the_setting_that_is_nearest_is_named(name: str, meant: str | None) -> None:
+    said = unknown_setting(name)
+    assert said.startswith(f"{name} is no setting")
+    assert said.endswith("has no effect." if meant is None else f"Did you mean {meant}?")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventing.core.errors import InvalidRequest
-from eventing.core.rps.leases import WARNING_S_MAX, grant, renew
+from eventing.core.rps.leases import USE_LEASE_S_MIN, WARNING_S_MAX, grant, renew, renewed_by_use_from
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 DAY = 86_400
@@ -59,3 +59,21 @@ def test_renewal_never_ends_earlier_than_the_running_lease(left_s: float, asked_
 def test_renewal_of_a_shorter_lease_counts_from_now() -> None:
     assert renew(after(10), 100, NOW, default_s=60, longest_s=DAY).expires_at == after(100)
     assert renew(after(-10), None, NOW, default_s=60, longest_s=DAY).expires_at == after(60)
+
+
+@given(durations, st.integers(0, DAY))
+def test_use_renews_a_lease_once_a_quarter_of_it_or_an_hour_has_passed(asked_s: int, used_after_s: int) -> None:
+    granted = grant(asked_s, NOW, default_s=DAY, longest_s=30 * DAY)
+    begin = renewed_by_use_from(granted.expires_at, asked_s, default_s=DAY, longest_s=30 * DAY)
+    if granted.granted_s < USE_LEASE_S_MIN:
+        assert begin is None, "the sweep might come too late"
+        return
+    assert begin is not None
+    assert begin == after(min(granted.granted_s / 4, 3600))
+    assert begin < granted.warn_at, "what is in use is not warned of"
+    assert granted.expires_at - begin >= timedelta(seconds=granted.granted_s * 3 / 4)
+
+
+def test_use_asks_for_the_default_where_nothing_was_asked() -> None:
+    assert renewed_by_use_from(after(DAY), None, default_s=DAY, longest_s=30 * DAY) == after(3600)
+    assert renewed_by_use_from(after(30 * DAY), None, default_s=DAY, longest_s=30 * DAY) == after(29 * DAY + 3600)

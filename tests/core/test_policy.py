@@ -44,6 +44,13 @@ def allows(document: Any, operation: str = "publish", **claims: Any) -> bool:
     return compile_policy(document).allows(principal(**claims), operation)
 
 
+def test_rules_are_equal_by_what_they_say_not_by_what_python_holds_to_be_equal() -> None:
+    for one, other in (({"equals": 1}, {"equals": True}), ({"in": [0]}, {"in": [False]})):
+        rules = [[{"issuer": "domain", "claims": {"level": predicate}, "allow": []}] for predicate in (one, other)]
+        assert compile_policy(rules[0]) != compile_policy(rules[1])
+        assert compile_policy(rules[0]) == compile_policy([dict(rules[0][0])])
+
+
 def foreign(issuer: str = ID, keys_from: str = "", **claims: Any) -> Principal:
     return Principal(issuer, "ann", False, 0, claims, local=False, keys_from=keys_from)
 

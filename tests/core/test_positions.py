@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventing.core.errors import InvalidCursor
 from eventing.core.events.cursors import Cursor
-from eventing.core.events.positions import PLACES, Gap, LogState, Start, by_vector, parse_from, resolve, resume
+from eventing.core.events.positions import PLACES, Gap, LogState, Start, by_vector, fits, parse_from, resolve, resume
 from eventing.core.events.vectors import Vector, covers
 
 LOG = LogState("abc", first=5, next=9)  # holds 5, 6, 7, 8
@@ -113,6 +113,7 @@ GONE = {OWN: 2, OTHER: 2}
         ({OWN: 5}, 3, Start("abc", 5, False, Gap("abc", 3, 4, {OTHER: (1, 2)}), {OWN: 5, OTHER: 2})),
         ({OWN: 1, OTHER: 9}, 1, Start("abc", 5, False, Gap("abc", 4, 4, {OWN: (2, 2)}), {OWN: 2, OTHER: 9})),
         ({OWN: 6, OTHER: 2}, 9, Start("abc", 5, False, Gap("abc", 1, 4), GONE)),
+        ({OWN: 6, OTHER: 3}, 9, Start("abc", 5, False, Gap("abc", 1, 4), {OWN: 2, OTHER: 3})),
     ],
 )
 def test_vector_of_another_replica_says_what_is_recovered_and_what_is_lost(
@@ -148,3 +149,68 @@ def test_start_by_vector_is_never_silently_partial(vector: Vector, gone: Vector,
         assert {feed: list(every) for feed, every in lost.items() if every} == {
             feed: list(range(first, last + 1)) for feed, (first, last) in told.items()
         }
+
+
+def test_a_log_that_was_put_back_is_not_trusted_with_its_offsets() -> None:
+    before = {OWN: 4, OTHER: 2}  # what stands before offset 7
+    assert fits({OWN: 4, OTHER: 2}, SHARED, OWN, before)
+    assert fits({OWN: 5, OTHER: 9}, SHARED, OWN, before), "the reader has some from elsewhere"
+    assert not fits({OWN: 3, OTHER: 3}, SHARED, OWN, before), "other events stand at these offsets now"
+    assert not fits({OWN: 6, OTHER: 2}, SHARED, OWN, before), "so many were never published in this log"
+
+
+Event = tuple[str, int, str]  # feed, sequence, and which of the events that had it
+
+
+@st.composite
+def timelines(draw: st.DrawFn) -> tuple[list[Event], list[Event]]:
+    """A log, and the same after it was put back from a copy and went on differently."""
+
+    def grown(log: list[Event], life: str) -> list[Event]:
+        held = {feed: sum(of == feed for of, _, _ in log) for feed in (OWN, OTHER, "q" * 16)}
+        for feed in draw(st.lists(st.sampled_from(sorted(held)), max_size=8)):
+            held[feed] += 1
+            log = [*log, (feed, held[feed], life if feed == OWN else "")]  # others' numbers never name another event
+        return log
+
+    copy = grown([], "first")
+    return grown(copy, "before"), grown(copy, "after")
+
+
+def vector_upto(log: list[Event], offset: int) -> dict[str, int]:
+    held = {OWN: 0}
+    for feed, sequence, _ in log[:offset]:
+        held[feed] = sequence
+    return held
+
+
+@given(timelines(), st.data())
+def test_a_reader_of_a_log_that_was_put_back_loses_nothing_of_other_origins_and_is_given_nothing_of_them_twice(
+    lives: tuple[list[Event], list[Event]], data: st.DataObject
+) -> None:
+    before, after = lives
+    offset = data.draw(st.integers(0, len(before)))
+    vector = vector_upto(before, offset)
+    for feed in (OTHER, "q" * 16):  # some it has from another replica
+        vector[feed] = max(vector.get(feed, 0), data.draw(st.integers(0, 12)))
+    log = LogState("abc", 1, len(after) + 1, foreign=sum(feed != OWN for feed, _, _ in after))
+    cursor = Cursor("abc", offset, vector)
+    trusted = not by_vector(cursor, log) and fits(vector, log, OWN, vector_upto(after, offset))
+    lacking = [at for at, (feed, sequence, _) in enumerate(after, 1) if sequence > vector.get(feed, 0)]
+    start = (
+        Start("abc", offset + 1, True, None, vector)
+        if trusted
+        else resume(vector, log, OWN, {}, lacking[0] if lacking else log.next)
+    )
+    held = {**vector_upto(after, start.next - 1)}
+    for feed, last in (start.held or {}).items():
+        held[feed] = max(held.get(feed, 0), last)
+    given = [event for event in after[start.next - 1 :] if event[1] > held.get(event[0], 0)]
+    assert [event for event in given if event[0] != OWN] == [
+        event for event in after if event[0] != OWN and event[1] > vector.get(event[0], 0)
+    ]
+    if vector[OWN] > log.next - 1 - log.foreign:
+        assert [event for event in given if event[0] == OWN] == [event for event in after if event[0] == OWN]
+        assert not start.recovered
+    else:
+        assert {event for event in after if event[0] == OWN and event[1] > vector[OWN]} <= set(given)

@@ -36,7 +36,7 @@ DOCUMENTS = sorted(
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 ASYNCAPI = yaml.safe_load((ROOT / "docs" / "asyncapi.yaml").read_text())
-CLIENT_VARIABLES = {"HERALD_TOKEN", "HERALD_URL", "HERALD_HOME"}
+CLIENT_VARIABLES = {"HERALD_TOKEN", "HERALD_URL", "HERALD_HOME", "HERALD_TRACEBACK"}
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -248,3 +248,18 @@ def test_every_test_that_the_table_of_attacks_names_exists() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", (ROOT / "docs" / "federation.md").read_text())
     assert len(named) > 80
     assert [f"{file}::{name}" for file, name in named if f"def {name}(" not in (ROOT / file).read_text()] == []
+
+
+def test_the_index_lists_every_decision_once_in_their_order() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    listed = re.findall(r"^- \[(\d+)\. [^\]]+\]\(decisions/([^)]+)\)$", index, re.MULTILINE)
+    there = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    assert [name for _, name in listed] == there
+    assert [int(number) for number, _ in listed] == [int(name[:4]) for name in there]
+
+
+def test_the_index_leads_to_every_document() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    linked = {link.partition("#")[0] for link in _LINK.findall(index)}
+    there = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert there - linked == set()

@@ -191,9 +191,14 @@ class Raw:
 
 
 def client_frame(
-    payload: bytes, first_byte: int = FIN | TEXT, *, masked: bool = True, size: int | None = None
+    payload: bytes,
+    first_byte: int = FIN | TEXT,
+    *,
+    masked: bool = True,
+    size: int | None = None,
+    mask: bytes | None = None,
 ) -> bytes:
-    """A client's frame; `size` is what it says of its length when that is not the truth."""
+    """A client's frame; `size` is what it says of its length when that is not the truth, `mask` its four bytes (random)."""
     size = len(payload) if size is None else size
     bit = 0x80 if masked else 0
     if size < 126:
@@ -204,7 +209,7 @@ def client_frame(
         head = bytes((first_byte, bit | 127)) + size.to_bytes(8, "big")
     if not masked:
         return head + payload
-    mask = os.urandom(4)
+    mask = mask or os.urandom(4)
     repeated = (mask * (len(payload) // 4 + 1))[: len(payload)]
     xor = int.from_bytes(payload, "big") ^ int.from_bytes(repeated, "big")
     return head + mask + xor.to_bytes(len(payload), "big")

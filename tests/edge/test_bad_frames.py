@@ -77,6 +77,21 @@ def test_a_client_that_talks_nonsense_is_closed_as_terminal(edge: Edge) -> None:
         assert raw.close_code() == 4104
 
 
+def test_broken_json_is_refused_with_its_line_and_column(edge: Edge, rp: str) -> None:
+    """Of the message itself, and of data in base64 whose content type says JSON."""
+    with Raw(edge) as raw:
+        raw.open().send(client_frame(b'{"op":"publish",\n"rp":"x","event":{"id": ?}}'))
+        answer = raw.message()
+        assert (answer["type"], answer["line"], answer["column"]) == ("urn:herald:problem:invalid-request", 2, 25)
+        declared = {**event("a"), "datacontenttype": "application/json", "data_base64": "e30sCns="}  # {},\n{
+        declared.pop("data", None)
+        for members in ({"event": declared}, {"events": [declared]}):
+            answer = raw.ask({"op": "publish", "id": 1, "rp": rp, **members})
+            assert (answer["type"], answer["line"], answer["column"]) == ("urn:herald:problem:invalid-event", 1, 3)
+        declared["datacontenttype"] = "application/octet-stream"
+        assert raw.ask({"op": "publish", "id": 2, "rp": rp, "event": declared})["op"] == "ok"
+
+
 def test_an_event_nested_deeply_in_a_publish_is_refused(edge: Edge, rp: str) -> None:
     with Raw(edge) as raw:
         raw.open()

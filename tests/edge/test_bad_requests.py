@@ -162,6 +162,14 @@ def test_forms_that_are_not_read_here_are_said_to_be(edge: Edge, rp: str, header
         assert (answer.status, answer.code) == (415, "unsupported-media-type")
 
 
+@pytest.mark.parametrize("body", [b'{"cursor": "\xff"}', b'{"x\xed\xa0\x80": 1}', b"[" * 3000, b"\xff"])
+def test_an_acknowledgement_that_is_no_json_is_refused(edge: Edge, body: bytes) -> None:
+    with Raw(edge) as raw:
+        raw.send(raw.head("POST", "/api/v1/subscriptions/sub_x/ack", f"Content-Length: {len(body)}") + body)
+        answer = raw.answer()
+        assert (answer.status, answer.code) == (400, "invalid-request")
+
+
 # Heads
 
 

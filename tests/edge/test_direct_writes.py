@@ -22,7 +22,7 @@ BUFFER_BYTES = 64 * 1024
 
 
 class Protocol(asyncio.Protocol):
-    """What edge/protocol.py does for a sink, and nothing else."""
+    """What edge/websocket_protocol.py does for a sink, and nothing else."""
 
     sink: TransportSink | None = None
 

@@ -87,7 +87,6 @@ def test_a_binary_event_has_its_attributes_in_headers_and_its_data_untouched(
         ("text/plain", 'h\u00e9llo\n\t"w"'.encode(), "data", 'h\u00e9llo\n\t"w"'),
         ("text/csv; charset=utf-8", b"a,b\r\n1,2\r\n", "data", "a,b\r\n1,2\r\n"),
         ("text/plain", b"\xff\xfe", "data_base64", base64.b64encode(b"\xff\xfe").decode()),
-        ("application/json", b'{"a":', "data_base64", base64.b64encode(b'{"a":').decode()),
         ("application/octet-stream", bytes(range(256)), "data_base64", base64.b64encode(bytes(range(256))).decode()),
         ("image/png", b"\x89PNG", "data_base64", base64.b64encode(b"\x89PNG").decode()),
         (None, b'{"n":1.10}', "data", {"n": 1.1}),
@@ -109,6 +108,25 @@ def test_anything_else_is_wrapped_with_an_id_and_time_of_its_own(
         assert f'"{member}":{body.decode()}' in raw_events(edge, rp)
     else:
         assert first[member] == value
+
+
+@pytest.mark.parametrize("mode", ["wrapped", "binary"])
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_body_that_is_declared_to_be_json_and_is_none_is_refused_and_nothing_is_stored(
+    edge: Edge, rp: str, http: httpx.Client, mode: str, size: int
+) -> None:
+    """By the short way, and by the ordinary one, which larger bodies go."""
+    headers = {"content-type": "application/vnd.x+json"}
+    if mode == "binary":
+        headers |= {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}
+    for _ in range(2):
+        answer = http.post(f"/api/v1/rps/{rp}/events", content=b'{\n "a":"' + b"x" * size + b'",\n}', headers=headers)
+        problem = answer.json()
+        assert (answer.status_code, problem["type"]) == (400, "urn:herald:problem:invalid-event")
+        assert (problem["line"], problem["column"]) == (3, 1)
+        assert "application/vnd.x+json" in problem["detail"]
+        assert "line 3, column 1" in problem["detail"]
+    assert events(edge, rp) == []
 
 
 @pytest.mark.parametrize("subject", ["Ann Smith", "j\u00f6rg", "a/b?c&d", "100%", "[x]", '"quoted"'])

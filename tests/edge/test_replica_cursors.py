@@ -24,6 +24,7 @@ from eventing.core.events.feeds import Feed
 from eventing.log import control, federated
 from tests.edge.client import Client
 from tests.edge.server import PLAIN, STRUCTURED, Edge, Prepared, event, ids_of
+from tests.federation.own_logs import backup, put_back
 
 pytestmark = pytest.mark.processes
 
@@ -249,7 +250,9 @@ async def test_forged_cursor_that_claims_more_than_was_published_is_not_believed
     assert ok["recovered"] is False
     gap = await client.frame()
     assert (gap["op"], gap["from"], gap["to"]) == ("gap", 1, 0)
-    assert [frame["event"]["id"] for frame in await client.events(3)] == ["y1", "x1", "y2"]
+    assert [frame["event"]["id"] for frame in await client.events(1)] == ["y1"]
+    assert (await client.frame())["op"] == "covered", "what it says of other feeds may be true: x1 is not given"
+    assert [frame["event"]["id"] for frame in await client.events(1)] == ["y2"]
 
 
 async def test_forged_cursor_with_as_many_feeds_as_there_may_be_only_hurts_its_bearer(
@@ -367,6 +370,45 @@ async def test_restarted_gateway_goes_on_with_the_vector(own_edge: Edge) -> None
         edge.start_redis()
         replicas.carry(replicas.x, "y4")
         assert (await client.events(1))[0]["event"]["id"] == "y4"
+
+
+async def test_cursor_from_before_the_log_was_put_back_is_good_for_other_origins_feeds(own_edge: Edge) -> None:
+    edge = own_edge
+    replicas = Replicas(edge)
+    x, feed = replicas.x, replicas.feeds[replicas.y]
+    replicas.publish(x, "x1")
+    replicas.carry(x, "y1", "y2")
+    with override_settings(HERALD=edge.config):
+        saved = backup(x)
+    replicas.carry(x, "y3")
+    replicas.publish(x, "x2", "x3")
+
+    def pull(after: str) -> Any:
+        return edge.admin.get(f"/api/v1/rps/{x}/events", params={"after": after}).json()
+
+    page = edge.admin.get(f"/api/v1/rps/{x}/events", params={"limit": 4}).json()
+    one = page["cursor"]  # y3 is the last one here
+    other = pull(one)["cursor"]
+    edge.kill_gateway()
+    with override_settings(HERALD=edge.config):
+        put_back(x, saved)
+    replicas._held[x, feed] = 2
+    replicas.carry(x, "y3", "y4")
+    edge.start_gateway()
+    page = pull(other)  # with x1 to x3, of which the log has x1 only
+    assert (ids_of(page["events"]), page["recovered"]) == (["x1", "y4"], False)
+    replicas.publish(x, "x2 of another life")
+    again = pull(page["cursor"])
+    assert (ids_of(again["events"]), again["recovered"]) == (["x2 of another life"], True)
+    edge.kill_gateway()
+    with override_settings(HERALD=edge.config):
+        put_back(x, saved)
+    edge.start_gateway()
+    replicas.publish(x, "x2 of another life")
+    replicas._held[x, feed] = 2
+    replicas.carry(x, "y3", "y4")
+    page = pull(one)  # its offset is held, by another event
+    assert (ids_of(page["events"]), page["recovered"]) == (["x2 of another life", "y4"], True)
 
 
 async def test_gateway_that_stops_sends_its_readers_to_the_other_replicas(own_edge: Edge) -> None:

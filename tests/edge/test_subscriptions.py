@@ -76,7 +76,28 @@ def test_only_what_was_published_in_this_epoch_can_be_acknowledged(edge: Edge, r
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"7", b'{"cursor":7}', b'{"cursor":"a:1","more":1}', b"{}", b"[" * 5000, b"\xff"]
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"7",
+        b'{"cursor":7}',
+        b'{"cursor":"a:1","more":1}',
+        b"{}",
+        b"[" * 5000,
+        b"\xff",
+        b'{"cursor":"\xff"}',
+        b'{"\xff":1}',
+        b'{"cursor":"a:\xed\xa0\x80"}',
+        rb'{"cursor":"\ud800"}',
+        b'{"cursor":NaN}',
+        b'{"cursor":' + b"9" * 4000 + b"}",
+        b'{"cursor":' + b"[" * 4000,
+        b'{"cursor":1e999}',
+        b'{"cursor":"\x00"}',
+    ],
+    ids=lambda content: repr(content[:24]),
 )
 def test_an_acknowledgement_of_another_form_is_refused(edge: Edge, rp: str, content: bytes) -> None:
     subscription = subscribe(edge, rp)

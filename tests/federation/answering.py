@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from eventing.conf import config
 from eventing.core.events.feeds import Feed
 from eventing.core.federation.seals import seal_read
+from eventing.core.federation.signing import Signed
 from eventing.federation import wire
 from eventing.federation.client import PeerError
 from eventing.log import control
@@ -24,14 +25,21 @@ THREADS = ThreadPoolExecutor(2)
 
 @dataclass
 class FakePeer:
-    """A peer that holds vectors, takes every run that follows them, and fails as told."""
+    """A peer that holds vectors, takes every run that follows them, and fails as told, or answers with the bytes it is told.
+
+    Attributes:
+        claims: what it says to hold besides, at every RP.
+        newest: by RP, the seals that it shows of our own feed; None: its software is older than that.
+    """
 
     vectors: dict[str, dict[str, int]] = field(default_factory=dict)
     requests: list[wire.Request] = field(default_factory=list)
     fails: list[PeerError] = field(default_factory=list)
+    says: list[bytes] = field(default_factory=list)
     refuses: dict[str, str] = field(default_factory=dict)
     deaf: bool = False
     claims: dict[str, int] = field(default_factory=dict)
+    newest: dict[str, list[Signed]] | None = None
     at_once: int = 0
     at_once_max: int = 0
     slow_s: float = 0.0
@@ -48,6 +56,8 @@ class FakePeer:
             time.sleep(self.slow_s)
             if self.fails:
                 raise self.fails.pop(0)
+            if self.says:
+                return self.says.pop(0)
             request = wire.request(body)
             self.requests.append(request)
             return wire.encode(self.taken(request))
@@ -66,7 +76,10 @@ class FakePeer:
             seal = seal_read(run.seal)
             if not self.deaf and seal.first <= have.get(seal.feed.key, 0) + 1:
                 have[seal.feed.key] = max(have.get(seal.feed.key, 0), seal.last)
-        return wire.RpAnswer(part.rp, {**have, **self.claims})
+        answer = wire.RpAnswer(part.rp, {**have, **self.claims})
+        if self.newest is not None:
+            answer.newest = self.newest.get(part.rp, []) if part.own else None
+        return answer
 
     def events(self) -> int:
         return sum(len(run.events) for request in self.requests for part in request.parts for run in part.runs)

@@ -15,13 +15,22 @@ from joserfc.jwk import OKPKey
 
 from eventing.conf import config
 from eventing.core.access.principals import Principal
+from eventing.core.ed25519 import public_key_text
 from eventing.core.federation import domain_documents
 from eventing.core.federation.domain_documents import KEYS_MAX, BadDocument, from_published, make, published, read
 from eventing.core.federation.signing import DOMAIN, Signed, sign, verified
+from eventing.core.ids import canonical_json
 from eventing.models import DomainDocument, DomainKey
-from eventing.selectors.federation.domain_documents import domain_document, domain_keys, domain_known, domain_statement
+from eventing.selectors.federation.domain_documents import (
+    domain_document,
+    domain_keys,
+    domain_known,
+    domain_statement,
+    domain_statements,
+)
 from eventing.services.access.keys import ensure_domain_key, key_retire, key_rotate
 from eventing.services.federation.domain_documents import document_accept, document_forget, document_pin, own_document
+from tests.core.ed25519_vectors import NEUTRAL, NOT_CANONICAL, NOT_ON_THE_CURVE, SMALL_ORDER
 
 NOW = int(timezone.now().timestamp())
 OTHER = "other.example"
@@ -55,6 +64,18 @@ def without(statement: Signed, *keys: dict[str, Any]) -> Signed:
     return Signed(statement.payload, " ".join(kid for kid, _ in left), signature)
 
 
+def weakened(x: str, *, first: bool = False) -> Signed:
+    """A document that lists the key `x`, for which nobody has a secret, beside an honest one; signed by the first."""
+    keys = [
+        {name: FIRST[name] for name in ("kid", "x", "nbf")},
+        {"kid": domain_documents.thumbprint(x), "x": x, "nbf": 0},
+    ]
+    payload = canonical_json({**CONTENT, "keys": keys[::-1] if first else keys})
+    if first:
+        return Signed(payload, keys[1]["kid"], NEUTRAL + bytes(32))
+    return Signed(payload, FIRST["kid"], sign(DOMAIN, payload, FIRST).signature)
+
+
 # What a document says
 
 
@@ -74,6 +95,33 @@ def test_a_document_says_what_was_put_into_it_and_is_signed_by_all_keys() -> Non
     }
     assert made.signers == set(made.jwks)
     assert made.fingerprint == FIRST["kid"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [(text, "small order") for text in SMALL_ORDER]
+    + [(text, "not canonical") for text in NOT_CANONICAL]
+    + [(text, "no point of the curve") for text in NOT_ON_THE_CURVE],
+)
+@pytest.mark.parametrize("first", [False, True])
+def test_a_document_with_a_key_that_others_can_sign_for_is_refused(text: str, says: str, first: bool) -> None:
+    with pytest.raises(BadDocument, match=f"not usable: .*{says}"):
+        read(weakened(public_key_text(bytes.fromhex(text)), first=first))
+
+
+@pytest.mark.django_db
+def test_a_stored_document_that_would_be_refused_today_gives_no_keys() -> None:
+    statement = weakened(public_key_text(bytes.fromhex(SMALL_ORDER[0])))
+    stored = {"payload": statement.payload, "kids": statement.kid, "signature": statement.signature}
+    DomainDocument.objects.create(name=OTHER, serial=7, fingerprint=FIRST["kid"], received_at=timezone.now(), **stored)
+    assert domain_keys(OTHER) == {}
+    assert domain_document(OTHER) is None
+    assert domain_statement(OTHER) is None
+    assert domain_statements([OTHER]) == []
+    with pytest.raises(BadDocument):
+        document_accept(document(SECOND, serial=8), fingerprint=FIRST["kid"])
+    assert document_accept(document(serial=8), fingerprint=FIRST["kid"]).serial == 8
+    assert list(domain_keys(OTHER)) == [FIRST["kid"]]
 
 
 def test_no_private_key_is_in_a_document() -> None:

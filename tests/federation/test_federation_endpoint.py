@@ -26,14 +26,17 @@ import pytest
 from django.test import override_settings
 
 from eventing.conf import config
+from eventing.core.ed25519 import public_key_text
 from eventing.core.errors import Unavailable
-from eventing.core.federation.domain_documents import from_published, read
-from eventing.core.federation.signing import Signed
+from eventing.core.federation.domain_documents import from_published, read, thumbprint
+from eventing.core.federation.signing import DOMAIN, Signed, sign
+from eventing.core.ids import canonical_json
 from eventing.edge import federation
 from eventing.federation import endpoints, signatures, wire
 from eventing.federation.client import PeerError, call
 from eventing.models import DomainKey
 from eventing.services.federation.domain_documents import document_pin
+from tests.core.ed25519_vectors import NOT_CANONICAL, SMALL_ORDER
 from tests.edge.server import PLAIN, ROOT, Edge, Prepared, environment
 from tests.federation.played_domain import Server, document, new_key
 from tests.servers import eventually, wait_for
@@ -244,7 +247,8 @@ def test_a_request_with_a_host_that_is_none_is_refused_and_the_refusal_is_not_si
     response = httpx.post(
         f"{gateways.url()}{endpoints.PROBE}", headers={**a_request(gateways).headers, "host": "not a host"}, **PLAIN
     )
-    assert (response.status_code, response.json()["reason"]) == (401, "wrong")
+    assert response.status_code == 400
+    assert response.json()["type"].endswith("invalid-request")
     assert "signature" not in response.headers
 
 
@@ -345,6 +349,36 @@ def test_what_a_handler_does_not_understand_is_a_signed_refusal(gateways: Edge, 
     assert refused(response, request, our_document)[:2] == (400, "invalid-request")
 
 
+MALFORMED = {
+    "text that is not UTF-8": b"\x94\x93\xc4\x01x\xa2\xff\xfe\xc4\x00\x01\xa0\x00",
+    "an RP that is not UTF-8": b"\x92\x01\x91\x92\xa2\xff\xfe\x80",
+    "a statement's key that is not UTF-8": b"\x94\x01\x93\xc4\x01x\xa2\xff\xfe\xc4\x00\x90\x91\xa1x",
+    "a record's key that is not UTF-8": b"\x93\x01\x91\x93\xc4\x01x\xa2\xff\xfe\xc4\x00\x90",
+    "text alone that is not UTF-8": b"\xa1\xff",
+    "texts that are not UTF-8": b"\x94" + b"\xa2\xff\xfe" * 4,
+    "a surrogate in UTF-8": b"\x94\x93\xc4\x01x\xa3\xed\xa0\x80\xc4\x00\x01\xa0\x00",
+    "deep nesting": b"\x91" * 60_000,
+    "deep nesting behind the version": b"\x98\x01" + b"\x91" * 60_000,
+    "NaN": b"\x98" + b"\xcb\x7f\xf8" + bytes(6) + b"\x01" * 7,
+    "a huge integer": b"\x98" + b"\xcf" + b"\xff" * 8 + b"\x01" * 7,
+    "more items than there are": b"\xdd\xff\xff\xff\xff",
+    "JSON": b'{"version": 1}',
+}
+
+
+@pytest.mark.parametrize("path", sorted(set(endpoints.HANDLERS) - {endpoints.PROBE}))
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_body_is_a_signed_refusal_whoever_sends_it(
+    gateways: Edge, our_document: Signed, path: str, body: bytes
+) -> None:
+    """A refusal of the request, never a failure of ours: 503 and a traceback for whatever a stranger likes to send."""
+    request = a_request(gateways, path=path, body=body)
+    assert refused(send(gateways, request, body, path=path), request, our_document)[:2] == (400, "invalid-request")
+    if path == endpoints.HELLO:
+        request = a_request(gateways, path=path, body=body, origin=STRANGER, key=STRANGER_KEY)
+        assert refused(send(gateways, request, body, path=path), request, our_document)[:2] == (400, "invalid-request")
+
+
 def test_a_stranger_s_hello_is_verified_with_the_document_in_it(gateways: Edge, our_document: Signed) -> None:
     """Not with anybody else's: a document in another domain's name, or one that the key is not in, helps nothing."""
     for in_it, code in (
@@ -358,6 +392,21 @@ def test_a_stranger_s_hello_is_verified_with_the_document_in_it(gateways: Edge, 
     request = a_request(gateways, path=endpoints.HELLO, body=b"junk", origin=STRANGER, key=STRANGER_KEY)
     response = send(gateways, request, b"junk", path=endpoints.HELLO)
     assert refused(response, request, our_document)[:2] == (400, "invalid-request")
+
+
+@pytest.mark.parametrize("text", [SMALL_ORDER[0], SMALL_ORDER[4], NOT_CANONICAL[2]])
+def test_a_hello_with_a_key_that_others_can_sign_for_is_refused_with_the_reason(
+    gateways: Edge, our_document: Signed, text: str
+) -> None:
+    x = public_key_text(bytes.fromhex(text))
+    said = json.loads(document(STRANGER, STRANGER_KEY).payload)
+    said["keys"].append({"kid": thumbprint(x), "x": x, "nbf": 0})
+    signed = sign(DOMAIN, canonical_json(said), STRANGER_KEY)
+    body = wire.encode([signed, 1, "approves", 0])
+    request = a_request(gateways, path=endpoints.HELLO, body=body, origin=STRANGER, key=STRANGER_KEY)
+    response = send(gateways, request, body, path=endpoints.HELLO)
+    assert refused(response, request, our_document)[:2] == (400, "invalid-request")
+    assert "not usable" in response.json()["detail"]
 
 
 def test_strangers_with_slow_bodies_take_no_place_from_peers(gateways: Edge, our_document: Signed) -> None:

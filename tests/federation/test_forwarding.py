@@ -5,18 +5,23 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.utils import timezone
 from msgspec.structs import replace
+from redis.exceptions import RedisError
 
+from eventing.conf import config
+from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.federation import links
 from eventing.core.federation.domain_documents import read as document_read
 from eventing.core.federation.seals import floor_read, seal_read
+from eventing.core.federation.signing import Signed
 from eventing.federation import wire
 from eventing.federation.client import PeerError
 from eventing.federation.replicas.replica_views import replicas_shown
@@ -26,19 +31,20 @@ from eventing.federation.runs.outbound import forward
 from eventing.federation.runs.sweeping import peers_sweep
 from eventing.federation.runs.waking import Turn
 from eventing.log import control
-from eventing.log.federated import StoredRun
+from eventing.log.federated import StoredRun, seal_of
 from eventing.log.federated_bulk import Wanted
-from eventing.models import Peer, PeerDelivery, RendezvousPoint, ReplicaLink
+from eventing.models import Peer, PeerDelivery, RendezvousPoint, ReplicaLink, SealHead
 from eventing.selectors.federation.forwarding import delivery_get, participations_forget
 from eventing.services.access.keys import key_rotate
 from eventing.services.federation.domain_documents import own_document
 from eventing.services.federation.forwarding import delivery_failed, delivery_resumed
-from eventing.services.federation.sealing import seal_own
+from eventing.services.federation.sealing import held_back, seal_own
 from eventing.services.rps.replica_statements import statements_untold
 from tests.control.conftest import principal
 from tests.control.making import events_made
 from tests.federation.answering import FakePeer, delivery, own, publish, shared
 from tests.federation.other_domain import OtherDomain
+from tests.federation.own_logs import backup, decode, put_back
 from tests.federation.shared_rp import (
     BOUNDS,
     Origin,
@@ -52,6 +58,7 @@ from tests.federation.shared_rp import (
     send,
     send_runs,
 )
+from tests.log.redis_process import RedisProcess
 
 pytestmark = pytest.mark.usefixtures("shared_stores")
 
@@ -267,6 +274,32 @@ def test_what_does_not_pass_stops_until_somebody_changes_something(peer: FakePee
     peers_sweep()
     forward("b.test")
     assert peer.requests == []
+    assert delivery_resumed(peer="b.test")
+    peers_sweep()
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 1}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x93\x01\x91\x92\xa2\xff\xfe\x80\x00",
+        b"\xa1\xff",
+        b"\x93\x01\x90\xcb\x7f\xf8" + bytes(6),
+        b"\x91" * 100_000,
+        b"",
+    ],
+    ids=["an id that is not UTF-8", "text that is not UTF-8", "a pause of NaN", "deep nesting", "nothing"],
+)
+def test_an_answer_that_is_malformed_stops_forwarding_to_that_peer(peer: FakePeer, b: OtherDomain, data: bytes) -> None:
+    rp = shared(b, 1)
+    peer.says = [data]
+    waking.wake("b.test", [rp])
+    forward("b.test")
+    row = delivery()
+    assert (row.failure, row.failures) == ("invalid", 1)
+    assert row.stopped_at is not None
+    assert "not understood" in row.detail
     assert delivery_resumed(peer="b.test")
     peers_sweep()
     forward("b.test")
@@ -623,6 +656,37 @@ def test_a_run_that_came_by_as_many_domains_as_it_may_is_not_looked_at_again_and
     assert len(peer.requests) < 5
 
 
+def test_a_carrier_that_makes_up_paths_keeps_runs_from_another_peer_once(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who a run came through is not sent it; c says so of b, which has never seen the run."""
+    now = time.time()
+    monkeypatch.setattr(outbound.time, "time", lambda: now)
+    c = OtherDomain("c.test")
+    carrier = peer_made(c)
+    rp = shared(b)
+    link(rp, c)
+    d = OtherDomain("d.test")
+    peer_made(d)
+    admit(rp, d)
+    origin = Origin(d, rp)
+    forward_woken(rp)
+    send_runs(carrier, rp, origin.run(3, "b.test", "c.test"))
+    forward_woken(rp)
+    assert peer.events() == 0, "the path is believed for a while"
+    now += links.PRESUMED_S
+    forward_woken(rp)
+    assert peer.vectors[rp] == {origin.feed.key: 3}
+    for _ in range(3):
+        send_runs(carrier, rp, origin.run(1, "b.test", "c.test"))
+        forward_woken(rp)
+        assert peer.vectors[rp] == {origin.feed.key: origin.last}, "and no more once b has answered otherwise"
+    now += links.PATHS_DOUBTED_S + 1
+    send_runs(carrier, rp, origin.run(1, "b.test", "c.test"))
+    forward_woken(rp)
+    assert peer.vectors[rp] == {origin.feed.key: origin.last - 1}
+
+
 def test_a_peer_whose_origin_says_that_it_is_gone_is_not_called_a_liar(
     peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -692,6 +756,100 @@ def test_numbers_that_a_peer_says_to_hold_are_not_used_again_until_it_had_time_t
         publish(rp, 30)
 
 
+def restored(b: OtherDomain) -> tuple[str, str, Signed]:
+    """An RP, its epoch, and our seal up to 7 there, of which a domain that was put back whole knows 1 to 3, and has 2 events since."""
+    rp = shared(b, 3)
+    seal_own(rp)
+    saved, rows = backup(rp), list(SealHead.objects.filter(rp=rp).values())
+    publish(rp, 4)
+    seal_own(rp)
+    newest = seal_of(rp, own(rp), 7)
+    assert newest is not None
+    put_back(rp, saved)
+    SealHead.objects.filter(rp=rp).delete()
+    SealHead.objects.bulk_create([SealHead(**row) for row in rows])
+    sweeping.begin_anew()
+    publish(rp, 2)
+    return rp, head(rp).epoch, decode(newest.seal)
+
+
+def test_a_peer_that_holds_more_of_our_feed_shows_our_seal_with_its_answer_and_a_new_epoch_begins(
+    peer: FakePeer, b: OtherDomain
+) -> None:
+    rp, was, newest = restored(b)
+    peer.claims, peer.newest = {own(rp): 7}, {rp: [newest]}
+    waking.wake("b.test", [rp])
+    forward("b.test")
+    assert head(rp).epoch != was
+    assert SealHead.objects.get(rp=rp, epoch=was).last == 7
+    assert peer.requests[0].parts[0].own == Feed(config().domain, was).key
+    assert not any(run for part in peer.requests[0].parts for run in part.runs)
+    forward_woken(rp)
+    assert peer.vectors[rp] == {own(rp): 2}, "what was published since goes out in the new epoch, without a pause"
+    assert not counted()
+
+
+def test_a_peer_with_older_software_is_asked_for_the_runs_at_once(peer: FakePeer, b: OtherDomain) -> None:
+    rp, was, newest = restored(b)
+    key = own(rp)
+    peer.claims = {key: 7}
+    forward_woken(rp)
+    assert [part.graft for request in peer.requests for part in request.parts][:2] == [[], [key]]
+    assert head(rp).sealed == 3, "nothing is sealed meanwhile"
+    run = wire.Run(newest, [], b"", [config().domain, "b.test"])
+    send(Peer.objects.get(name="b.test"), wire.RpPart(rp, {key: 7}, [run]))
+    assert head(rp).epoch != was
+
+
+@pytest.mark.parametrize("ahead", [1, 2**50])
+@pytest.mark.parametrize("software", ["new", "old"])
+def test_a_peer_that_claims_what_it_cannot_show_stops_no_other_peer(
+    peer: FakePeer, b: OtherDomain, ahead: int, software: str
+) -> None:
+    c = OtherDomain("c.test")
+    peer_made(c)
+    rp = shared(b, 3)
+    link(rp, c)
+    for name in ("b.test", "c.test"):
+        waking.wake(name, [rp])
+        forward(name)
+    publish(rp, 1)
+    peer.newest = {} if software == "new" else None
+    peer.claims = {own(rp): head(rp).own + ahead}
+    waking.wake("c.test", [rp])
+    forward("c.test")
+    send(Peer.objects.get(name="c.test"), wire.RpPart(rp, {own(rp): head(rp).own + ahead}))
+    assert not held_back([rp])
+    peer.claims = {}
+    publish(rp, 1)
+    forward_woken(rp)
+    assert peer.vectors[rp] == {own(rp): 5}
+
+
+@pytest.mark.parametrize("ahead", [1, 2**50])
+def test_a_peer_that_is_asked_for_the_seal_of_its_claim_and_has_none_is_not_waited_for(
+    peer: FakePeer, b: OtherDomain, ahead: int
+) -> None:
+    """At a start, when nobody has been heard yet."""
+    rp = shared(b, 3)
+    seal_own(rp)
+    sweeping.begin_anew()
+    publish(rp, 1)
+    claim = {own(rp): 4 + ahead}
+    answer = send(Peer.objects.get(name="b.test"), wire.RpPart(rp, claim)).parts[0]
+    assert answer.graft == [own(rp)], "it is to send what it claims"
+    assert not watermarks.links_read("b.test", [rp])[rp].met, "a vector that is not shown does not count as heard"
+    assert head(rp).sealed == 3
+    peer.claims, peer.newest = claim, {}
+    forward_woken(rp)
+    forward_woken(rp)
+    assert head(rp).sealed == 4
+    assert counted()["false-vector", "b.test", ""]
+    link_now = watermarks.links_read("b.test", [rp])[rp]
+    assert link_now.theirs[own(rp)] <= 4, "nor is it shown as if the peer held it"
+    assert peer.events() == 1
+
+
 def test_the_turn_of_a_process_that_was_killed_holds_up_nobody_after_the_start(peer: FakePeer, b: OtherDomain) -> None:
     rp = shared(b, 1)
     assert Turn.begin("b.test") is not None
@@ -700,6 +858,51 @@ def test_the_turn_of_a_process_that_was_killed_holds_up_nobody_after_the_start(p
     sweeping.begin_anew()
     forward_woken(rp)
     assert peer.vectors[rp] == {own(rp): 1}
+
+
+def test_a_turn_that_an_outage_of_redis_cuts_short_is_over_as_soon_as_redis_is_back(
+    monkeypatch: pytest.MonkeyPatch, configure: Callable[..., None], tmp_path: Path
+) -> None:
+    redis = RedisProcess(tmp_path / "redis")
+    redis.start()
+    try:
+        configure(redis_url=redis.url)
+        b = OtherDomain("b.test")
+        peer_made(b)
+        rp = shared(b, 1)
+
+        class LastSeen(FakePeer):
+            """A peer at whose first request Redis ends."""
+
+            def taken(self, request: wire.Request) -> wire.Answer:
+                if len(self.requests) == 1:
+                    redis.kill()
+                return super().taken(request)
+
+        peer = LastSeen()
+        monkeypatch.setattr(outbound, "begin", peer.begin)
+        waking.wake("b.test", [rp])
+        with pytest.raises(RedisError):
+            forward("b.test")
+        with pytest.raises(RedisError):
+            peers_sweep()
+        redis.start()
+        assert control.client().exists("herald:peer:{b.test}:turn"), "the turn outlived the outage"
+        sent: list[str] = []
+        waking.sender_set(sent.append)
+        peers_sweep()
+        assert sent == ["b.test"]
+        forward("b.test")
+        assert peer.vectors[rp] == {own(rp): 1}
+    finally:
+        control.client().close()
+        redis.kill()
+
+
+def test_a_turn_whose_answer_was_lost_is_still_its_askers(b: OtherDomain, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waking.os, "urandom", lambda count: b"t" * count)
+    assert Turn.begin("b.test") is not None
+    assert Turn.begin("b.test") is not None, "redis-py sends a command again whose answer did not come"
 
 
 def test_a_proof_of_equivocation_is_told_though_there_is_no_event_to_forward(peer: FakePeer, b: OtherDomain) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from eventing.core.errors import Unavailable
 from eventing.core.federation.links import Link
 from eventing.federation.runs import holding, watermarks
-from eventing.log import control
+from eventing.log import control, federated
+from eventing.models import SealHead
 from eventing.services.federation.proofs import event_proof
 from eventing.services.federation.sealing import held_back, seal_own
 from tests.federation.own_logs import new_log, own_key, publish, state
@@ -75,7 +79,7 @@ def test_a_peer_that_cannot_be_reached_holds_nothing_for_long(rp: str, monkeypat
 def test_a_peer_that_holds_more_than_we_have_sealed_is_heard_first(rp: str, monkeypatch: pytest.MonkeyPatch) -> None:
     say("b.test", rp, 3)
     say("c.test", rp, 5)
-    later(monkeypatch, holding.HOLD_S + 1)
+    later(monkeypatch, holding.HOLD_S_MAX - 1)
     assert not look(rp)
     assert seal_own(rp) == 3
 
@@ -154,3 +158,58 @@ def test_a_peer_is_waited_for_once_however_much_it_claims_then(rp: str, monkeypa
     say("b.test", rp, 300)
     assert look(rp)
     assert seal_own(rp) == 5
+
+
+def test_claims_of_several_peers_do_not_add_up(rp: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    say("b.test", rp, 5)
+    later(monkeypatch, holding.HOLD_S_MAX - 1)
+    say("c.test", rp, 6)
+    assert not look(rp)
+    later(monkeypatch, 2)
+    assert look(rp)
+    say("b.test", rp, 8)
+    say("c.test", rp, 9)
+    assert look(rp)
+
+
+def test_a_peer_that_has_no_seal_to_show_is_not_waited_for_any_more(rp: str) -> None:
+    claims = holding.claims_of({rp: {own_key(rp): 5}}, {rp: state(rp)})
+    holding.claimed("b.test", claims)
+    say("c.test", rp, 3)
+    watermarks.links_change("b.test", [rp], lambda _, link: Link(met=True))
+    assert not look(rp)
+    holding.disproved("b.test", claims)
+    assert look(rp)
+
+
+def test_a_number_that_cannot_have_been_published_since_the_newest_seal_is_no_claim(rp: str) -> None:
+    def credible(claimed: int) -> bool:
+        return rp in holding.credible(holding.claims_of({rp: {own_key(rp): claimed}}, {rp: state(rp)}))
+
+    assert credible(4)
+    assert credible(100_000)
+    assert not credible(2**33)
+    assert not credible(2**50)
+    SealHead.objects.update(sealed_at=timezone.now() - timedelta(days=365))
+    assert credible(2**33), "the copy may be a year old"
+    assert not credible(2**50)
+
+
+def test_a_claim_about_an_epoch_that_ended_is_not_waited_for(rp: str) -> None:
+    say("b.test", rp, 5)
+    say("c.test", rp, 3)
+    assert not look(rp)
+    federated.renumber(rp)
+    assert look(rp)
+
+
+def test_where_nobody_could_be_reached_for_long_the_others_are_waited_for_from_the_first_one_on(
+    rp: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network that was down since the start comes back: peers are reached one after the other, in any order."""
+    later(monkeypatch, 10 * holding.HOLD_S)
+    watermarks.links_change("b.test", [rp], lambda _, link: Link(met=True, met_at=holding.time.time()))
+    later(monkeypatch, holding.HOLD_S - 1)
+    assert not look(rp)
+    later(monkeypatch, 2)
+    assert look(rp)

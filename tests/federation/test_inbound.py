@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -72,6 +73,18 @@ def test_true_runs_come_in_once_in_order_and_go_on_to_the_other_links(scene: Sce
     assert held(scene.rp) == runs[0].events + runs[1].events
     assert woken(scene.other) == {scene.rp}
     assert woken(scene.peer) == set()
+    assert counted() == {}
+
+
+def test_an_event_that_its_origin_took_before_data_was_checked_is_taken_as_it_is(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It declares JSON and carries base64 of something else, which is refused of a publisher today."""
+    event = b'{"specversion":"1.0","id":"1","source":"/s","type":"t","datacontenttype":"application/json","data_base64":"ew=="}'
+    monkeypatch.setattr(scene.origin, "events", lambda count: [event])
+    answer = send_runs(scene.peer, scene.rp, scene.origin.run(1))
+    assert (answer.have, answer.error) == ({scene.key: 1}, "")
+    assert held(scene.rp) == [event]
     assert counted() == {}
 
 
@@ -316,6 +329,47 @@ def test_documents_of_domains_that_are_not_known_cost_no_signature_but_the_bytes
     with pytest.raises(RateLimited, match="bytes"):
         send(scene.peer, domains=documents)
     assert counted() == {("flooding", "b.test", ""): 1}
+
+
+def test_a_peer_that_holds_less_of_its_own_feed_than_we_do_is_shown_its_newest_seal(scene: Scene) -> None:
+    """It may have been put back from a copy: its own seal proves it at once, the number alone would not."""
+    runs = [scene.origin.run(3), scene.origin.run(2)]
+    send_runs(scene.peer, scene.rp, *runs)
+    for have, shown in (
+        ({}, [runs[1].seal]),
+        ({scene.key: 3}, [runs[1].seal]),
+        ({scene.key: 5}, []),
+        ({scene.key: 9}, []),
+    ):
+        assert send_runs(scene.peer, scene.rp, have=have, own=scene.key).newest == shown
+    assert send_runs(scene.peer, scene.rp).newest is None, "nobody asked"
+    assert send_runs(scene.peer, scene.rp, own="z" * 16).newest == [], "nothing is held of that feed"
+
+
+def test_a_request_full_of_runs_behind_a_gap_has_the_other_links_read_once_for_each_feed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who leaves out the first run of a feed could else make each of a thousand others cost a look at every link."""
+    missing = scene.origin.run(1)
+    runs = [scene.origin.run(1) for _ in range(50)]
+    noted = gaps.missing
+    looks: list[str] = []
+
+    def looked(*args: Any, **more: Any) -> gaps.Missing:
+        looks.append(args[1])
+        return noted(*args, **more)
+
+    monkeypatch.setattr(judging.gaps, "missing", looked)
+    assert send_runs(scene.peer, scene.rp, *runs).graft == [scene.key]
+    assert looks == [scene.key]
+    answer = send_runs(scene.peer, scene.rp, runs[0], missing, *runs)
+    assert answer.have == {scene.key: 51}, "what fills the gap is taken wherever it stands"
+
+
+def test_newest_seals_are_looked_for_at_a_bounded_number_of_rps(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbound, "NEWEST_MAX", 0)
+    send_runs(scene.peer, scene.rp, scene.origin.run(3))
+    assert send_runs(scene.peer, scene.rp, own=scene.key).newest is None
 
 
 def test_a_vector_of_our_own_feed_that_nobody_can_have(scene: Scene) -> None:

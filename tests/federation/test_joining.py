@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -285,3 +288,28 @@ def test_the_end_at_the_home_reaches_replicas_that_it_never_met(network: Network
             lambda at=at: network[at].admin.get(f"/api/v1/rps/{rp}").status_code in (404, 410),  # type: ignore[misc]
             about=f"the replica at {at} ends",
         )
+
+
+def test_what_is_published_at_a_replica_renews_the_lease_at_home_and_reading_there_does_not(network: Network) -> None:
+    rp = network.replicated_rp("a", "b", lease_s=1000)
+
+    def left_s() -> float:
+        until = network["a"].ask("GET", f"/api/v1/rps/{rp}")["lease"]["expires_at"]
+        return (datetime.fromisoformat(until) - datetime.now(UTC)).total_seconds()
+
+    until = datetime.now(UTC) + timedelta(seconds=400)
+    texts = [(until - timedelta(seconds=before)).strftime("%Y-%m-%d %H:%M:%S.%f") for before in (0, 1)]
+    with closing(sqlite3.connect(network["a"].data_dir / "herald.sqlite3")) as database, database:
+        database.execute("UPDATE eventing_rendezvouspoint SET expires_at = ?, warn_at = ? WHERE id = ?", [*texts, rp])
+    assert network["b"].ask("GET", f"/api/v1/rps/{rp}/events")["events"] == []
+    assert left_s() < 400
+
+    def renewed_by_an_event() -> bool:
+        network.publish(
+            rp, "b"
+        )  # one after another: what the home knows of the lease, changed in SQL here, may be seconds old
+        return left_s() > 900
+
+    wait_for(renewed_by_an_event, 30, about="the home counts it as use")
+    shown = network["b"].ask("GET", f"/api/v1/rps/{rp}")
+    assert (shown["renew_on_use"], shown["notice"]) == (False, None), "its admission is renewed by b itself"

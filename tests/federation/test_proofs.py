@@ -22,11 +22,13 @@ from rest_framework.test import APIClient
 
 from eventing.api.federation.proofs import representation
 from eventing.conf import config
+from eventing.core.ed25519 import public_key_text
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.federation import merkle, seals, signing
-from eventing.core.federation.domain_documents import make, published, read
+from eventing.core.federation.domain_documents import make, published, read, thumbprint
 from eventing.core.federation.signing import Signed
+from eventing.core.ids import canonical_json
 from eventing.log import control, federated
 from eventing.models import SealHead
 from eventing.services.access.tokens import token_create
@@ -35,6 +37,7 @@ from eventing.services.federation.proofs import event_proof
 from eventing.services.federation.sealing import _encode, seal_own
 from eventing.services.rps.rendezvous_points import rendezvous_point_create
 from tests.control.conftest import principal, problem_code
+from tests.core.ed25519_vectors import NEUTRAL, SMALL_ORDER
 from tests.federation.own_logs import new_log, publish, state
 from tests.servers import Domain
 
@@ -185,6 +188,16 @@ class Sealed:
         return {"payload": b64(statement.payload), "kid": statement.kid, "signature": b64(statement.signature)}
 
 
+def _of_everybody(text: str) -> Signed:
+    """A document of the domain whose first key is one that everybody can sign for."""
+    x = public_key_text(bytes.fromhex(text))
+    return Signed(
+        canonical_json({"domain": FAR, "keys": [{"kid": thumbprint(x), "x": x, "nbf": 0}]}),
+        thumbprint(x),
+        NEUTRAL + bytes(32),
+    )
+
+
 SEALED = Sealed()
 GOOD = SEALED.proof
 
@@ -281,6 +294,7 @@ STRANGER = {**_STRANGER.as_dict(private=True), "kid": _STRANGER.thumbprint(), "n
         (changed(document={**GOOD["document"], "payload": b64(b"[]")}), "understands"),
         (changed(document={**GOOD["document"], "payload": b64(b'{"domain":"far.example","keys":[{"kid":"a","x":"b"}]}')}),
          "thumbprint"),
+        *((changed(document=published(_of_everybody(text))), "small order") for text in SMALL_ORDER),
         ({}, "no event"),
         (changed(event=5), "no event"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -9,16 +11,26 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from eventing.core.errors import Conflict, NotFound, QuotaExceeded
-from eventing.core.rps.replicas import Join, join_read
+from eventing.core.errors import Conflict, NotFound, QuotaExceeded, Unavailable
+from eventing.core.rps import replicas as statements
+from eventing.core.rps.replicas import Join, join_read, packed
 from eventing.federation.client import PeerError
-from eventing.federation.replicas import replica_asking, replica_sweeping, replica_telling
+from eventing.federation.endpoints import Sender
+from eventing.federation.replicas import (
+    replica_answering,
+    replica_asking,
+    replica_sweeping,
+    replica_telling,
+    replica_ways,
+)
 from eventing.federation.replicas.replica_messages import DONE, JoinAnswer, JoinRequest, LeaveRequest, decoded, encode
 from eventing.federation.replicas.replica_ways import JOIN_PATH
 from eventing.federation.wire import VERSION
-from eventing.models import RendezvousPoint
+from eventing.models import Misbehaviour, RendezvousPoint, ReplicaEnd
+from eventing.services.rps import replicas
 from eventing.services.rps.replicas import replica_leave, replicas_to_renew
 from tests.federation.homes import ROOT, Home, make, now_ms, row_of
+from tests.federation.other_domain import OtherDomain
 from tests.servers import wait_for
 
 pytestmark = pytest.mark.usefixtures("home_stores")
@@ -97,6 +109,32 @@ def test_a_replica_that_is_left_while_it_is_renewed_is_left_at_the_home_too(a: H
     assert not RendezvousPoint.objects.exists()
 
 
+def test_a_join_whose_answer_is_malformed_fails_as_the_other_domains_fault(
+    a: Home, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [b"\x94\x01\x93\xc4\x00\xa1\xff\xc4\x00\x90\x90", b"\x91" * 100_000, b"junk"]
+    monkeypatch.setattr(replica_asking, "call", lambda *given: answers.pop(0))
+    while answers:
+        with pytest.raises(Unavailable, match=r"a\.test: Its answer to a join is malformed"):
+            asked.join()
+    noted = Misbehaviour.objects.get()
+    assert (noted.kind, noted.carrier, noted.count) == ("malformed", "a.test", 3)
+    assert not RendezvousPoint.objects.exists()
+
+
+def test_a_relayed_join_whose_answer_is_malformed_is_not_the_fault_of_who_sent_it(
+    a: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joining = OtherDomain("c.test", url="https://c.test")
+    row = make(a)
+    wish = statements.Join(a.rp, "c.test", "https://c.test", 60, now_ms())
+    request = JoinRequest(VERSION, statements.join_make(wish, joining.keys[-1]), [joining.document()], ["c.test"])
+    monkeypatch.setattr(replica_ways, "call", lambda *given: b"\x94\x01\xa1\xff")
+    with pytest.raises(Unavailable, match=r"a\.test: Its answer to a join is malformed"):
+        replica_answering.join(Sender("c.test", joining.fingerprint, None), encode(request))
+    assert [noted.carrier for noted in Misbehaviour.objects.all()] == [row.home]
+
+
 def test_a_replica_that_was_just_left_is_not_joined_again_by_the_sweep(
     a: Home, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,3 +147,71 @@ def test_a_replica_that_was_just_left_is_not_joined_again_by_the_sweep(
     replica_leave(rp=a.rp, principal=ROOT)
     replica_sweeping.replicas_sweep()
     assert asked.joins == []
+
+
+def test_a_home_that_answers_slowly_delays_the_leases_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [RendezvousPoint(id=f"slow{number}", home="slow.test") for number in range(5)]
+    rows.append(RendezvousPoint(id="quick", home="quick.test"))
+    renewed, others = threading.Event(), []
+
+    def renew(row: RendezvousPoint, lease_s: int | None, timeout_s: float) -> None:
+        if row.home == "quick.test":
+            renewed.set()
+            return
+        others.append(row.id)
+        if not renewed.wait(timeout_s):  # as long as it takes to find that nobody answers
+            raise Unavailable("No answer.", retry_after_s=1)
+
+    monkeypatch.setattr(replica_sweeping, "replicas_to_renew", lambda now: rows)
+    monkeypatch.setattr(replica_sweeping, "renewal_note_failed", lambda rp: True)
+    monkeypatch.setattr(replica_sweeping, "replica_renew", renew)
+    replica_sweeping.replicas_sweep()
+    assert renewed.is_set()
+    assert others == [f"slow{number}" for number in range(5)], "which has its time for its own"
+
+
+def test_a_home_that_does_not_answer_is_asked_once_in_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def renew(row: RendezvousPoint, lease_s: int | None, timeout_s: float) -> None:
+        asked.append(row.id)
+        raise Unavailable("No answer.", retry_after_s=1)
+
+    rows = [RendezvousPoint(id=f"{home}{number}", home=home) for number in range(3) for home in ("a.test", "b.test")]
+    monkeypatch.setattr(replica_sweeping, "replicas_to_renew", lambda now: rows)
+    monkeypatch.setattr(replica_sweeping, "renewal_note_failed", lambda rp: True)
+    monkeypatch.setattr(replica_sweeping, "replica_renew", renew)
+    replica_sweeping.replicas_sweep()
+    assert sorted(asked) == ["a.test0", "b.test0"]
+
+
+def test_a_home_with_many_short_leases_leaves_room_for_the_others(a: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas, "RENEW_BATCH", 4)
+    row, now = make(a), timezone.now()
+    for number in range(8):
+        row.pk = f"{number:a>26}".translate(str.maketrans("0123456789", "bcdefghijk"))
+        row.name, row.home = None, "a.test" if number < 6 else "b.test"
+        row.renew_at, row.expires_at = now, row.expires_at + timedelta(seconds=1)
+        row.save(force_insert=True)
+    assert Counter(due.home for due in replicas_to_renew(now=now)) == {"a.test": 2, "b.test": 2}
+
+
+def test_a_domain_that_does_not_answer_is_asked_once_about_the_ends_of_a_sweep(
+    a: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def unreachable(url: str, domain: str, *rest: object) -> bytes:
+        asked.append(domain)
+        raise PeerError("unreachable", "No answer in time.")
+
+    monkeypatch.setattr(replica_telling, "call", unreachable)
+    ends = [
+        ReplicaEnd(rp=f"rp{number}", reason=reason, pending=[a.name], home="localhost")
+        for number, reason in enumerate([ReplicaEnd.Reason.DELETED, ReplicaEnd.Reason.LEFT] * 3)
+    ]
+    for end in ends:
+        end.statement = packed(a.descriptor())
+    monkeypatch.setattr(replica_sweeping, "ends_due", lambda now: ends)
+    replica_sweeping.replicas_sweep()
+    assert asked == [a.name]

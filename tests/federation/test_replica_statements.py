@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ from eventing.services.rps.replica_statements import (
     statements_told,
     statements_untold,
 )
-from tests.control.conftest import types_at
+from tests.control.conftest import events_at, types_at
 from tests.federation.homes import (
     ANN,
     BEN,
@@ -57,6 +58,16 @@ def test_an_update_of_the_home_takes_effect_whoever_carries_it(a: Home) -> None:
     assert (row.title, row.version) == ("Rain", 2)
     assert descriptor_get(a.rp).allows(BEN, "publish"), "peer:localhost at its home is our own people"
     assert "rp.changed" in types_at(f"{a.rp}.admin")
+
+
+def test_a_policy_of_the_home_that_differs_in_the_type_of_a_value_only_is_reported(a: Home) -> None:
+    def policy(level: Any) -> list[Any]:
+        return [{"issuer": "peer:localhost", "claims": {"level": {"equals": level}}, "allow": ["publish"]}]
+
+    make(a, descriptor=a.descriptor(policy=policy(1)))
+    assert taken(a, a.descriptor(policy=policy(True))) == []
+    assert row_of(a).policy[0]["claims"]["level"]["equals"] is True
+    assert events_at(f"{a.rp}.admin")[-1]["data"]["changed"] == ["policy"]
 
 
 def test_a_downgrade_to_an_older_version_changes_nothing(a: Home) -> None:

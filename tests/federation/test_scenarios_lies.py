@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 LIAR = "liar.test"
 HUNG_S = 10.0  # until a request that is not answered has failed (federation/runs/outbound.py: CALL_S)
 AT_ONCE_S = 3.0  # in which events are at a peer that answers, on a busy machine too
+CLAIM_HELD_S = 15.0  # in which events are at a peer though another lies: on a busy machine; it was 40 s
+RESTARTED_S = 60.0  # and after the forwarder was killed, which takes up to 25 s to be back
 SENT_MAX = 2 * 8  # runs that are sent in vain: after 0.5 s, 1 s, 2 s, ..., by a and by b
 
 
@@ -159,6 +161,27 @@ def test_a_peer_that_claims_events_which_were_never_published_is_found_out(
     network.reader(rp, "c").has(network.publish(rp, "b", 5))
 
 
+@pytest.mark.parametrize("ahead", [1, 2**50])
+def test_a_false_vector_of_a_domain_s_feed_stops_none_of_its_events(
+    network: Network, liar: LyingPeer, rp: str, ahead: int
+) -> None:
+    """Neither claimed in a request, nor in every answer, also after the forwarder of that domain was killed."""
+    reader = network.reader(rp, "b")
+    reader.has(network.publish(rp, "a", 5))
+    epoch = str(network["a"].ask("GET", f"/api/v1/rps/{rp}")["epoch"])
+    feed = Feed("a.test", epoch).key
+    liar.claims[rp] = {feed: 5 + ahead}
+    liar.send("a", rp)
+    reader.has(network.publish(rp, "a", 5), within_s=CLAIM_HELD_S)
+    shown = {one["domain"]: one for one in network["a"].ask("GET", f"/api/v1/rps/{rp}")["replicas"]}[LIAR]
+    assert shown["vector"].get(feed, 0) <= 10, "nobody is shown to hold more than was published"
+    network.kill("a", "forwarder")
+    liar.send("a", rp)
+    reader.has(network.publish(rp, "a", 5), within_s=RESTARTED_S)
+    liar.claims.clear()
+    network.converged(rp)
+
+
 def test_what_a_carrier_withholds_is_asked_for_and_comes_from_another(
     network: Network, liar: LyingPeer, rp: str
 ) -> None:
@@ -212,6 +235,12 @@ def test_a_peer_that_never_answers_and_one_that_swallows_everything_slow_nobody_
     deaf = network["a"].ask("GET", "/api/v1/peers/liar.test/delivery")
     assert (deaf["failures"], deaf["stopped_at"]) == (0, None), "it answers: that is no failure"
     assert deaf["backlog"] >= 4
+
+    def problem_of(name: str) -> object:
+        return (network["a"].ask("GET", f"/api/v1/peers/{name}.test")["problem"] or {}).get("kind")
+
+    wait_for(lambda: problem_of("liar") == "not-taking", 60, about="the liar is named")
+    wait_for(lambda: problem_of("c") == "unreachable", 60, about="c is named")
     sent = [part for request in liar.requests[asked:] for part in request.parts if part.rp == rp and part.runs]
     assert len(sent) <= SENT_MAX, "what it does not take is put off, longer each time"
     liar.deaf = False

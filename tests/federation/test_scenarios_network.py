@@ -152,6 +152,36 @@ def test_a_domain_restored_from_an_old_backup_uses_no_number_again(network: Netw
         assert "c.test" not in network.quarantined(name)
 
 
+def test_a_reader_of_a_domain_restored_whole_is_given_nothing_of_other_origins_again(network: Network) -> None:
+    rp = network.replicated_rp("a", "b", "c")
+    for name in "abc":
+        network.publish(rp, name, 20)
+    network.converged(rp)
+    network.stop("c")
+    data, backup = network["c"].data_dir, network["c"].data_dir.with_name("backup")
+    shutil.copytree(data, backup)
+    network.start("c")
+    for name in "abc":
+        network.publish(rp, name, 10)
+    network.converged(rp)
+    before = network.reader(rp, "c")
+    before.has(network.published[rp])
+    cursor = before.received[-1].cursor
+    before.stop()
+    network.stop("c")
+    shutil.rmtree(data)
+    backup.rename(data)
+    network.isolate("c")  # so that nobody shows c that it was put back before the reader is there
+    network.start("c")
+    reader = network.reader(rp, "c", from_=cursor)
+    network.heal()
+    reader.has([event for name in "abc" for event in network.publish(rp, name, 5)], ordered=False)
+    network.converged(rp)
+    again = sorted(set(before.ids) & set(reader.ids))
+    assert [event for event in again if not event.startswith("c-")] == []
+    assert len(again) <= 30, "what c published itself it cannot tell from what others say, and is given in doubt"
+
+
 @pytest.mark.long
 def test_a_home_restored_from_an_old_backup_is_heard_again_when_it_changes_an_rp(network: Network) -> None:
     rp = network.replicated_rp("a", "b", "c")

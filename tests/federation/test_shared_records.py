@@ -43,6 +43,7 @@ from eventing.services.access.tokens import ensure_domain_key
 from eventing.services.federation import misbehaviour
 from eventing.services.federation.misbehaviour import misbehaviour_flush
 from eventing.services.rps import shared_records
+from eventing.services.rps.lease_use import leases_use
 from eventing.services.rps.leases import leases_reap
 from eventing.services.rps.rendezvous_points import rendezvous_point_delete
 from eventing.services.rps.subscriptions import (
@@ -432,16 +433,17 @@ def test_nothing_is_taken_over_that_nobody_could_be_asked_about_in_time(
     for name in names:
         keeper.sends(keeper.record(id=name), lines=[keeper.line(id=name)])
     asked: set[tuple[str, str]] = set()
+    began: list[float] = []
 
     def call(url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
         read = [line_read(one.statement) for one in decoded(body, Message).lines]
         asked.update((line.id, domain) for line in read if line.term == 0)
         if domain == "b.test":
-            wait_for(lambda: time.monotonic() > began + 0.3)  # it answers, but late
+            began.append(time.monotonic())
+            wait_for(lambda: time.monotonic() > began[0] + 0.3)  # it answers, but late
         return encode(Answer(VERSION))
 
     monkeypatch.setattr(federation, "call", call)
-    began = time.monotonic()
     federation.subscriptions_sweep(now=timezone.now() + timedelta(milliseconds=2 * LEASE_MS))
     ours = {name for name in names if standing_of(keeper.rp, name).deliverer == ME}
     assert ours == {name for name in names if (name, "b.test") in asked}
@@ -579,3 +581,25 @@ def test_a_change_at_a_holder_is_sent_to_the_keeper_and_so_is_a_renewal_unless_i
 
 def test_one_that_has_lapsed_is_not_taken_back(keeper: Keeper) -> None:
     assert "ended" in keeper.refused(keeper.record(expires_at_ms=ms(keeper.now - timedelta(seconds=5))))
+
+
+def test_use_renews_a_subscription_where_it_is_delivered_for_as_long_as_its_keeper_granted(keeper: Keeper) -> None:
+    keeper.sends(keeper.record(), lines=[keeper.line()])
+    place, used_at = Place(keeper.rp, ID), keeper.now + timedelta(minutes=30)
+    leases_use(subscriptions=[ID], now=used_at)
+    assert Subscription.objects.get().expires_at <= keeper.now + timedelta(hours=1), "b delivers: it is used there"
+    kept = read_all([place])[0]
+    delivering = Standing(2, ME, 1, ms(used_at) + LEASE_MS)
+    assert write_all([Change(place, kept.raw, delivering, b"", 3600)]) == [True]
+    leases_use(subscriptions=[ID], now=used_at)
+    left_s = (Subscription.objects.get().expires_at - used_at).total_seconds()
+    assert 3590 <= left_s <= 3600, "an hour as its keeper said, not the default of a week"
+
+
+def test_a_record_that_changes_something_else_leaves_the_lease_as_it_was(keeper: Keeper) -> None:
+    keeper.sends(keeper.record())
+    before = Subscription.objects.get()
+    keeper.sends(keeper.record(version=2, history=History(10, 10_000, None)))
+    after = Subscription.objects.get()
+    assert after.max_events == 10
+    assert (after.granted_s, after.expires_at) == (before.granted_s, before.expires_at)

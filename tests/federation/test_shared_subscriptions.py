@@ -20,6 +20,10 @@ from tests.servers import wait_for
 pytestmark = pytest.mark.processes
 
 TAKEN_OVER_WITHIN_S = 30.0  # a lease and a turn take 5 s; the machine may be busy
+READ_BEFORE_KILL = 600
+ANSWERED_S = 5.0  # after the last event, for the acknowledgements; one by one they would take 12 s and more
+TOLD_S = 3.0  # for the other holder to be told what is acknowledged, which takes a second
+REPEATED_MAX = 0.1  # of the events read before a takeover; acknowledged one by one it was two thirds
 
 
 class Owner:
@@ -257,3 +261,38 @@ def test_ack_at_a_kill_a_and_b_goes_on_right_behind_and_a_stands_down_when_it_is
     wait_for(lambda: (owner.shown("a") or {}).get("acked") == (owner.shown("b") or {}).get("acked"))
     assert (owner.shown("a") or {})["term"] >= 2
     wait_for(lambda: owner.of("a", "GET").json()["lease"]["granted_s"] > 800, about="the keeper knows the renewal")
+
+
+def test_a_reader_that_acknowledges_each_event_sees_few_of_them_again_after_a_takeover(network: Network) -> None:
+    rp = network.replicated_rp("a", "b")
+    owner = Owner(network, rp)
+    published = [*network.publish(rp, "a", READ_BEFORE_KILL // 2), *network.publish(rp, "b", READ_BEFORE_KILL // 2)]
+    network.converged(rp)
+    owner.delivered_at("a", seen_from="b")
+
+    async def read() -> None:
+        """Acknowledge each event as it comes, and leave ANSWERED_S after the last."""
+        async with (
+            asyncio.timeout(60),
+            Client(network["a"].url, token=owner.token) as client,
+            client.attach(owner.id, auto_ack=False) as items,
+        ):
+            acking: list[asyncio.Task[None]] = []
+            async for item in items:
+                acking.append(asyncio.create_task(items.ack(item)))
+                if len(acking) == READ_BEFORE_KILL:
+                    break
+            await asyncio.wait(acking, timeout=ANSWERED_S)
+            for task in acking:
+                task.cancel()
+
+    asyncio.run(read())
+    until = time.monotonic() + TOLD_S
+    while time.monotonic() < until and sum((owner.shown("b") or {})["acked"].values()) < READ_BEFORE_KILL:
+        time.sleep(0.05)
+    network.kill("a")
+    owner.delivered_at("b")
+    answer = owner.of("b", "GET", "/events", params={"limit": READ_BEFORE_KILL})
+    repeated = {event["id"] for event in answer.json()["events"]}
+    assert repeated <= set(published)
+    assert len(repeated) <= REPEATED_MAX * READ_BEFORE_KILL

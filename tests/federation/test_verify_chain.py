@@ -127,8 +127,9 @@ def test_a_seal_by_another_key_is_named() -> None:
 
 def test_a_seal_that_cannot_be_read_and_leaves_of_others_are_named() -> None:
     rp = sealed_log()
-    _rewrite(rp, f"seals:{own_key(rp)}", 0, s=b"nothing")
-    assert "The seal of 1 to 25 of feed" in verify(rp)
+    for unreadable in (b"nothing", b"\x93\xc4\x01x\xa1\xff\xc4\x00", b"\x91" * 100_000):
+        _rewrite(rp, f"seals:{own_key(rp)}", 0, s=unreadable)
+        assert "The seal of 1 to 25 of feed" in verify(rp)
     other = sealed_log()
     _rewrite(other, f"seals:{own_key(other)}", 0, l=merkle.leaves([b"x"] * 25))
     text = verify(other)

@@ -32,12 +32,15 @@ class Chain:
         data = member(2, authority) + b"".join(member(3, block) for block in appended) + member(4, self.proof)
         return textual(self.kid, data)
 
-    def appended(self, content: bytes, *, more: bytes = b"") -> Chain:
-        """With a block of any content, signed as a holder signs: with the secret that the token carries."""
+    def appended(self, content: bytes, *, more: bytes = b"", public: bytes = b"") -> Chain:
+        """With a block of any content, signed as a holder signs: with the secret that the token carries.
+
+        `public`: the key that the chain goes on with; empty for a new one.
+        """
         ((number, secret),) = fields(self.proof)
         assert number == 1
         key, following = Ed25519PrivateKey.from_private_bytes(secret), Ed25519PrivateKey.generate()
-        public = following.public_key().public_bytes_raw()
+        public = public or following.public_key().public_bytes_raw()
         signature = key.sign(content + struct.pack("<i", 0) + public)
         next_key = b"\x08\x00" + member(2, public)
         block = member(1, content) + member(2, next_key) + member(3, signature) + more

@@ -29,6 +29,7 @@ from eventing.identity.biscuits import verify_biscuit
 from eventing.models import DomainKey
 from eventing.selectors.access.keys import verification_keys
 from eventing.services.access.delegation import biscuit_create, sign_biscuit
+from tests.core.ed25519_vectors import NEUTRAL, NOT_CANONICAL, SMALL_ORDER
 from tests.identity.biscuit_forge import Chain, block, member, textual
 
 NOW = 1_800_000_000.0
@@ -387,6 +388,24 @@ def test_a_token_narrowed_in_time_only_counts_as_narrowed() -> None:
 )
 def test_attack_claims_that_no_token_may_have(changes: dict[str, Any], says: str) -> None:
     refused(sign_biscuit({**CLAIMS, **changes}, PRIVATE), says)
+
+
+@pytest.mark.parametrize("text", [*SMALL_ORDER, *NOT_CANONICAL])
+def test_attack_a_block_that_hands_on_to_a_key_that_everybody_can_sign_for(text: str) -> None:
+    """Who narrows a token so lets everybody take back what was narrowed after."""
+    chain = Chain.of(TOKEN).appended(block(), public=bytes.fromhex(text))
+    sealed = Chain(chain.kid, chain.blocks, member(2, NEUTRAL + bytes(32)))
+    for forged in (chain, sealed):
+        refused(forged.token, "small order|not canonical|signatures")
+
+
+def test_attack_the_keys_of_a_chain_are_looked_at_whatever_the_library_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventing.identity.biscuits._verify_chain", lambda *given: None)
+    for text in SMALL_ORDER:
+        refused(
+            Chain.of(TOKEN).appended(block(), public=bytes.fromhex(text)).token,
+            "not usable: the point is of small order",
+        )
 
 
 def test_attack_used_after_its_hour() -> None:

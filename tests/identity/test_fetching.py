@@ -21,7 +21,8 @@ from cryptography.x509.oid import NameOID
 
 from eventing.core.access.jwks import BYTES_MAX
 from eventing.identity import fetching
-from eventing.identity.fetching import FetchFailed, fetch, is_public
+from eventing.identity.fetching import FetchFailed, fetch, is_loopback, is_public
+from eventing.identity.peer_documents import document_fetch
 from tests.identity.issuer_server import JWKS, IssuerServer
 
 A_LABEL = "xn--bcher-kva.example"  # bücher.example
@@ -217,6 +218,17 @@ def test_http_on_loopback_needs_the_setting(issuer: IssuerServer) -> None:
     with pytest.raises(FetchFailed, match="https"):
         fetched(issuer.url + JWKS, private=False)
     assert json.loads(fetched(issuer.url + JWKS, private=True).content)["keys"]
+
+
+def test_a_domain_on_this_machine_calls_this_machine_and_not_the_private_network(resolve: Any) -> None:
+    """`127.` may begin the name of any host: it made a look at it reach every private address."""
+    resolve(["10.0.0.1"])
+    assert not any(
+        is_loopback(host) for host in ("127.attacker.example", "127.1.example", "localhost.example", "10.0.0.1")
+    )
+    assert all(is_loopback(host) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"))
+    with pytest.raises(FetchFailed, match="not public"):
+        document_fetch("https://127.attacker.example")
 
 
 def test_link_local_addresses_are_refused_even_where_private_ones_are_allowed(resolve: Any) -> None:

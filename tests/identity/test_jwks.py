@@ -17,6 +17,7 @@ from eventing.core.access import jwks, tokens
 from eventing.core.access.algorithms import parse_algorithms
 from eventing.core.access.jwks import BadKeys
 from eventing.core.errors import ConfigError, Unauthenticated
+from tests.core.ed25519_vectors import NOT_CANONICAL, NOT_ON_THE_CURVE, SMALL_ORDER
 from tests.identity.issuer_server import SigningKey, base64url
 
 ALL = parse_algorithms("Ed25519,ES256,RS256")
@@ -136,6 +137,18 @@ def test_other_kinds_of_keys_are_ignored_unless_they_are_asked_for() -> None:
 )
 def test_an_rsa_key_that_is_weak_or_slow_on_purpose_is_ignored(changes: dict[str, Any]) -> None:
     assert parse({**RSA.as_dict(private=False), "kid": "rsa", **changes}, algorithms=ALL) == {}
+
+
+@pytest.mark.parametrize("text", [*SMALL_ORDER, *NOT_CANONICAL, *NOT_ON_THE_CURVE])
+def test_a_set_with_an_ed25519_key_that_others_can_sign_for_is_refused(text: str) -> None:
+    weak = {**KEY.public, "kid": "k2", "x": base64url(bytes.fromhex(text))}
+    for keys in ([weak], [KEY.public, weak]):
+        with pytest.raises(BadKeys, match="'k2' of the key set is not usable"):
+            parse(*keys)
+
+
+def test_an_ed25519_key_with_padding_is_the_same_key() -> None:
+    assert parse({**KEY.public, "x": KEY.public["x"] + "="}) == parse(KEY.public)
 
 
 def test_a_point_that_is_not_on_the_curve_is_ignored() -> None:

@@ -69,7 +69,13 @@ class Log:
 
     def acknowledge(self, cursor: Cursor, subscription: str = "sub_a") -> Cursor:
         args = control.acknowledge_args(self.rp, subscription, cursor)
-        return control.acknowledged(cursor, self.call(scripts.ACKNOWLEDGE, args))
+        verdict, value = control.verdict(self.call(scripts.ACKNOWLEDGE, args))
+        if verdict == "ok":
+            return Cursor(cursor.epoch, int(value))
+        epoch, last = (value, 0) if verdict == "epoch" else (cursor.epoch, int(value))
+        refused = control.refused_cursor(cursor, epoch, last)
+        assert refused is not None
+        raise refused
 
 
 BOUNDS = HistoryBounds(1_000_000, 1 << 28)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -82,12 +83,31 @@ async def test_heads_of_many_logs_at_once(log: Log, aclient: redis.asyncio.Redis
     assert await reader.heads([log.rp, next(NEW_RP)]) == [(epoch, 2), None]
 
 
-async def test_acknowledge_answers_with_what_is_held(log: Log, aclient: redis.asyncio.Redis) -> None:
+async def test_the_greatest_of_many_cursors_is_acknowledged(log: Log, aclient: redis.asyncio.Redis) -> None:
     reader = LogReader(aclient)
-    epoch = log.append(make_event("a"), make_event("b")).epoch
+    epoch = log.append(*(make_event(name) for name in "abc")).epoch
     assert await reader.subscription_cursor(log.rp, "sub_a") is None
-    assert await reader.acknowledge(log.rp, "sub_a", Cursor(epoch, 2)) == Cursor(epoch, 2)
-    assert await reader.acknowledge(log.rp, "sub_a", Cursor(epoch, 1)) == Cursor(epoch, 2)
-    assert await reader.subscription_cursor(log.rp, "sub_a") == Cursor(epoch, 2)
+    second = Cursor(epoch, 2)
+    assert await reader.acknowledge_all(log.rp, "sub_a", [Cursor(epoch, 1), second]) == [second, second]
+    assert await reader.acknowledge_all(log.rp, "sub_a", [Cursor(epoch, 1)]) == [second]
+    assert await reader.subscription_cursor(log.rp, "sub_a") == second
     with pytest.raises(NoLog):
-        await reader.acknowledge(next(NEW_RP), "sub_a", Cursor(epoch, 1))
+        await reader.acknowledge_all(next(NEW_RP), "sub_a", [Cursor(epoch, 1)])
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+async def test_cursors_that_the_log_has_not_are_refused_each_for_itself(
+    log: Log, aclient: redis.asyncio.Redis, order: tuple[int, ...]
+) -> None:
+    epoch = log.append(*(make_event(name) for name in "abc")).epoch
+    cursors = [Cursor(epoch, 2), Cursor("zzzzzzzz", 1), Cursor(epoch, 4), Cursor("yyyyyyyy", 9)]
+    expected = [Cursor(epoch, 2), epoch, "only what was delivered", epoch]
+    found = await LogReader(aclient).acknowledge_all(log.rp, "sub_a", [cursors[at] for at in order])
+    for at, outcome in zip(order, found, strict=True):
+        wanted = expected[at]
+        if isinstance(outcome, Cursor):
+            assert outcome == wanted
+        else:
+            assert str(wanted) in outcome.detail
+    assert await LogReader(aclient).acknowledge_all(log.rp, "sub_b", [Cursor("zzzzzzzz", 1)]) != []
+    assert await LogReader(aclient).subscription_cursor(log.rp, "sub_b") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -9,11 +10,12 @@ import sys
 import time
 
 import pytest
+from django.conf import settings
 
 from eventing.core.access.origins import Origin, current_origin
 from portal.json_lines import JsonLines
 from portal.log_lines import TEXT_CHARS_MAX, TextLines, formatter, without_credentials
-from portal.request_log import RequestId
+from portal.request_log import NoCancellations, RequestId
 from portal.supervisor.json_terminal import JsonTerminal
 from portal.supervisor.output import is_warning
 
@@ -137,3 +139,17 @@ def test_the_supervisors_lines_are_objects_and_pass_on_those_of_children() -> No
 
 def test_the_formats_have_their_formatter() -> None:
     assert (formatter("json"), formatter("text")) == ("portal.json_lines.JsonLines", "portal.log_lines.TextLines")
+
+
+def test_a_client_that_leaves_writes_no_cancellation_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """What asgiref leaves behind, as asyncio tells it; other futures' errors stay."""
+    log = logging.getLogger("asyncio")
+    kept = NoCancellations()
+    log.addFilter(kept)
+    try:
+        for error in (asyncio.CancelledError(), ValueError("x")):
+            log.error("Future exception was never retrieved", exc_info=error)
+    finally:
+        log.removeFilter(kept)
+    assert [type(record.exc_info[1]) for record in caplog.records if record.exc_info] == [ValueError]
+    assert dict(settings.LOGGING["loggers"]["asyncio"]) == {"filters": ["cancellations"]}

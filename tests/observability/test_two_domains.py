@@ -223,8 +223,13 @@ def test_forwarding_is_told_by_peer_at_both_ends(exchanged: Exchanged) -> None:
 
 
 def test_quotas_are_told_as_sql_has_them(exchanged: Exchanged) -> None:
-    scraped = ready_scrape(exchanged, "b", "herald_domain_measured_timestamp_seconds")
-    assert scraped.value("herald_rendezvous_points") >= 1
+    ready_scrape(exchanged, "b", "herald_domain_measured_timestamp_seconds")
+
+    def measured() -> Scrape | None:
+        scraped = scrape(exchanged.network["b"].url)
+        return scraped if scraped.value("herald_rendezvous_points") >= 1 else None
+
+    scraped = wait_for(measured, 15, every_s=0.2, about="a measurement since the replica was made") or Scrape("")
     assert scraped.value("herald_rendezvous_points_limit") == 100_000
     assert 0 < scraped.value("herald_history_reserved_bytes") < scraped.value("herald_history_reserved_limit_bytes")
     assert "herald_outbox_entries" in scraped.names

@@ -45,7 +45,7 @@ def test_an_alarm_appears_is_acknowledged_and_goes_without_a_reload(browser: Any
         console.go("/")  # from the alarm to its cause, and what can be done about it: one click
         page.locator("#alarms").get_by_role("link", name=re.compile(subscription)).click()
         slow = page.locator("#listing tbody tr").filter(has_text=subscription)
-        expect(slow).to_contain_text("3 events")
+        expect(slow).to_contain_text("3 behind")
         expect(slow.get_by_role("button", name="Delete")).to_be_visible()
         console.go("/alarms")
         expect(row).to_contain_text("acknowledged")

@@ -234,7 +234,7 @@ def test_the_system_page_shows_what_runs_and_hides_what_is_secret(console: Conso
     port = page.locator("#settings tr").filter(has_text="HERALD_PORT")
     expect(port).to_contain_text(str(console.domain.port))
     expect(port).to_contain_text("environment")
-    page.get_by_label("Part of a setting's name or meaning").fill("lease_s_max")
+    page.get_by_label("Part of a setting's name or meaning").fill("allow_private_issuers")
     expect(page.locator("#settings tbody tr:visible")).to_have_count(1)
     assert console.domain.signing_key["d"] not in page.content()
     page.route("**/readyz", lambda route: route.abort())

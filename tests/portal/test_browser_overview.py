@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -61,6 +64,20 @@ def test_what_happens_in_the_domain_is_on_the_screen_within_a_second(console: Co
             expect(tile(console, "rps")).to_have_text(f"{before + 1:,}")
             took.append(time.monotonic() - begun)
     assert min(took) <= SEEN_WITHIN_S, took  # the least of three: others use this machine too
+
+
+def test_what_ends_within_a_day_is_counted_and_leads_to_the_leases(console: Console) -> None:
+    with console.domain.http() as client:
+        rp = created(client, name="overview/ending", lease_s=3600)
+    with closing(sqlite3.connect(console.domain.data_dir / "herald.sqlite3")) as database, database:
+        until = datetime.now(UTC) + timedelta(minutes=20)
+        texts = [(until - timedelta(seconds=s)).strftime("%Y-%m-%d %H:%M:%S.%f") for s in (0, 1)]
+        database.execute("UPDATE eventing_rendezvouspoint SET expires_at = ?, warn_at = ? WHERE id = ?", [*texts, rp])
+    console.go("/")
+    line = console.page.locator("#ending")
+    expect(line).to_contain_text(re.compile(r"[0-9,]+ leases? ends? within 24 hours"))
+    line.locator("a").click()
+    expect(console.page.locator("tbody tr").filter(has_text="/localhost/overview/ending/")).to_have_count(1)
 
 
 def test_rates_sessions_and_the_busiest_follow_the_load(console: Console, rp: str) -> None:

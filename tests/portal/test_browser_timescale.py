@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.portal.accessibility import assert_accessible
-from tests.portal.browsing import SMALL_PHONE, WITHIN_MS, Closing, Console, created, eventually, publish
+from tests.portal.browsing import SMALL_PHONE, WIDE, WITHIN_MS, Closing, Console, created, eventually, publish
 from tests.servers import Domain
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -168,7 +168,7 @@ def test_what_is_long_past_is_found_by_moving_and_by_time_and_the_page_holds_a_b
     expect(lanes.nth(1)).to_contain_text("There is no rendezvous point no-such-thing")
     for _ in range(4):
         page.get_by_role("button", name="Zoom out").click()
-    expect(lanes.first).to_contain_text("5,000 of 6,000 held here")
+    expect(lanes.first).to_contain_text("showing 5,000 of 6,000")
     expect(page.locator(".ts-before title")).to_have_text(re.compile(r"^#501 to #1500 (not loaded|let go)"))
     page.goto(f"{domain.url}/timescale?rp={long}&event=600")
     expect(chosen(console)).to_have_text("Event #600")
@@ -176,6 +176,30 @@ def test_what_is_long_past_is_found_by_moving_and_by_time_and_the_page_holds_a_b
     page.keyboard.press("0")
     eventually(page, lambda: page.locator(".ts-before title").count() == 1, "the past is reached")
     expect(page.locator(".ts-before title")).to_have_text("#1 to #500 left the history")
+
+
+def test_times_of_events_are_whole_to_the_millisecond_where_there_is_room(console: Console, domain: Domain) -> None:
+    """In the timescale's list and among an RP's events, today's and those of another day."""
+    page = console.page
+    with domain.http() as client:
+        rp = created(client)
+        dated = {"specversion": "1.0", "id": "1", "source": "/test", "type": "test", "time": "2026-01-02T03:04:05.678Z"}
+        structured = {"Content-Type": "application/cloudevents+json"}
+        assert client.post(f"/api/v1/rps/{rp}/events", json=dated, headers=structured).status_code == 201
+    try:
+        page.set_viewport_size({"width": 1440, "height": 900})
+        for path, times in ((f"/timescale?rp={rp}", ".ts-row time"), (f"/rps/{rp}#events-tab", "#events time")):
+            console.go(path)
+            first = page.locator(times).first
+            expect(first).to_have_text(re.compile(r"^(\d+ \w+, )?\d\d:\d\d:\d\d\.\d{3}$"))
+            for text in (first.inner_text(), "23 Nov, 14:03:07.125"):
+                cut = first.evaluate(
+                    "(one, text) => { one.textContent = text; return one.scrollWidth > one.clientWidth; }", text
+                )
+                assert not cut, f"{text} at {path}"
+            assert first.evaluate("(one) => getComputedStyle(one).fontVariantNumeric") == "tabular-nums"
+    finally:
+        page.set_viewport_size(WIDE)
 
 
 def test_it_is_accessible_and_fits_on_a_small_phone_in_the_dark(browser: Any, domain: Domain, rp: str) -> None:
@@ -197,4 +221,4 @@ def test_a_history_that_cannot_be_read_is_said_and_read_as_soon_as_it_can_be(con
     expect(said).to_contain_text("It is asked again by itself.")
     page.unroute("**/console/timescale/past*")
     expect(said).to_have_count(0)
-    expect(page.locator(".ts-chart")).to_contain_text("held here")
+    expect(page.locator(".ts-chart")).to_contain_text("showing ")

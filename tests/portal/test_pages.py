@@ -303,6 +303,10 @@ def test_a_rendezvous_point_is_created_as_typed(logged_in: MakeClient) -> None:
     )
     assert (rp.max_events, rp.max_age_s) == (10, 3 * 86_400)
     assert "Created." in text_of(response)
+    assert "unless used or renewed" in text_of(response)
+    assert rp.renew_on_use
+    logged_in().post("/rps/new", {**CREATE, "renewal": "request"})
+    assert not RendezvousPoint.objects.exclude(id=rp.id).get().renew_on_use
 
 
 def test_a_lease_that_was_shortened_is_said(logged_in: MakeClient) -> None:

@@ -57,7 +57,7 @@ def served(stores: Domain, request: pytest.FixtureRequest, tmp_path: Path) -> It
     with (tmp_path / "output").open("w+b") as output:
         process = subprocess.Popen(
             [sys.executable, *command],
-            env=stores.env,
+            env={**stores.env, "HERALD_SESIONS_MAX": "5"},
             cwd=ROOT,
             stdout=output,
             stderr=output,
@@ -67,6 +67,7 @@ def served(stores: Domain, request: pytest.FixtureRequest, tmp_path: Path) -> It
             wait_for(lambda: answers(stores) or process.poll() is not None, 30, about="the server answers")
             assert process.poll() is None, (tmp_path / "output").read_text()
             yield stores
+            assert "Did you mean HERALD_SESSIONS_MAX?" in (tmp_path / "output").read_text()
         finally:
             process.terminate()
             process.wait(10)

@@ -64,3 +64,43 @@ def test_without_any_redis_the_sentence_says_what_was_found(tmp_path: Path, monk
     monkeypatch.setattr(redis_server, "find_spec", lambda name: None)
     with pytest.raises(StartError, match=r"No Redis 6\.2 or newer was found \(.*redis-server is 5\.0\.7\)"):
         redis_server.find_server()
+
+
+def only(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Make `script` the only program there is."""
+    fake = folder / "redis-server"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setattr(redis_server, "find_spec", lambda name: None)
+    monkeypatch.setattr(redis_server.shutil, "which", lambda name: str(fake) if name == "redis-server" else None)
+
+
+def test_a_program_that_takes_seconds_to_print_its_version_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(tmp_path, monkeypatch, "sleep 2.5; echo 'Redis server v=7.2.5 sha=0'")
+    assert redis_server.find_server().version == (7, 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("sleep 20", r"redis-server did not print its version within 0\.2 s: the machine may be overloaded, try again"),
+        ("echo hello; exit 3", r"redis-server --version printed no version and ended with status 3"),
+    ],
+)
+def test_the_sentence_says_what_was_wrong_with_a_program_that_told_no_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    only(tmp_path, monkeypatch, script)
+    monkeypatch.setattr(redis_server, "VERSION_WITHIN_S", 0.2 if "sleep" in script else 30.0)
+    with pytest.raises(StartError, match=said):
+        redis_server.find_server()
+
+
+def test_a_program_that_cannot_be_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(tmp_path, monkeypatch, "")
+    (tmp_path / "redis-server").write_text("#!/no/such/interpreter\n")
+    with pytest.raises(StartError, match="redis-server cannot be run: No such file or directory"):
+        redis_server.find_server()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sqlite3
@@ -10,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from eventing.core.config import Config
 from portal.supervisor import data_folder
+from portal.supervisor.domain import Supervisor
 from portal.supervisor.errors import StartError
 from portal.supervisor.java import Java, java_found, version_major
+from portal.supervisor.terminal import Terminal
 from tests.edge.server import Prepared
 from tests.servers import Domain, manage, program
 
@@ -34,6 +38,23 @@ def refused(domain: Domain, **changed: str) -> str:
 def domain(tmp_path: Path) -> Domain:
     """One that is not running."""
     return Domain(tmp_path / "var")
+
+
+def test_a_misspelled_setting_is_named_before_a_start_that_fails_for_another_reason(domain: Domain) -> None:
+    result = manage("run", env={**domain.env, "HERALD_SESIONS_MAX": "5", "HERALD_REDIS_URL": "redis://127.0.0.1:1/0"})
+    assert result.returncode == 1
+    assert (
+        "HERALD_SESIONS_MAX is no setting of Herald and has no effect. Did you mean HERALD_SESSIONS_MAX?"
+        in result.stdout
+    )
+
+
+def test_a_misspelled_setting_is_the_last_that_a_start_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said first has scrolled away, or is above what people look for: the address."""
+    monkeypatch.setenv("HERALD_SESIONS_MAX", "5")
+    said = io.StringIO()
+    Supervisor(Config.from_env(os.environ), Terminal(said))._announce()
+    assert "Did you mean HERALD_SESSIONS_MAX?" in said.getvalue().strip().splitlines()[-1]
 
 
 def test_a_data_folder_under_a_file(domain: Domain, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.api.documents.forms import TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL, object_of, page_of
+from eventing.api.documents.forms import TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL, TRUTH, object_of, page_of
 from eventing.core.operating.watches import AUDIENCE, SEVERITIES
 from eventing.core.operating.watches import KINDS as WATCH_KINDS
 
@@ -26,6 +26,7 @@ SCHEMAS: dict[str, Any] = {
         raised_at=TIME,
         changed_at=TIME,
         acknowledged={"oneOf": [object_of(at=TIME, by=TEXT, note=TEXT), {"type": "null"}]},
+        lasting={**TRUTH, "description": "It is about what has ended, and stays open until it is acknowledged."},
         cleared={"oneOf": [object_of(at=TIME, why=TEXT), {"type": "null"}], "description": "null: it is open."},
     ),
     "AlarmPage": page_of("Alarm"),

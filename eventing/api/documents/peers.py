@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eventing.api.documents.forms import COUNT, TEXT, TEXT_OR_NULL, TIME, TIME_OR_NULL, TRUTH, object_of, page_of
+from eventing.core.federation.deliveries import Failure, Standstill
 
 _FINGERPRINTS: dict[str, dict[str, Any]] = {
     "fingerprint": {"type": "string", "description": "The kid of its first key."},
@@ -35,7 +36,24 @@ _PEER = object_of(
     requests_per_s=COUNT,
     note=TEXT,
     lease=object_of(granted_s=COUNT, expires_at={**TIME, "description": "Contact renews it."}),
-    heard_at={**TIME_OR_NULL, "description": "The last contact, to some minutes; null: none."},
+    heard_at={**TIME_OR_NULL, "description": "The last contact: a request of it, or an answer of it; null: none."},
+    contact={
+        **object_of(request_at=TIME_OR_NULL, answer_at=TIME_OR_NULL),
+        "description": "Its last request, and its last answer to a request of this domain, to a second; null: none is known.",
+    },
+    problem={
+        "oneOf": [
+            object_of(
+                kind={"type": "string", "enum": [*Failure, *Standstill]},
+                since=TIME_OR_NULL,
+                until={**TIME_OR_NULL, "description": "When it is tried next, or its pause ends."},
+                detail=TEXT,
+                advice={**TEXT, "description": "What an administrator does about it."},
+            ),
+            {"type": "null"},
+        ],
+        "description": "Why nothing arrives at it; null: all is well, or it is not active.",
+    },
     hello=object_of(
         failures=COUNT,
         problem={**TEXT_OR_NULL, "description": "Why it could not be told how we stand to it; null: it could."},

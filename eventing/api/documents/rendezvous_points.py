@@ -31,7 +31,7 @@ _PARTICIPANT = object_of(
 SCHEMAS: dict[str, Any] = {
     "RendezvousPoint": {
         **object_of(
-            ("genesis", "replicas"),
+            ("genesis", "replicas", "notice"),
             id=TEXT,
             name=TEXT_OR_NULL,
             title=TEXT,
@@ -51,6 +51,14 @@ SCHEMAS: dict[str, Any] = {
             offset=PLACE["offset"],
             history=ref("History"),
             lease={"oneOf": [ref("Lease"), {"type": "null"}], "description": "null: it lives with what it reports on."},
+            renew_on_use={
+                "type": "boolean",
+                "description": "Whether publishing and reading renew the lease; false at a replica, whose domain renews it.",
+            },
+            notice={
+                "type": ["string", "null"],
+                "description": "What is deleted when the lease ends, and when, for people. Not in lists; null where nobody has to renew it.",
+            },
             policy={"type": "array", "items": {"type": "object"}},
             ack=TEXT,
             paused={

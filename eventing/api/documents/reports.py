@@ -51,7 +51,11 @@ SCHEMAS: dict[str, Any] = {
             "items": object_of(name=TEXT, type=TEXT, unit=TEXT, about=TEXT),
         },
         rows={**COUNT, "description": "Of the whole table."},
-        items={"type": "array", "items": {"type": "array"}, "description": "Rows; values in the columns' order."},
+        items={
+            "type": "array",
+            "items": {"type": "array", "items": {"description": "The value of one column."}},
+            "description": "Rows; values in the columns' order.",
+        },
         next=TEXT_OR_NULL,
     ),
 }

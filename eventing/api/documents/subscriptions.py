@@ -8,6 +8,7 @@ from eventing.api.documents.forms import COUNT, TEXT, TEXT_OR_NULL, TIME, TRUTH,
 
 SCHEMAS: dict[str, Any] = {
     "Subscription": object_of(
+        ("notice",),
         id=TEXT,
         rp={"type": "string", "description": "Id of the rendezvous point read."},
         owner=TEXT,
@@ -15,7 +16,13 @@ SCHEMAS: dict[str, Any] = {
         history=ref("History"),
         deliver=object_of(mode=TEXT),
         lease=ref("Lease"),
+        notice={"type": "string", "description": "What is deleted when, for people. Not in lists."},
         cursor={"type": "string", "description": "What it has acknowledged."},
+        lag={**COUNT, "description": "Events of the log after what it has acknowledged, lost ones among them."},
+        lost={
+            **COUNT,
+            "description": "Of these, events that left the history, or its own bounds: the gap that the next read reports.",
+        },
         shared={
             "type": ["object", "null"],
             "description": "Of one that several domains hold: `keeper` (where it was created), `holders` in the order of "
@@ -28,12 +35,7 @@ SCHEMAS: dict[str, Any] = {
     "SubscriptionListing": object_of(
         items={
             "type": "array",
-            "items": {
-                "allOf": [
-                    ref("Subscription"),
-                    object_of(lag={**COUNT, "description": "Events of the log after what it has acknowledged."}),
-                ]
-            },
+            "items": ref("Subscription"),
         },
         next=TEXT_OR_NULL,
         complete={**TRUTH, "description": "Whether all that match were looked at for the order."},

@@ -8,9 +8,12 @@ later, so the answers here show how things are after that.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from redis.exceptions import RedisError
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,6 +23,7 @@ from eventing.api.base import View
 from eventing.api.fields import Integer, Members, Text, Truth
 from eventing.core.errors import InvalidRequest, PeerUnreachable
 from eventing.core.federation import peers
+from eventing.core.federation.deliveries import ADVICE, Failure, Standing, Standstill
 from eventing.core.federation.domain_documents import (
     BadDocument,
     fingerprint_shown,
@@ -32,8 +36,10 @@ from eventing.identity.fetching import FetchFailed
 from eventing.identity.peer_documents import document_fetch
 from eventing.identity.revocations import revocations
 from eventing.models import Peer as PeerRow
+from eventing.models import PeerDelivery
 from eventing.selectors.federation.forwarding import delivery_get
 from eventing.selectors.federation.peers import peer_row, peers_all
+from eventing.selectors.federation.standing import standings
 from eventing.services.administrative_events import peer_data, timestamp
 from eventing.services.federation.domain_documents import own_document
 from eventing.services.federation.peers import (
@@ -282,7 +288,7 @@ class PeerResumptions(View):
 
 def representation(row: PeerRow) -> dict[str, Any]:
     """A peer in answers."""
-    delivery = delivery_get(row.name)
+    delivery, standing, now = delivery_get(row.name), _standing(row.name), timezone.now()
     return {
         **peer_data(row),
         **_fingerprints(row.fingerprint),
@@ -290,7 +296,11 @@ def representation(row: PeerRow) -> dict[str, Any]:
         "bytes_per_s": row.bytes_per_s,
         "requests_per_s": row.requests_per_s,
         "note": row.note,
-        "heard_at": None if row.heard_at is None else timestamp(row.heard_at),
+        "heard_at": _moment(
+            max(filter(None, (_seconds(row.heard_at), standing.request_at, standing.answer_at)), default=None)
+        ),
+        "contact": {"request_at": _moment(standing.request_at), "answer_at": _moment(standing.answer_at)},
+        "problem": problem(delivery, standing, now) if row.active else None,
         "hello": {
             "failures": row.hello_failures,
             "problem": row.hello_problem or None,
@@ -311,6 +321,43 @@ def representation(row: PeerRow) -> dict[str, Any]:
         "created_at": timestamp(row.created_at),
         "changed_at": timestamp(row.changed_at),
     }
+
+
+def problem(delivery: PeerDelivery | None, standing: Standing, now: datetime) -> dict[str, Any] | None:
+    """Why nothing arrives at a peer, since when, and what to do; None where all is well."""
+    if delivery is not None and delivery.failures:
+        since, until = _seconds(delivery.first_failure_at), _seconds(delivery.next_try_at)
+        kind: Failure | Standstill = Failure(delivery.failure)
+        detail = delivery.detail
+    else:
+        standstill = standing.standstill(delivery.backlog if delivery else 0, now.timestamp())
+        if standstill is None:
+            return None
+        kind, detail = standstill, standing.detail(standstill)
+        since, until = standing.span(standstill)
+    return {
+        "kind": kind.value,
+        "since": _moment(since),
+        "until": _moment(until),
+        "detail": detail,
+        "advice": ADVICE[kind],
+    }
+
+
+def _standing(peer: str) -> Standing:
+    """What Redis knows of the peer; nothing while Redis is away."""
+    try:
+        return standings([peer])[peer]
+    except RedisError:
+        return Standing()
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
+
+
+def _moment(seconds: float | None) -> str | None:
+    return None if seconds is None else timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def _told(row: PeerRow) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class AlarmAcknowledgements(View):
         operation_id="alarms_acknowledge",
         summary="Acknowledge an alarm",
         description="Says that you look after it; for administrators and operators. It stays open until its rule is kept "
-        "again. Acknowledging again changes the note.",
+        "again; one that is `lasting` is cleared by it. Acknowledging again changes the note.",
         parameters=[ALARM_ID],
         request=Acknowledgement,
         responses={200: docs.ref("Alarm")},

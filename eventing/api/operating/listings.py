@@ -79,7 +79,7 @@ class Subscriptions(View):
         operation_id="subscriptions_list",
         summary="List durable subscriptions",
         description="All for administrators, operators and viewers, their own for everybody else whose token is not narrowed. "
-        "`lag`: events of the log that come after what is acknowledged.",
+        "`lag`: events of the log that come after what is acknowledged; `lost`: those of them that left the history.",
         parameters=[RP, OWNER, SORT, docs.CURSOR, docs.LIMIT],
         responses={200: docs.ref("SubscriptionListing")},
     )
@@ -93,7 +93,7 @@ class Subscriptions(View):
             cursor=self.query("cursor"),
             limit=self.limit(),
         )
-        items = [{**representations.subscription(it.row, it.cursor), "lag": it.lag} for it in found.items]
+        items = [representations.subscription(it, whole=False) for it in found.items]
         return Response({"items": items, "next": found.next, "complete": found.complete})
 
 

@@ -26,6 +26,7 @@ from eventing.log import control
 from eventing.selectors.rps.descriptors import descriptor_get, descriptor_of
 from eventing.selectors.rps.rendezvous_point_lists import rendezvous_points_listed_by
 from eventing.selectors.rps.rendezvous_points import rendezvous_point_get, rendezvous_points_page
+from eventing.selectors.rps.subscription_lists import subscriptions_behind
 from eventing.selectors.rps.subscriptions import subscription_get, subscriptions_page
 from eventing.services.access.permission import require
 from eventing.services.idempotency import Claim
@@ -186,7 +187,7 @@ class RendezvousPointSubscriptions(View):
             require(descriptor, who, "subscribe")
             owner = None if reads_only(who) else who.identity
         page = subscriptions_page(at=descriptor.id, owner=owner, cursor=self.query("cursor"), limit=self.limit())
-        items = [representations.subscription(row, control.subscription_cursor(row.at, row.id)) for row in page.items]
+        items = [representations.subscription(one, whole=False) for one in subscriptions_behind(page.items)]
         return page_answer(page, items)
 
     @extend_schema(
@@ -225,5 +226,5 @@ def _created(rp: str) -> Response:
 def _subscription_created(subscription_id: str) -> Response:
     row = subscription_get(subscription_id)
     headers = {**etag(row.version), "Location": representations.subscription_path(row.id)}
-    document = representations.subscription(row, control.subscription_cursor(row.at, row.id))
+    document = representations.subscription(subscriptions_behind([row])[0])
     return Response(document, status=201, headers=headers)

@@ -10,9 +10,9 @@ from eventing.api import documents as docs
 from eventing.api import representations
 from eventing.api.base import View, etag
 from eventing.api.requests import LeaseRequest, SubscriptionChange
-from eventing.log import control
 from eventing.models import Subscription as SubscriptionRow
 from eventing.selectors.rps.descriptors import descriptor_get
+from eventing.selectors.rps.subscription_lists import subscriptions_behind
 from eventing.selectors.rps.subscriptions import subscription_get
 from eventing.services.access.permission import require_managed
 from eventing.services.rps.subscriptions import subscription_delete, subscription_renew, subscription_update
@@ -87,5 +87,5 @@ class SubscriptionRenewal(View):
 
 
 def _answer(row: SubscriptionRow) -> Response:
-    document = representations.subscription(row, control.subscription_cursor(row.at, row.id))
+    document = representations.subscription(subscriptions_behind([row])[0])
     return Response(document, headers=etag(row.version))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eventing.core.ed25519 import public_key_check
 from eventing.core.errors import Unauthenticated
 
 BLOCKS_MAX = 16  # of one token; each costs a signature to verify, 0.05 ms
@@ -27,6 +28,7 @@ _SYMBOLS = (
     "service", "admin", "email", "group", "member", "ip_address", "client", "client_ip", "domain", "path", "version",
     "cluster", "node", "hostname", "nonce", "query",
 )  # fmt: skip
+_ALGORITHM_ED25519 = 0  # of a key (Biscuit specification, message PublicKey)
 _COMPARISONS = {0: "<", 1: ">", 2: "<=", 3: ">=", 4: "==", 6: "starts_with"}
 _CHECK_ONE = 0  # `check if`; the others are `check all` and `reject if`
 
@@ -99,6 +101,19 @@ def split(data: bytes) -> list[bytes]:
     if len(authority) != 1:
         raise Unauthenticated("The Biscuit does not have exactly one authority block.")
     return [_content(signed) for signed in (*authority, *appended)]
+
+
+def check_keys(data: bytes) -> None:
+    """Refuse the bytes of `split` where the key that a block hands the chain on to is none that others cannot sign for.
+
+    Whoever delegates makes that key; one of small order would let everybody take back what was narrowed after it. The
+    caller has verified the chain. Raises BadPublicKey.
+    """
+    signed = [_bytes(value) for number, value in _fields(data) if number in (2, 3)]
+    for key in (_bytes(value) for block in signed for number, value in _fields(block) if number == 2):
+        members = dict(_fields(key))
+        if members.get(1, _ALGORITHM_ED25519) == _ALGORITHM_ED25519:
+            public_key_check(_bytes(members.get(2, b"")))
 
 
 def read(contents: list[bytes]) -> list[Block]:

@@ -21,6 +21,7 @@ from eventing.core import strict_json
 from eventing.core.access import tokens
 from eventing.core.access.algorithms import ED25519
 from eventing.core.access.principals import Principal, Scope
+from eventing.core.ed25519 import KEY_BYTES, BadPublicKey, public_key
 from eventing.core.errors import Unauthenticated
 
 BYTES_MAX = 256 * 1024  # of a key set, or of a discovery document
@@ -170,8 +171,7 @@ def _usable(key: Mapping[str, Any], kid: str) -> ForeignKey | None:
 def _of_kind(key: Mapping[str, Any], kid: str) -> ForeignKey | None:
     match key.get("kty"), key.get("crv"):
         case "OKP", "Ed25519":
-            x = _number(key.get("x"), 32)
-            return None if x is None else ForeignKey(kid, ED25519, {"kty": "OKP", "crv": "Ed25519", "x": x})
+            return _ed25519(key.get("x"), kid)
         case "EC", "P-256":
             x, y = _number(key.get("x"), 32), _number(key.get("y"), 32)
             if x is None or y is None:
@@ -194,6 +194,19 @@ def _of_kind(key: Mapping[str, Any], kid: str) -> ForeignKey | None:
             return ForeignKey(kid, ("RS256",), {"kty": "RSA", "n": n, "e": e})
         case _:
             return None
+
+
+def _ed25519(value: Any, kid: str) -> ForeignKey | None:
+    """The key, whatever padding its issuer writes. Raises BadKeys for what only looks like one: nobody has it by mistake."""
+    x = _number(value, KEY_BYTES)
+    if x is None:
+        return None
+    x = x.rstrip("=")
+    try:
+        public_key(x)
+    except BadPublicKey as error:
+        raise BadKeys(f"The key {kid!r} of the key set is not usable: {error}.") from None
+    return ForeignKey(kid, ED25519, {"kty": "OKP", "crv": "Ed25519", "x": x})
 
 
 def _number(value: Any, bytes_max: int) -> str | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from eventing.core.ids import canonical_json
 
 VALUES_MAX = 1000  # of one `in`; longer lists belong into a claim of the issuer's, such as a group
 TEXT_CHARS_MAX = 1024  # guess: an eighth of what a whole token may hold
@@ -29,13 +31,15 @@ class Predicate:
         test: which of TESTS.
         value: what the test compares with, compiled.
         stated: the same as written, for explanations.
+        text: its canonical JSON. Predicates are equal by it: in Python 1 and True are equal values, here two.
     """
 
     claim: str
     path: tuple[str, ...]
     test: str
-    value: Any
-    stated: Any
+    value: Any = field(compare=False)
+    stated: Any = field(compare=False)
+    text: bytes = field(repr=False)
 
     def find(self, claims: Mapping[str, Any]) -> Any:
         """The claim's value; MISSING if there is none. Pointers lead through objects only, never into lists."""
@@ -66,7 +70,7 @@ def compile_predicate(claim: str, predicate: Any) -> Predicate:
     value = TESTS[test].compiled(stated)
     if value is MISSING:
         raise ValueError(f"claim {shown}: {test} takes {TESTS[test].takes}.")
-    return Predicate(claim, _path(claim), test, value, stated)
+    return Predicate(claim, _path(claim), test, value, stated, canonical_json(stated))
 
 
 def _path(claim: str) -> tuple[str, ...]:

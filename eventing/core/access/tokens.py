@@ -16,16 +16,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from joserfc import jws
 from joserfc.jwk import OKPKey
 
 from eventing.core import strict_json
 from eventing.core.access.principals import Principal, Scope
+from eventing.core.ed25519 import BadPublicKey, public_key
 from eventing.core.errors import Unauthenticated
 
 ALGORITHM = "Ed25519"
@@ -41,7 +40,6 @@ PATTERNS_MAX = 32  # of RPs in one scope
 PATTERN_CHARS_MAX = 255  # as the longest name
 AUDIENCES_MAX = 32
 SKEW_S = 30  # how far the clock of whoever issued a token may be ahead of ours
-_KEYS_CACHED = 256
 _HEADER_MEMBERS = {"alg", "typ", "kid"}
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -242,14 +240,11 @@ class UnknownKey(Unauthenticated):
 def verify_ed25519(x: str, token: Read) -> None:
     """Verify the signature with the public key `x` (base64url of 32 bytes). Raises Unauthenticated."""
     try:
-        _public_key(x).verify(token.signature, token.signing_input)
+        public_key(x).verify(token.signature, token.signing_input)
     except InvalidSignature:
         raise Unauthenticated("The token's signature is wrong.") from None
-
-
-@lru_cache(maxsize=_KEYS_CACHED)
-def _public_key(x: str) -> Ed25519PublicKey:
-    return Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(x + "=" * (-len(x) % 4)))
+    except BadPublicKey as error:
+        raise Unauthenticated(f"The token's key is not usable: {error}.") from None
 
 
 def _decoded(part: str) -> bytes:

@@ -20,6 +20,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from eventing.core.decoding import NestedTooDeeply, Undecodable, json_place, json_reader, placed
 from eventing.core.errors import InvalidEvent, TooLarge
 from eventing.core.events.cloudevents_attributes import (
     INTEGER_MAX,
@@ -36,6 +37,7 @@ from eventing.core.events.cloudevents_attributes import (
     is_uri_reference,
     show,
 )
+from eventing.core.events.declared_json import check_declared
 
 DEPTH_MAX = 64  # levels of arrays and objects in one event, its own object included; beyond it some readers give up
 PROBE_BYTES = 256 * 1024  # batches above it are first checked to hold objects only, so that `[0,0,0,…` costs no memory
@@ -86,11 +88,11 @@ class _Probe(msgspec.Struct, gc=False):
     specversion: str
 
 
-_decode_envelope = msgspec.json.Decoder(_Envelope).decode
-_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_decode_probes = msgspec.json.Decoder(list[_Probe]).decode
-_decode_string = msgspec.json.Decoder(str).decode
+_decode_envelope = json_reader(_Envelope)
+_decode_members = json_reader(dict[str, msgspec.Raw])
+_decode_batch = json_reader(list[msgspec.Raw])
+_decode_probes = json_reader(list[_Probe])
+_decode_string = json_reader(str)
 
 _STRING = re.compile(rb'"[^"]*+"')
 _TO_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -98,31 +100,33 @@ _NOT_STRUCTURE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]{0,9})")
 
 
-def parse_structured(raw: bytes | msgspec.Raw, *, bytes_max: int, checked: bool = False) -> Event:
+def parse_structured(raw: bytes | msgspec.Raw, *, bytes_max: int, checked: bool = False, sealed: bool = False) -> Event:
     """Validate one event in the JSON format.
 
     Args:
         raw: the event's JSON text.
         bytes_max: largest event taken, in bytes.
         checked: whether `raw` is already known to be valid UTF-8 (msgspec.Raw does not say so).
+        sealed: whether another domain took the event and signed it: then base64 that is declared to be JSON is what it is.
 
     Raises:
         InvalidEvent: it breaks a rule; the detail names the attribute and the rule.
         TooLarge: it has more than `bytes_max` bytes.
     """
-    body = bytes(raw).strip(WHITESPACE)
+    whole = bytes(raw)
+    body = whole.strip(WHITESPACE)
     if len(body) > bytes_max:
         raise TooLarge(f"An event has at most {bytes_max} bytes; this one has {len(body)}.")
     if not checked:
-        check_utf8(body)
+        check_utf8(whole)
     try:
         envelope = _decode_envelope(body)
-    except (msgspec.DecodeError, RecursionError):
-        return _parse_exactly(body)
+    except Undecodable:
+        return _parse_exactly(body, sealed, whole)
     surplus = _surplus_marks(envelope, body)
     if surplus == 0 or (surplus > 0 and _are_extensions(body, surplus)):
         return Event(envelope.source, envelope.id, envelope.type, body)
-    return _parse_exactly(body)
+    return _parse_exactly(body, sealed, whole)
 
 
 def parse_many(
@@ -146,7 +150,7 @@ def parse_many(
             events.append(parse_structured(raw, bytes_max=bytes_max, checked=checked))
     except (InvalidEvent, TooLarge) as error:
         index = len(events)
-        raise type(error)(f"event {index}: {error.detail}", index=index) from None
+        raise type(error)(f"event {index}: {error.detail}", index=index, **error.extra) from None
     return events
 
 
@@ -160,10 +164,10 @@ def parse_batch(body: bytes, *, bytes_max: int, events_max: int) -> list[Event]:
         if len(body) > PROBE_BYTES:
             _decode_probes(body)
         raws = _decode_batch(body)
-    except msgspec.DecodeError as error:
-        raise InvalidEvent(f"A batch is a JSON array of events: {error}.") from None
-    except RecursionError:
+    except NestedTooDeeply:
         raise InvalidEvent(f"The batch nests deeper than {DEPTH_MAX} levels.") from None
+    except Undecodable as error:
+        raise _malformed("A batch is a JSON array of events", body, error) from None
     return parse_many(raws, bytes_max=bytes_max, events_max=events_max, checked=True)
 
 
@@ -172,7 +176,10 @@ def check_utf8(body: bytes) -> None:
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        raise InvalidEvent(f"JSON is UTF-8; the byte at {error.start} is not.") from None
+        line, column = json_place(body, error.start)
+        raise InvalidEvent(
+            f"JSON is UTF-8; the byte at {error.start} is not: line {line}, column {column}.", line=line, column=column
+        ) from None
 
 
 def nests_deeper(text: bytes, levels: int) -> bool:
@@ -228,7 +235,12 @@ def _surplus_marks(envelope: _Envelope, body: bytes) -> int:
         marks += 4
     end = len(body)
     if envelope.data_base64 is not None:
-        if envelope.data or not is_base64(envelope.data_base64):
+        declared = envelope.datacontenttype
+        if (
+            envelope.data
+            or not is_base64(envelope.data_base64)
+            or (declared is not None and "json" in declared.lower())
+        ):
             return -1
         marks += 4
     elif envelope.data:
@@ -250,7 +262,7 @@ def _are_extensions(body: bytes, marks: int) -> bool:
     """Whether extension attributes, all of them good, account for exactly `marks` quotation marks of `body`."""
     try:
         members = _decode_members(body)
-    except RecursionError:  # at a depth that just passed the typed decode, which had a little more of the stack
+    except NestedTooDeeply:  # at a depth that just passed the typed decode, which had a little more of the stack
         return False
     for name, raw in members.items():
         if name in _KNOWN:
@@ -263,14 +275,14 @@ def _are_extensions(body: bytes, marks: int) -> bool:
     return marks == 0
 
 
-def _parse_exactly(body: bytes) -> Event:
-    """The exact way: every member by itself, and a sentence for whatever is wrong."""
+def _parse_exactly(body: bytes, sealed: bool = False, whole: bytes = b"") -> Event:
+    """The exact way: every member by itself, and a sentence for whatever is wrong; `whole`: with the whitespace around it."""
     try:
         members = _decode_members(body)
-    except RecursionError:
+    except NestedTooDeeply:
         raise InvalidEvent(f"data nests deeper than {DEPTH_MAX} levels.") from None
-    except msgspec.DecodeError as error:
-        raise InvalidEvent(f"An event is a JSON object: {error}.") from None
+    except Undecodable as error:
+        raise _malformed("An event is a JSON object", whole or body, error, (whole or body).find(body)) from None
     if nests_deeper(body, DEPTH_MAX):
         raise InvalidEvent(f"data nests deeper than {DEPTH_MAX} levels.")
     check_names(name for name in members if name not in _DATA)
@@ -286,7 +298,22 @@ def _parse_exactly(body: bytes) -> Event:
             raise InvalidEvent("data_base64 must be a string of padded base64 (RFC 4648) without spaces.")
     attributes = {name: _attribute(name, value) for name, value in values.items() if value != b"null"}
     check_attributes(attributes)
+    declared = attributes.get("datacontenttype")
+    if data_base64 != b"null" and declared is not None and not sealed:
+        check_declared(str(declared), binascii.a2b_base64(_decode_string(data_base64)))
     return Event(str(attributes["source"]), str(attributes["id"]), str(attributes["type"]), body)
+
+
+def _malformed(what: str, text: bytes, error: Undecodable, begin: int = 0) -> InvalidEvent:
+    """The refusal of what is not `what`; it names line and column where it is not even JSON.
+
+    Args:
+        begin: where in `text` the bytes begin that were decoded.
+    """
+    if error.at is not None:
+        error.at += begin
+    wrong, place = placed(error, text)
+    return InvalidEvent(f"{what}: {wrong}.", **place)
 
 
 def _attribute(name: str, value: bytes) -> str | int | bool:

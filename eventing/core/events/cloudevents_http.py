@@ -11,17 +11,21 @@ The content type and the headers decide, in this order:
 
 Binary and wrapped events are put into the JSON form once, always the same way: attributes in a fixed order, then data
 as JSON if the content type says JSON (or says nothing) and the body is JSON, as a string if it is UTF-8 text, else
-as base64. No byte of the data is lost: what the first two cannot carry goes the third way.
+as base64. No byte of the data is lost: what the first two cannot carry goes the third way. Only a body that is declared to
+be JSON and breaks its grammar is refused (declared_json.py).
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
+from eventing.core.decoding import json_reader
 from eventing.core.errors import InvalidEvent, TooLarge, UnsupportedMediaType
 from eventing.core.events.cloudevents import DEPTH_MAX, Event, nests_deeper, parse_batch, parse_structured
 from eventing.core.events.cloudevents_attributes import (
@@ -32,16 +36,15 @@ from eventing.core.events.cloudevents_attributes import (
     check_names,
     is_media_type,
     show,
-    split_media_type,
     unquote,
 )
+from eventing.core.events.declared_json import JSON_CHARSETS, is_json, media_type_of, require_grammar
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
 WRAPPED_TYPE = "io.herald.message"
 
 _PREFIX = "application/cloudevents"
-_JSON_CHARSETS = ("utf-8", "us-ascii")
 _OWS = b" \t"
 _QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _PERCENT_ENCODED = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -49,11 +52,32 @@ _LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 # W3C Trace Context, section 3.2; version ff does not exist.
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 TRACESTATE_CHARS_MAX = 512  # what everybody is asked to carry on (section 3.3.1.5); a longer one is left out
+WRAPPINGS_REMEMBERED = 1024  # a source and a content type each, 1 KiB at most in the usual case
 _ORDER = REQUIRED + OPTIONAL
-_decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_raw = json_reader(msgspec.Raw)
+_encode = msgspec.json.Encoder().encode
 
 # What curl calls the body of `curl -d` when it is told nothing: text, whatever the name says.
 _CURL_DATA = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True, slots=True)
+class EventHead:
+    """What the headers of one HTTP message say of the events in its body.
+
+    Attributes:
+        content_type: the header's value, well-formed; None if there is none.
+        media_type: lower-case type/subtype; empty if there is none.
+        charset: lower-case; utf-8 if none is given.
+        attributes: of an event in binary form; None for the other forms.
+        trace: the distributed tracing attributes that a wrapped event gets; empty for none.
+    """
+
+    content_type: str | None
+    media_type: str
+    charset: str
+    attributes: Mapping[str, str] | None
+    trace: Mapping[str, str]
 
 
 def parse_http(
@@ -82,28 +106,63 @@ def parse_http(
         TooLarge: more than `bytes_max` or `events_max`.
         UnsupportedMediaType: another event format, or a content coding or character set that is not read here.
     """
+    return parse_body(
+        read_head(headers),
+        body,
+        bytes_max=bytes_max,
+        events_max=events_max,
+        make_id=make_id,
+        now=now,
+        default_source=default_source,
+    )
+
+
+def read_head(headers: Collection[tuple[bytes, bytes]]) -> EventHead:
+    """What the headers say of the body: as `parse_http`, and raises the same of what is wrong in them."""
     content_type, ce_headers = _read_headers(headers)
-    media_type, charset = _media_type(content_type)
+    media_type, charset = media_type_of(content_type)
     if media_type.startswith(_PREFIX):
         if media_type not in (STRUCTURED, BATCH):
             raise UnsupportedMediaType(f"{show(media_type)} is not read here; send {STRUCTURED} or {BATCH}.")
-        if charset not in _JSON_CHARSETS:
+        if charset not in JSON_CHARSETS:
             raise UnsupportedMediaType(f"{media_type} is read in UTF-8 only; the charset is {show(charset)}.")
-        if media_type == BATCH:
-            return parse_batch(body, bytes_max=bytes_max, events_max=events_max), True
+        return EventHead(content_type, media_type, charset, None, {})
+    if ce_headers:
+        return EventHead(content_type, media_type, charset, _binary_attributes(ce_headers), {})
+    return EventHead(content_type, media_type, charset, None, _trace(headers))
+
+
+def parse_body(
+    head: EventHead,
+    body: bytes,
+    *,
+    bytes_max: int,
+    events_max: int,
+    make_id: Callable[[], str],
+    now: Callable[[], str],
+    default_source: Callable[[], str],
+) -> tuple[list[Event], bool]:
+    """The events of a body behind these headers, and whether it was a batch; arguments and errors as of `parse_http`."""
+    if head.media_type == STRUCTURED:
         return [parse_structured(body, bytes_max=bytes_max)], False
+    if head.media_type == BATCH:
+        return parse_batch(body, bytes_max=bytes_max, events_max=events_max), True
     if len(body) > bytes_max:
         raise TooLarge(f"An event has at most {bytes_max} bytes; its data alone has {len(body)}.")
-    if ce_headers:
-        attributes = _binary_attributes(ce_headers)
+    data_member = _data_member(head.media_type, head.charset, body)
+    if head.attributes is None and not head.trace:
+        event = _wrapped(make_id(), default_source(), head.content_type, now(), data_member)
     else:
-        attributes = {"specversion": SPECVERSION, "id": make_id(), "source": default_source(), "type": WRAPPED_TYPE}
-        attributes["time"] = now()
-        attributes.update(_trace(headers))
-    if content_type is not None:
-        attributes["datacontenttype"] = content_type
-    check_attributes(attributes)
-    event = _event(attributes, _data_member(media_type, charset, body))
+        if head.attributes is not None:
+            attributes = dict(head.attributes)
+        else:
+            attributes = {"specversion": SPECVERSION, "id": make_id(), "source": default_source(), "type": WRAPPED_TYPE}
+            attributes["time"] = now()
+            attributes.update(head.trace)
+        if head.content_type is not None:
+            attributes["datacontenttype"] = head.content_type
+        check_attributes(attributes)
+        event = _event(attributes, data_member)
     if len(event.body) > bytes_max:
         raise TooLarge(f"An event has at most {bytes_max} bytes; as JSON this one has {len(event.body)}.")
     return [event], False
@@ -140,15 +199,6 @@ def _trace(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     state = b",".join(value.strip(_OWS) for name, value in headers if name == b"tracestate").decode("latin-1")
     told = state and len(state) <= TRACESTATE_CHARS_MAX and state.isascii() and state.isprintable()
     return {"traceparent": parent, "tracestate": state} if told else {"traceparent": parent}
-
-
-def _media_type(content_type: str | None) -> tuple[str, str]:
-    """The lower-case media type without parameters, empty if none, and the lower-case charset, utf-8 if none."""
-    split = split_media_type(content_type) if content_type is not None else None
-    if split is None:
-        return "", "utf-8"
-    charsets = [value.lower() for name, value in split[1] if name == "charset"]
-    return split[0], " ".join(charsets) if charsets else "utf-8"
 
 
 def _binary_attributes(ce_headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
@@ -190,15 +240,19 @@ def _header_value(name: str, value: bytes) -> str:
 
 
 def _data_member(media_type: str, charset: str, body: bytes) -> bytes:
-    """The JSON member that carries `body`, with the comma before it; empty for an empty body."""
+    """The JSON member that carries `body`, with the comma before it; empty for an empty body.
+
+    Raises InvalidEvent for a body that is declared to be JSON and is none.
+    """
     if not body:
         return b""
-    subtype = media_type.partition("/")[2]
-    if charset in _JSON_CHARSETS and (body.isascii() or charset == "utf-8"):
-        if not media_type or subtype == "json" or subtype.endswith("+json"):
+    if charset in JSON_CHARSETS and (body.isascii() or charset == "utf-8"):
+        if not media_type or is_json(media_type):
             value = _json_value(body)
             if value is not None:
                 return b',"data":' + value
+            if media_type:
+                require_grammar(media_type, body)
         elif media_type.startswith("text/") or media_type == _CURL_DATA:
             try:
                 return b',"data":' + msgspec.json.encode(body.decode())
@@ -212,9 +266,30 @@ def _json_value(body: bytes) -> bytes | None:
     try:
         body.decode()
         value = bytes(_decode_raw(body))
-    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+    except ValueError:
         return None
     return None if nests_deeper(value, DEPTH_MAX - 1) else value
+
+
+def _wrapped(event_id: str, source: str, content_type: str | None, time: str, data_member: bytes) -> Event:
+    """A wrapped event: `_event` of its attributes, of which only the id and the time differ from one to the next."""
+    body = b'{"specversion":"1.0","id":%b%b%b%b}' % (
+        _encode(event_id),
+        _wrapping(source, content_type),
+        _encode(time),
+        data_member,
+    )
+    return Event(source, event_id, WRAPPED_TYPE, body)
+
+
+@lru_cache(maxsize=WRAPPINGS_REMEMBERED)
+def _wrapping(source: str, content_type: str | None) -> bytes:
+    """The JSON between a wrapped event's id and its time. Raises InvalidEvent."""
+    attributes = {"source": source, "type": WRAPPED_TYPE}
+    if content_type is not None:
+        attributes["datacontenttype"] = content_type
+    check_attributes({"specversion": SPECVERSION, "id": "-", **attributes})
+    return b',%b,"time":' % _encode(attributes)[1:-1]
 
 
 def _event(attributes: dict[str, str], data_member: bytes) -> Event:

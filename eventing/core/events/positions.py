@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from eventing.core.errors import InvalidCursor
 from eventing.core.events.cursors import OFFSET_MAX, Cursor
-from eventing.core.events.vectors import Vector, lacking, merged
+from eventing.core.events.vectors import Vector, covers, lacking, merged
 
 Place = Literal["now", "earliest", "last"]
 PLACES: tuple[Place, ...] = ("now", "earliest", "last")
@@ -110,22 +110,52 @@ def _resume(wanted: Cursor, log: LogState) -> Start:
 
 
 def by_vector(wanted: Cursor, log: LogState) -> bool:
-    """Whether the vector of `wanted`, not its offset, decides where its reader begins: see `resume`."""
+    """Whether the vector of `wanted`, not its offset, decides where its reader begins (`resume`), without a look at the log: `fits`
+    decides where this is false."""
     return wanted.vector is not None and (wanted.epoch != log.epoch or not log.first <= wanted.offset + 1 <= log.next)
+
+
+def believed(vector: Vector, log: LogState, own: str) -> Vector:
+    """The part of a cursor's vector that can be true in `log`.
+
+    A vector that claims more of the own feed than was published shows that the log was put back from a copy, or that the vector
+    was forged. Which of the own sequences name the same events as before is then unknown, so the own feed is left out. Feeds of
+    other origins are numbered by these origins, whatever happened here: what the vector claims of them stays.
+    """
+    return {feed: last for feed, last in vector.items() if feed != own} if _overclaims(vector, log, own) else vector
+
+
+def fits(vector: Vector, log: LogState, own: str, before: Vector) -> bool:
+    """Whether the offset of a cursor of this log's epoch may be trusted, given its vector.
+
+    After the log was put back from a copy, other events may have got the offsets that its readers know. A reader holds at least
+    what stands up to its offset; where its vector does not cover that, its offset is of the log before.
+
+    Args:
+        own: the key of the log's own feed.
+        before: the vector of `log` up to the cursor's offset.
+    """
+    return not _overclaims(vector, log, own) and covers(vector, before)
+
+
+def _overclaims(vector: Vector, log: LogState, own: str) -> bool:
+    return vector.get(own, 0) > log.next - 1 - log.foreign
 
 
 def resume(vector: Vector, log: LogState, own: str, before: Vector, first_lacking: int) -> Start:
     """The start of a reader that holds `vector`, wherever it got it.
 
-    A vector that claims more of the own feed than there is of it is not believed, like a cursor beyond the log's end.
+    A vector that claims more of the own feed than there is of it is not believed as to that feed, like a cursor beyond the log's
+    end: reading begins at the oldest event, and what the vector covers of other feeds is not sent again.
 
     Args:
         own: the key of the log's own feed.
         before: what the events before the oldest one held were of each feed.
         first_lacking: offset of the first event held that `vector` does not cover; `log.next` if it covers all.
     """
-    if vector.get(own, 0) > log.next - 1 - log.foreign:
-        return Start(log.epoch, log.first, False, Gap(log.epoch, 1, log.first - 1), before)
+    if _overclaims(vector, log, own):
+        held = merged(believed(vector, log, own), before)
+        return Start(log.epoch, log.first, False, Gap(log.epoch, 1, log.first - 1), held)
     begin = max(log.first, first_lacking)
     held = merged(vector, before)
     lost = lacking(vector, before)

@@ -5,7 +5,7 @@ A feed that a vector does not name is held up to 0. Vectors of one RP form a lat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from eventing.core.events.feeds import FEEDS_MAX, KEY_PATTERN
 
@@ -31,6 +31,18 @@ def merged(one: Vector, other: Vector) -> dict[str, int]:
         if sequence > joined.get(feed, 0):
             joined[feed] = sequence
     return joined
+
+
+def merged_within(vectors: Iterable[Vector], feeds_max: int) -> list[dict[str, int]]:
+    """The vectors merged into as few as their order allows, each of at most `feeds_max` feeds unless it came with more."""
+    found: list[dict[str, int]] = []
+    for vector in vectors:
+        both = merged(found[-1], vector) if found else dict(vector)
+        if found and len(both) <= feeds_max:
+            found[-1] = both
+        else:
+            found.append(dict(vector))
+    return found
 
 
 def distance(have: Vector, wanted: Vector) -> int:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 PAUSE_S = 0.5  # the first; doubled each time
@@ -28,6 +29,67 @@ class Failure(StrEnum):
 STOPS = frozenset({Failure.REFUSED, Failure.INVALID})
 PROBED = frozenset({Failure.UNREACHABLE, Failure.REFUSED})
 """Failures that contact by the peer casts doubt on: one request is tried at once, and it alone clears them."""
+
+
+class Standstill(StrEnum):
+    """Why nothing arrives at a peer although no request fails."""
+
+    PAUSED = "paused"  # it asked to be sent nothing for a while
+    NOT_TAKING = "not-taking"  # it answers, and its vector covers nothing of what it was sent
+
+
+UNTAKEN_SHOWN_S = 10.0
+"""Seconds that a peer takes nothing of what it is sent before that is shown: one that is busy catches up by then."""
+
+ADVICE = {
+    Failure.UNREACHABLE: "Check that it runs and that its address is right. It is tried again by itself.",
+    Failure.BUSY: "Nothing has to be done: it is tried again when it said. To try now: herald peer retry NAME",
+    Failure.REFUSED: "Ask its administrator to approve or resume this domain, then: herald peer retry NAME",
+    Failure.INVALID: "Compare clocks, versions and fingerprints with its administrator, then: herald peer retry NAME",
+    Standstill.PAUSED: "Ask its administrator why. It is sent what waits when the pause ends; sooner by: herald peer retry NAME",
+    Standstill.NOT_TAKING: "Ask its administrator what its log says of this domain's events. They wait here as long as histories "
+    "hold them.",
+}
+"""What an administrator does about each; NAME is the peer's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a peer beside its failures; times in Unix seconds, None for none.
+
+    Attributes:
+        request_at: when its last request came.
+        answer_at: when it last answered a request of this domain.
+        paused_since, paused_until: the pause that it asked for.
+        untaken_since: since when it has taken nothing of what it was sent.
+    """
+
+    request_at: float | None = None
+    answer_at: float | None = None
+    paused_since: float | None = None
+    paused_until: float | None = None
+    untaken_since: float | None = None
+
+    def standstill(self, backlog: int, now: float) -> Standstill | None:
+        """Why nothing arrives at the peer although no request fails; None where that is not so."""
+        if self.paused_until is not None and self.paused_until > now:
+            return Standstill.PAUSED
+        if backlog and self.untaken_since is not None and now - self.untaken_since >= UNTAKEN_SHOWN_S:
+            return Standstill.NOT_TAKING
+        return None
+
+    def span(self, standstill: Standstill) -> tuple[float | None, float | None]:
+        """Since when that is so, and until when."""
+        if standstill is Standstill.PAUSED:
+            return self.paused_since, self.paused_until
+        return self.untaken_since, None
+
+    def detail(self, standstill: Standstill) -> str:
+        """The same in a sentence."""
+        if standstill is Standstill.PAUSED:
+            asked_s = (self.paused_until or 0.0) - (self.paused_since or 0.0)
+            return f"It asked to be sent nothing for {asked_s:.0f} s."
+        return "It answers, and takes nothing of what it is sent."
 
 
 def pause_s(failures: int, retry_after_s: float | None, jitter: float) -> float:

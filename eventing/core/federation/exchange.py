@@ -76,3 +76,15 @@ def gap_accepted(gap: Gap, waited_s: float, nobody_else: bool) -> bool:
 def overclaims(have: Vector, own_feed: str, own_last: int) -> bool:
     """Whether a peer claims to hold more of our own feed than we ever published."""
     return have.get(own_feed, 0) > own_last
+
+
+def claim_credible(claimed: int, *, last: int, since_s: float, per_s: float) -> bool:
+    """Whether this domain can have published `claimed` events in a feed, though it has forgotten some of them since.
+
+    Args:
+        claimed: sequence that a peer says to hold.
+        last: greatest sequence known here.
+        since_s: seconds since that was published, at most.
+        per_s: events per second that the rendezvous point admits here.
+    """
+    return claimed <= last + per_s * max(0.0, since_s)

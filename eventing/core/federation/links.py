@@ -40,6 +40,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.events import vectors
 from eventing.core.events.feeds import FEEDS_MAX
 from eventing.core.events.vectors import SEQUENCE_MAX, Vector
@@ -51,6 +52,7 @@ PATIENCE_MARGIN = 2.0  # times the longest that runs which came by themselves we
 PATIENCE_HALF_S = 60.0  # after this, half of what a link had learned to wait
 LATE_S_MAX = 2.0  # the longest lack to learn from: beyond it who brings the runs is not slow, it catches up
 EAGER_PATIENCE = 3.0  # times as long for feeds that were not pruned: they are on their way, unless the peer is wrong
+PATHS_DOUBTED_S = 600.0  # paths of a peer that named a domain which did not hold the run presume nothing for so long
 PRESUMED_S = 5.0  # within this a peer that a run came through has shown that it holds it, in all but rare cases
 CONFIRM_S = (
     30.0  # what we sent in an earlier life is taken in everywhere by then: several times what a request may take
@@ -96,6 +98,9 @@ class Link(msgspec.Struct, array_like=True, frozen=True):
             that, and with nothing new to tell neither would find out. None: it has said so since.
         unsendable: feeds that the peer lacks some of of which we cannot send anything: until when that is taken for granted,
             how often it was found, and up to which sequence.
+        met_at: when `met` became true.
+        presumed_by: for each feed of `presumed`, the peer that brought the run whose path names this one.
+        paths_doubted_until: until when paths that this peer states presume nothing of others.
     """
 
     format: int = FORMAT
@@ -119,6 +124,9 @@ class Link(msgspec.Struct, array_like=True, frozen=True):
     late_s: float = 0.0
     confirm_at: float | None = None
     unsendable: dict[str, tuple[float, int, int]] = {}
+    met_at: float = 0.0
+    presumed_by: dict[str, str] = {}
+    paths_doubted_until: float = 0.0
 
 
 class Came(NamedTuple):
@@ -140,11 +148,15 @@ class Came(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What follows from a message: the link, and the feeds to graft and to prune by the answer."""
+    """What follows from a message: the link, and the feeds to graft and to prune by the answer.
+
+    `mistaken`: peers that brought runs whose paths name this one, which does not hold them.
+    """
 
     link: Link
     graft: frozenset[str]
     prune: frozenset[str]
+    mistaken: frozenset[str] = frozenset()
 
 
 class Due(NamedTuple):
@@ -185,6 +197,7 @@ def heard(
     graft: Iterable[str] = (),
     prune: Iterable[str] = (),
     answers: bool = False,
+    shown: bool = True,
 ) -> Heard:
     """Take in what a peer said of the RP.
 
@@ -194,6 +207,8 @@ def heard(
         came: what became of these runs.
         graft, prune: the feeds that the peer wants by this link from now on, and those that it gets by another.
         answers: it answers a request of ours.
+        shown: False for a request that claims more of our own feed than we sealed, without the seal: its vector does not make
+            the link met, so that the peer is asked, and its answer does.
 
     Requests and answers of both sides cross each other, so a vector that shows less than known before is an older one. It
     says that the peer lost something only of feeds that the peer grafts, or that it was just asked for; and where the link is
@@ -204,7 +219,7 @@ def heard(
     asked for them, and found out.
     """
     grafted = frozenset(graft)
-    anew = not link.met and (answers or not link.theirs)
+    anew = not link.met and (answers or (shown and not link.theirs))
     theirs = dict(have) if anew else vectors.merged(link.theirs, have)
     asked_for = link.awaited if answers and link.grafting else ()
     theirs.update({feed: have.get(feed, 0) for feed in (*grafted, *asked_for) if feed in theirs})
@@ -235,6 +250,7 @@ def heard(
     }
     # What it was asked about it has said by its answer, and what it grafts it lacks, whatever runs seemed to show.
     answered = answers and link.ask_presumed_at is not None and now >= link.ask_presumed_at
+    mistaken = [link.presumed_by.get(f, "") for f, n in link.presumed.items() if answered and theirs.get(f, 0) < n]
     presumed = {} if answered else {f: n for f, n in link.presumed.items() if theirs.get(f, 0) < n and f not in grafted}
     confirmed = answers and link.confirm_at is not None and now >= link.confirm_at
     confirm_at = now + CONFIRM_S if anew else None if confirmed else link.confirm_at
@@ -258,8 +274,11 @@ def heard(
         late_s=late_s,
         confirm_at=confirm_at,
         unsendable=unsendable,
+        met_at=now if anew else link.met_at,
+        presumed_by={feed: by for feed, by in link.presumed_by.items() if feed in presumed},
+        paths_doubted_until=link.paths_doubted_until,
     )
-    return Heard(changed, came.holes, (again | came.redundant) - came.holes)
+    return Heard(changed, came.holes, (again | came.redundant) - came.holes, frozenset(filter(None, mistaken)))
 
 
 def _bounded(theirs: dict[str, int], *first: Iterable[str]) -> dict[str, int]:
@@ -353,16 +372,23 @@ def as_assumed(link: Link, before: Link, sent: Mapping[str, int], *, now: float)
     return taken and link.lazy.isdisjoint(sent)
 
 
-def carried(link: Link, feed_key: str, last: int, *, now: float) -> Link:
+def carried(link: Link, feed_key: str, last: int, *, now: float, by: str = "") -> Link:
     """The link when a run passed through this peer that came by another: it is presumed to hold the feed up to there.
 
-    Presumed only, for a while: it may have lost its data since, and then have nothing to say that would show it.
+    Presumed only, for a while: it may have lost its data since, and then have nothing to say that would show it. And a path is
+    the word of who brought the run (`by`), which may have made it up so that this peer is sent nothing.
     """
     if holds(link, feed_key) >= last:
         return link
     presumed = {**link.presumed, feed_key: last}
+    presumed_by = {**link.presumed_by, feed_key: by}
     at = link.ask_presumed_at if link.ask_presumed_at is not None else now + PRESUMED_S
-    return msgspec.structs.replace(link, presumed=presumed, ask_presumed_at=at)
+    return msgspec.structs.replace(link, presumed=presumed, presumed_by=presumed_by, ask_presumed_at=at)
+
+
+def paths_doubted(link: Link, *, now: float) -> Link:
+    """The link of a peer whose paths named another that does not hold the runs: they presume nothing for PATHS_DOUBTED_S."""
+    return msgspec.structs.replace(link, paths_doubted_until=now + PATHS_DOUBTED_S)
 
 
 def holds(link: Link, feed_key: str) -> int:
@@ -424,6 +450,19 @@ def due(link: Link, *, ours: Vector, now: float, jitter: float, gone: Vector | N
         late_s=0.0,
     )
     return Due(grafted, True, asked >= GRAFTS_FUTILE)
+
+
+def asked_at_once(link: Link, feed_key: str, last: int, *, now: float) -> Link:
+    """The link when its peer is to be asked with the next message for what it claims of a feed, before any timer."""
+    return msgspec.structs.replace(
+        link,
+        pruned=link.pruned - {feed_key},
+        awaited={**link.awaited, feed_key: last},
+        awaited_at=now,
+        ask_at=now + GRAFT_S_MAX if link.ask_at is None else link.ask_at,
+        grafting=True,
+        grafted=link.grafted | {feed_key},
+    )
 
 
 def grafts(link: Link, ours: Vector) -> frozenset[str]:
@@ -496,10 +535,10 @@ def read(data: bytes | None) -> Link:
         return NEW
     try:
         link = _decode(data)
-    except msgspec.DecodeError:
+    except Undecodable:
         return NEW
     return link if link.format == FORMAT else NEW
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Link).decode
+_decode = msgpack_reader(Link)

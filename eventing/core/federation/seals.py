@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from eventing.core.decoding import Reader, Undecodable, msgpack_reader
 from eventing.core.events.feeds import Feed
 from eventing.core.federation import merkle, signing
 from eventing.core.federation.signing import Signed
@@ -90,8 +91,8 @@ class Floor(msgspec.Struct, array_like=True, frozen=True):
 
 Statement = TypeVar("Statement", Seal, Floor)
 _encode = msgspec.msgpack.Encoder().encode
-_seal = msgspec.msgpack.Decoder(Seal)
-_floor = msgspec.msgpack.Decoder(Floor)
+_seal = msgpack_reader(Seal)
+_floor = msgpack_reader(Floor)
 
 
 def seal_make(
@@ -217,12 +218,12 @@ def proof_verified(seal: Seal, sequence: int, event: bytes, path: Sequence[bytes
     return found is not None and found == seal.root
 
 
-def _read(statement: Signed, decoder: msgspec.msgpack.Decoder[Statement]) -> Statement:
+def _read(statement: Signed, decode: Reader[Statement]) -> Statement:
     if len(statement.payload) > PAYLOAD_BYTES_MAX:
         raise BadSeal(f"A statement about a feed has at most {PAYLOAD_BYTES_MAX} bytes.")
     try:
-        read = decoder.decode(statement.payload)
-    except (msgspec.DecodeError, RecursionError) as error:
+        read = decode(statement.payload)
+    except Undecodable as error:
         raise BadSeal(f"The statement about a feed is not understood: {error}.") from None
     if read.version != VERSION:
         raise BadSeal(f"The statement about a feed has version {read.version}; {VERSION} is understood here.")

@@ -20,8 +20,9 @@ from typing import Any
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from eventing.core.ed25519 import public_key
 from eventing.core.federation import merkle
 
 SIGNATURE_BYTES = 64
@@ -31,7 +32,6 @@ BATCH_MAX = (
 _PATH_BYTES_MAX = merkle.HASH_BYTES * 4
 KID_CHARS_MAX = 64
 KID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_KEYS_CACHED = 1024
 _ROOTS_CACHED = 4096  # whose signature was looked at: those of some requests at once; ~300 bytes each
 
 # The kinds of statements, each with its context.
@@ -102,7 +102,7 @@ def _root_verified(x: str, signature: bytes, root: bytes) -> bool:
 
 def _verified(x: str, signature: bytes, said: bytes) -> bool:
     try:
-        _public(x).verify(signature, said)
+        public_key(x).verify(signature, said)
     except InvalidSignature:
         return False
     return True
@@ -111,11 +111,6 @@ def _verified(x: str, signature: bytes, said: bytes) -> bool:
 @lru_cache(maxsize=16)
 def _private(d: str) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(_unpadded(d))
-
-
-@lru_cache(maxsize=_KEYS_CACHED)
-def _public(x: str) -> Ed25519PublicKey:
-    return Ed25519PublicKey.from_public_bytes(_unpadded(x))
 
 
 def _unpadded(text: str) -> bytes:

@@ -9,6 +9,13 @@ ABOUT_CHARS_MAX = 255
 LINK_CHARS_MAX = 255
 WHY_CHARS_MAX = 255
 NOTE_CHARS_MAX = 500
+LASTING = "lasting"
+"""The rule of an alarm about what has ended and can be kept by nobody any more: it is open until it is acknowledged."""
+
+LASTING_MAX = 100
+"""Lasting alarms that are open at a time. Those beyond are one alarm, MORE, that counts them; the audit has each."""
+
+MORE = "more"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from eventing.core.decoding import json_reader
+
 LIMIT_MAX = 100  # rows of a page, and of each gateway's answer: some 30 KiB
 ID_CHARS_MAX = 64
 NUMBER_MAX = 2**53  # of what a cursor may hold: greater ones, and NaN, are not what every reader of JSON takes them for
@@ -125,5 +127,5 @@ def merged(answers: Iterable[Answer], sort: Sort, limit: int) -> tuple[list[Row]
 
 
 encode = msgspec.json.Encoder().encode
-ask_read = msgspec.json.Decoder(Ask).decode
-answer_read = msgspec.json.Decoder(Answer).decode
+ask_read = json_reader(Ask)
+answer_read = json_reader(Answer)

@@ -57,6 +57,13 @@ class Kind:
 
 
 FILTER_CHARS_MAX = 1024
+LOSS = "loss"
+LOSS_WITHIN_S = 600
+"""How long before a loss an alarm is raised where nobody has stated anything: time to start a reader again."""
+
+LOSS_BUILT_IN: Mapping[str, Any] = {LOSS: {"within_s": LOSS_WITHIN_S}, "severity": "critical", "for_s": 2}
+"""The rule for every RP with durable subscriptions, unless the RP, or the domain for all of them, states another."""
+
 KINDS: Mapping[str, Kind] = {
     "lag": Kind(
         "A durable subscription is behind.",
@@ -65,6 +72,16 @@ KINDS: Mapping[str, Kind] = {
             "seconds": Limit(1, _SECONDS_MAX, "s", "longest that the oldest of them waits"),
         },
         rp=True,
+    ),
+    "loss": Kind(
+        "A durable subscription loses events, or is about to: they leave the history before it has read them.",
+        {
+            "within_s": Limit(
+                0, _SECONDS_MAX, "s", "an alarm so long before, at the present rates; 0: nothing is watched for loss"
+            )
+        },
+        rp=True,
+        domain=True,
     ),
     "backlog": Kind(
         "Events wait for a peer.",
@@ -142,6 +159,23 @@ def rules_of(rp: str, watch: Sequence[Mapping[str, Any]], audience: Sequence[Map
         severity = "warning" if one["publishing"] == FLAG else "critical"
         made.append(Rule(_id(rp, {AUDIENCE: one}), rp, AUDIENCE, severity, AUDIENCE_FOR_S, one))
     return made
+
+
+def loss_rules(
+    rp: str, watch: Sequence[Mapping[str, Any]], domain_watch: Sequence[Mapping[str, Any]] = ()
+) -> list[Rule]:
+    """The rules about loss that are in force at an RP: its own, else the domain's, else the one that is built in.
+
+    Args:
+        rp: its id; empty for the domain's administrative RP.
+        watch, domain_watch: the rules of the RP and of the domain, as they were parsed.
+    """
+    stated = _of_loss(watch) or _of_loss(domain_watch) or [LOSS_BUILT_IN]
+    return rules_of(rp, [one for one in stated if one[LOSS]["within_s"]])
+
+
+def _of_loss(watch: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [one for one in watch if LOSS in one]
 
 
 def schema(*, domain: bool = False) -> dict[str, Any]:

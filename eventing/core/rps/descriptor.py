@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -55,6 +56,7 @@ class Descriptor:
         links: the peers that its events go to and come from, in the order of their names.
         paused: why this domain takes no events here from its publishers, as its operator said; None while it does.
         audience: who must be reading while events are published here; this domain's readers and publishers only.
+        renewed_from: Unix seconds from which on use renews the lease; infinity for never.
     """
 
     id: str
@@ -69,6 +71,7 @@ class Descriptor:
     links: tuple[str, ...] = ()
     paused: str | None = None
     audience: tuple[Need, ...] = ()
+    renewed_from: float = math.inf
 
     def allows(self, principal: Principal, operation: str) -> bool:
         """Whether `principal` may do `operation` here: administrators and the creator always, others by the policy.

@@ -22,6 +22,7 @@ import msgspec
 
 from eventing.core import names, strict_json
 from eventing.core.access.policy import POLICY_BYTES_MAX, compile_policy
+from eventing.core.decoding import msgpack_reader
 from eventing.core.errors import HeraldError
 from eventing.core.events.vectors import SEQUENCE_MAX
 from eventing.core.federation import signing
@@ -131,6 +132,9 @@ Keys = Mapping[str, Mapping[str, Any]]
 selectors/federation/domain_documents.py gives them."""
 
 
+_signed = msgpack_reader(Signed)
+
+
 def packed(statement: Signed) -> bytes:
     """A statement as it is kept."""
     return msgspec.msgpack.encode(statement)
@@ -138,7 +142,7 @@ def packed(statement: Signed) -> bytes:
 
 def unpacked(data: bytes | memoryview) -> Signed:
     """The statement that `packed` made."""
-    return msgspec.msgpack.decode(data, type=Signed)
+    return _signed(data)
 
 
 def is_descriptor(statement: Signed) -> bool:

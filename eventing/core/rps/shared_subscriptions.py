@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from eventing.core.decoding import json_reader
 from eventing.core.events.cursors import VECTOR_FEEDS_MAX
 from eventing.core.events.vectors import SEQUENCE_MAX
 from eventing.core.federation import signing
@@ -163,9 +164,9 @@ def _read(statement: Signed, kind: type[S], bytes_max: int, name: str) -> S:
     if len(statement.payload) > bytes_max:
         raise BadStatement(f"A subscription's {name} has at most {bytes_max} bytes.")
     try:
-        read = msgspec.json.decode(statement.payload, type=kind)
+        read = json_reader(kind)(statement.payload)
         canonical = canonical_json(msgspec.to_builtins(read)) == statement.payload
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadStatement(f"A subscription's {name} cannot be read: {str(error)[:200]}") from None
     if not canonical or (read.v, read.kind) != (VERSION, name):
         raise BadStatement(f"A subscription's {name} is canonical JSON of version {VERSION}.")

@@ -305,6 +305,11 @@ class Hub:
         """All channels of this process."""
         return list(self._channels.values())
 
+    def is_read(self, rp: str) -> bool:
+        """Whether anybody follows `rp` in this process."""
+        channel = self._channels.get(rp)
+        return channel is not None and channel.readers > 0
+
     def readings(self, rp: str) -> list[Follower]:
         """All followers of `rp` in this process."""
         return [session.followers[rp] for session in self.sessions if rp in session.followers]

@@ -13,7 +13,7 @@ from eventing.conf import config
 from eventing.core.errors import Unavailable
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
-from eventing.core.events.positions import LogState, Place, Start, by_vector, raised, resolve, resume
+from eventing.core.events.positions import LogState, Place, Start, by_vector, fits, raised, resolve, resume
 from eventing.core.events.progress import Place as FeedPlace
 from eventing.core.events.progress import feed_places
 from eventing.core.events.vectors import Vector, merged
@@ -56,19 +56,25 @@ async def start_of(
 async def _start_of(
     reader: LogReader, rp: str, wanted: Place | Cursor, log: LogState, floor: int, replicated: bool
 ) -> Start:
+    before: tuple[int, Vector] | None = None  # what stands before an offset
     if not isinstance(wanted, Cursor) or wanted.vector is None:
         start = resolve(wanted, log)
         if not replicated and not log.foreign:
             return raised(start, floor)
-    elif by_vector(wanted, log):
-        before = await vector_before(reader, rp, log, log.first)
-        start = resume(
-            wanted.vector, log, own_feed(log.epoch), before, await first_lacking(reader, rp, log, wanted.vector)
-        )
     else:
         start = replace(resolve(wanted.place, log), held=wanted.vector)
+        own = own_feed(log.epoch)
+        trusted = not by_vector(wanted, log)
+        if trusted:
+            before = start.next, await vector_before(reader, rp, log, start.next)
+            trusted = fits(wanted.vector, log, own, before[1])
+        if not trusted:
+            oldest = await vector_before(reader, rp, log, log.first)
+            start = resume(wanted.vector, log, own, oldest, await first_lacking(reader, rp, log, wanted.vector))
     start = raised(start, floor)
-    start = replace(start, held=merged(await vector_before(reader, rp, log, start.next), start.held or {}))
+    if before is None or before[0] != start.next:
+        before = start.next, await vector_before(reader, rp, log, start.next)
+    start = replace(start, held=merged(before[1], start.held or {}))
     return start if start.gap is None else replace(start, gap=replace(start.gap, cursor=str(start.cursor)))
 
 

@@ -231,6 +231,13 @@ class Session:
             self._drained.set()
         self.feed()
 
+    async def drained(self) -> None:
+        """Return when the sink is below its bound."""
+        while self.sink.paused:
+            if self._drained is None or self._drained.is_set():
+                self._drained = asyncio.Event()
+            await self._drained.wait()
+
     def feed(self) -> None:
         """Make sure that the followers which are not live are fed from the log."""
         if self._feeder is None and any(follower.hungry for follower in self.followers.values()):
@@ -251,9 +258,7 @@ class Session:
             if not replaying:
                 return
             for follower in replaying:
-                if self.sink.paused:
-                    self._drained = asyncio.Event()
-                    await self._drained.wait()
+                await self.drained()
                 if self.followers.get(follower.channel.rp) is follower and follower.hungry:
                     await self._feed_one(follower)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import redis.asyncio
@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from eventing.conf import config
 from eventing.core.errors import HeraldError, Moved, Unavailable
 from eventing.core.events.cursors import VECTOR_FEEDS_MAX, Cursor
-from eventing.core.events.vectors import merged
+from eventing.core.events.vectors import Vector, merged_within
 from eventing.core.rps import takeover
 from eventing.core.rps.takeover import Standing
 from eventing.edge.database import in_database
@@ -56,15 +56,15 @@ async def acknowledged_at(
     client: redis.asyncio.Redis,
     reader: LogReader,
     subscription: SubscriptionView,
-    cursor: Cursor,
+    claims: Iterable[Vector],
     held: Cursor,
     now_s: float,
 ) -> Cursor:
     """Keep what was acknowledged for all holders. Returns the cursor that is held, with its vector.
 
     Args:
-        cursor: as the client sent it.
-        held: the place in the log here that it moved the subscription to.
+        claims: the vectors of the cursors as the client sent them.
+        held: the place in the log here that they moved the subscription to.
     """
     place, state = Place(subscription.rp, subscription.id), await reader.state(subscription.rp)
     in_log = not state.foreign or held.offset + 1 >= state.first  # what was before the history, only the cursor tells
@@ -74,11 +74,15 @@ async def acknowledged_at(
     except LookAgain:
         raise Unavailable("The event log changes right now. Acknowledge again.", retry_after_s=1) from None
     own, published = own_feed(state.epoch), state.next - 1 - state.foreign
-    claimed = {feed: at for feed, at in (cursor.vector or {}).items() if feed != own or at <= published}
-    both = merged(vector, claimed)
-    vector = both if len(both) <= VECTOR_FEEDS_MAX else dict(vector)
-    await acknowledge(client, place, vector, max(0, int(subscription.expires_at - now_s)) + KEPT_S)
-    return Cursor(held.epoch, held.offset, vector)
+    believed = [_believed(claim, own, published) for claim in claims]
+    first, *others = merged_within([vector, *believed], VECTOR_FEEDS_MAX)
+    await acknowledge(client, place, [first, *others], max(0, int(subscription.expires_at - now_s)) + KEPT_S)
+    return Cursor(held.epoch, held.offset, first)
+
+
+def _believed(claim: Vector, own: str, published: int) -> Vector:
+    """A claim without what it says of more events of the domain's own feed than there are."""
+    return claim if claim.get(own, 0) <= published else {feed: at for feed, at in claim.items() if feed != own}
 
 
 async def _refusal(rp: str, subscription: str, standing: Standing | None, now_s: float) -> HeraldError | None:

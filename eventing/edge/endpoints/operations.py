@@ -1,8 +1,8 @@
 """A herald.v1 session: the client's operations and their answers (docs/protocol.md lists them).
 
 Operations take effect in the order they were sent. A publish to a known RP is handed to the appender the moment it is
-parsed, many in flight; everything that may wait (a subscription, an RP not yet known) goes through a queue of the
-session's own, and what comes after it waits behind it. Answers that are ready in one turn of the loop go out in one
+parsed, many in flight, and so are acknowledgements; everything that may wait (a subscription, an RP not yet known) goes
+through a queue of the session's own, behind the acknowledgements before it, and what comes after it waits behind it. Answers that are ready in one turn of the loop go out in one
 write. When a client has too many unanswered publishes, or does not read its answers, it is read no further.
 """
 
@@ -20,13 +20,14 @@ import msgspec
 
 from eventing.core.access.origins import current_origin
 from eventing.core.access.principals import Principal
+from eventing.core.decoding import Undecodable, json_reader, placed
 from eventing.core.errors import Conflict, HeraldError, InvalidRequest, Moved, NotFound, Unavailable
 from eventing.core.events.cloudevents import Event, check_utf8, parse_many, parse_structured
-from eventing.core.events.cursors import Cursor
 from eventing.core.events.positions import parse_from
 from eventing.core.limits import Account
 from eventing.core.rps.descriptor import Descriptor
 from eventing.edge.database import in_database
+from eventing.edge.delivery.acknowledgements import Outcome as AckOutcome
 from eventing.edge.delivery.close_codes import (
     CLOSE_BAD_REQUEST,
     CLOSE_DISCONNECTED,
@@ -41,6 +42,7 @@ from eventing.edge.delivery.sinks import Sink
 from eventing.edge.endpoints import pull
 from eventing.edge.endpoints.flooding import Flooding
 from eventing.edge.endpoints.publish import published
+from eventing.edge.endpoints.session_acknowledgements import ACKS_MAX, SessionAcknowledgements
 from eventing.edge.gateway import Gateway
 from eventing.edge.guarding.access import as_told, require
 from eventing.edge.guarding.auditing import refused_operation
@@ -49,11 +51,11 @@ from eventing.edge.recording import Together
 from eventing.edge.redirects import redirect_frame
 from eventing.log.appender import Outcome
 from eventing.records.rows import rp_or_nothing
-from eventing.services.access.permission import require_writer
 from eventing.services.rps import rendezvous_points, subscriptions
 
 QUEUE_MAX = 20_000  # operations that wait behind one that takes time; reading stops long before
 QUEUE_BYTES_MAX = 1024 * 1024  # of their messages, after which reading stops: one operation may be as large as a batch
+ANSWERS_MAX = 256  # gathered while waiting operations are done, before they are written
 BAD_MESSAGES_MAX = 10  # messages that are not JSON or name no operation; then the connection is closed
 CLOSE_NOT_TEXT = 1007
 RECORDED = {
@@ -84,7 +86,7 @@ class Operation(msgspec.Struct, gc=False):
     lease_s: int | None = None
 
 
-_decode = msgspec.json.Decoder(Operation).decode
+_decode = json_reader(Operation)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -100,6 +102,8 @@ class HeraldSession(Session):
     """
 
     __slots__ = (
+        "_acked",
+        "_acks",
         "_answers",
         "_bad_messages",
         "_close",
@@ -146,6 +150,8 @@ class HeraldSession(Session):
         self._bad_messages = 0
         self._sent_on = False  # to other replicas, because the gateway stops
         self._good: Together | None = None  # good publishes that are being answered
+        self._acked: Together | None = None  # acknowledgements likewise
+        self._acks: SessionAcknowledgements[tuple[Operation, float]] | None = None  # made when first needed
         self._publishes_at: Descriptor | None = None  # published at last, and open to this token
         self._flooding: Flooding | None = None  # made when first needed, too
 
@@ -156,7 +162,10 @@ class HeraldSession(Session):
         operation: Operation | None = None
         try:
             operation = self._parse(text)
-            if self._worker is not None or operation.op != "publish" or not self._publish_at_once(operation):
+            if self._worker is None and operation.op == "ack":
+                self._gateway.limits.request(self.account)
+                self._ack(operation, len(text))
+            elif self._worker is not None or operation.op != "publish" or not self._publish_at_once(operation):
                 self._enqueue(operation, len(text))
         except HeraldError as error:
             self._refused(error, operation)
@@ -169,9 +178,10 @@ class HeraldSession(Session):
         except HeraldError:
             self._close(CLOSE_NOT_TEXT, "text frames are UTF-8", False)
             raise
-        except (msgspec.DecodeError, RecursionError) as error:
+        except Undecodable as error:
             self._count_bad()
-            raise InvalidRequest(f'A message is a JSON object with an "op": {str(error)[:200]}.') from None
+            wrong, place = placed(error, text)
+            raise InvalidRequest(f'A message is a JSON object with an "op": {wrong}.', **place) from None
 
     def _refused(self, raised: HeraldError, operation: Operation | None) -> None:
         error = as_told(raised, anonymous=self._who.anonymous)
@@ -213,10 +223,13 @@ class HeraldSession(Session):
                 operation, size = self._queue.popleft()
                 self._queue_bytes -= size
                 try:
-                    await self._do(operation)
+                    await self._do(operation, size)
                 except HeraldError as error:
                     self._refused(error, operation)
                 self._mind_the_flow()
+                if len(self._answers) >= ANSWERS_MAX:
+                    self._flush_answers()
+                await self.drained()  # a client that does not read its answers is given no more of them
         except Exception:
             log.exception("An operation failed; the session is closed")
             self._close(1011, "internal error", True)
@@ -225,7 +238,9 @@ class HeraldSession(Session):
             self._queue = ()
             self._queue_bytes = 0
 
-    async def _do(self, operation: Operation) -> None:
+    async def _do(self, operation: Operation, size: int) -> None:
+        if self._acks is not None and operation.op not in ("ack", "publish"):
+            await self._acks.settled()
         match operation.op:
             case "publish":
                 descriptor = await self._gateway.descriptors.get(operation.rp)
@@ -237,7 +252,7 @@ class HeraldSession(Session):
             case "unsubscribe":
                 await self._unsubscribe(operation)
             case "ack":
-                await self._ack(operation)
+                self._ack(operation, size)
             case "renew":
                 await self._renew(operation)
             case "ping":
@@ -318,6 +333,9 @@ class HeraldSession(Session):
         if self._good is not None:
             self._gateway.records.published(self, self._good)
             self._good = None
+        if self._acked is not None:
+            self._gateway.records.acknowledged(self, self._acked)
+            self._acked = None
 
     # Answers, and reading no faster than they go
 
@@ -338,6 +356,7 @@ class HeraldSession(Session):
             self._in_flight >= self._gateway.config.session_publishes_max
             or len(self._queue) >= QUEUE_MAX // 4
             or self._queue_bytes >= QUEUE_BYTES_MAX
+            or (self._acks is not None and (len(self._acks) >= ACKS_MAX or self._acks.bytes >= QUEUE_BYTES_MAX))
             or self.sink.paused
             or (self._flooding is not None and self._flooding.now)
         )
@@ -398,6 +417,8 @@ class HeraldSession(Session):
             gateway.records.joined(follower, began)
             gateway.reading_began(descriptor)
             gateway.shared.began(follower, durable)
+            if durable is not None:
+                gateway.uses.attached(follower, durable)
 
     async def _unsubscribe(self, operation: Operation) -> None:
         follower = await self._reading_of(operation)
@@ -416,15 +437,32 @@ class HeraldSession(Session):
             raise NotFound("This connection does not read that rendezvous point.")
         return found[0]
 
-    async def _ack(self, operation: Operation) -> None:
-        if not operation.subscription:
-            raise InvalidRequest('ack takes "subscription" and "cursor".')
-        cursor, began = Cursor.parse(operation.cursor), self._gateway.clock()
-        require_writer(self._who)
-        durable = await pull.subscription_of(self._gateway, self._who, operation.subscription)
-        held = await pull.acknowledge_at(self._gateway, durable, cursor)
-        self._gateway.records.succeeded(self, "subscription.ack", durable.rp, began)
-        self.answer(message({"op": "ok", "id": operation.id, "subscription": durable.id, "cursor": str(held)}))
+    def _ack(self, operation: Operation, size: int) -> None:
+        if self._acks is None:
+            self._acks = SessionAcknowledgements(self._gateway.acknowledgements, self._ack_answered)
+        came = (operation, self._gateway.clock())
+        self._acks.add(came, size, self._who, operation.subscription, operation.cursor)
+
+    def _ack_answered(self, came: tuple[Operation, float], outcome: AckOutcome) -> None:
+        operation, began = came
+        if isinstance(outcome, HeraldError):
+            self._refused(outcome, operation)
+        else:
+            held = message(
+                {"op": "ok", "id": operation.id, "subscription": operation.subscription, "cursor": str(outcome.cursor)}
+            )
+            self.answer(held)
+            self._record_ack(outcome.rp, began)
+        if not self._reading:
+            self._mind_the_flow()
+
+    def _record_ack(self, rp: str, began: float) -> None:
+        """Count an acknowledgement into the record that goes with this turn's answers."""
+        if self._acked is None or self._acked.rp != rp:
+            self._record_good()
+            self._acked = Together(rp)
+        self._acked.count += 1
+        self._acked.began += began
 
     async def _renew(self, operation: Operation) -> None:
         who, lease_s, began = self._who, operation.lease_s, self._gateway.clock()
@@ -447,6 +485,8 @@ class HeraldSession(Session):
         super().closed()
         if self._flooding is not None:
             self._flooding.end()
+        if self._acks is not None:
+            self._acks.forget()
         if self._worker is not None:
             self._worker.cancel()
         if self._room is not None:
@@ -472,6 +512,8 @@ class HeraldSession(Session):
         """Have what comes before the close refused."""
         self._who = replace(self._who, admin=False, scopes=())
         self._publishes_at = None
+        if self._acks is not None:
+            self._acks.withdraw()
         if self._worker is not None:
             self._worker.cancel()
 

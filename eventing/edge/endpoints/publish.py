@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
+import os
+import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +14,7 @@ import msgspec
 from eventing.core.access.principals import Principal
 from eventing.core.errors import InvalidEvent
 from eventing.core.events.cloudevents import Event
-from eventing.core.events.cloudevents_http import parse_http
+from eventing.core.events.cloudevents_http import EventHead, parse_body, read_head
 from eventing.core.events.cursors import Cursor
 from eventing.edge import http
 from eventing.edge.gateway import Gateway
@@ -21,15 +23,31 @@ from eventing.edge.guarding.limits import account_of, bytes_of, caller
 from eventing.edge.recording import access
 from eventing.log.scripts import Appended
 
+SOURCES_REMEMBERED = 1024  # default sources of publishers, 1 KiB each at most
+_VARIANTS = "89ab"
 _encode = msgspec.json.Encoder().encode
 
 
 def _make_id() -> str:
-    return str(uuid.uuid4())
+    """A random UUID (RFC 9562, version 4), as `uuid.uuid4` makes it at four times the cost."""
+    digits = os.urandom(16).hex()
+    variant = _VARIANTS[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{_second(seconds)}.{nanoseconds // 1000:06d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(unix_s: int) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+@lru_cache(maxsize=SOURCES_REMEMBERED)
+def _default_source(domain: str, identity: str) -> str:
+    return f"/{domain}/principals/{quote(identity, safe='')}"
 
 
 async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
@@ -42,7 +60,7 @@ async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, se
         await gateway.audiences.look(descriptor)
     gateway.require_taken(descriptor)
     body = await http.body(scope, receive, gateway.config.batch_bytes_max, gateway.config.request_timeout_s)
-    events, batch = events_of(gateway, principal, scope["headers"], body)
+    events, batch = events_of(gateway, principal, read_head(scope["headers"]), body)
     if not events:
         raise InvalidEvent("A batch holds at least one event.")
     size = bytes_of(events)
@@ -52,17 +70,17 @@ async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, se
     await http.answer_json(send, 201, published(events, appended, batch))
 
 
-def events_of(gateway: Gateway, principal: Principal, headers: http.Headers, body: bytes) -> tuple[list[Event], bool]:
-    """The events of a publish, which may be none, and whether it is a batch. Raises what `parse_http` raises."""
+def events_of(gateway: Gateway, principal: Principal, head: EventHead, body: bytes) -> tuple[list[Event], bool]:
+    """The events of a publish, which may be none, and whether it is a batch. Raises what `parse_body` raises."""
     config = gateway.config
-    return parse_http(
-        headers,
+    return parse_body(
+        head,
         body,
         bytes_max=config.event_bytes_max,
         events_max=config.batch_events_max,
         make_id=_make_id,
         now=_now,
-        default_source=lambda: f"/{config.domain}/principals/{quote(principal.identity, safe='')}",
+        default_source=lambda: _default_source(config.domain, principal.identity),
     )
 
 

@@ -9,19 +9,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-import msgspec
 from redis.exceptions import RedisError
 
 from eventing.core.access.principals import Principal
-from eventing.core.errors import Gone, InvalidCursor, InvalidRequest, NotFound, Unauthenticated, Unavailable
+from eventing.core.decoding import Undecodable, json_reader
+from eventing.core.errors import InvalidRequest, NotFound, Unauthenticated, Unavailable
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.positions import Place, Start, parse_from
-from eventing.core.events.vectors import Vector
 from eventing.core.rps.descriptor import Descriptor
 from eventing.edge import http
 from eventing.edge.database import in_database
-from eventing.edge.delivery.places import own_feed
-from eventing.edge.delivery.shared_subscriptions import acknowledged_at, position, require_delivery
+from eventing.edge.delivery.acknowledgements import require_owner
+from eventing.edge.delivery.shared_subscriptions import position, require_delivery
 from eventing.edge.endpoints.pull_page import Page, document, page_of
 from eventing.edge.gateway import Gateway
 from eventing.edge.guarding.access import TOKEN_NEEDED, require
@@ -34,6 +33,7 @@ from eventing.selectors.rps import subscriptions as subscription_selectors
 from eventing.selectors.rps.subscriptions import SubscriptionView
 from eventing.services.access.permission import require_writer
 
+_json = json_reader(object)
 LIMIT_DEFAULT = 100
 LIMIT_MAX = 1000
 ACK_BYTES_MAX = 4096
@@ -50,7 +50,9 @@ async def pull(gateway: Gateway, scope: http.Scope, receive: http.Receive, send:
         require(descriptor, principal, "history")
         return descriptor
 
-    rp = access(scope).rp = (await may_read()).id
+    descriptor = await may_read()
+    rp = access(scope).rp = descriptor.id
+    gateway.uses.rp(descriptor)
     wanted = parse_from(members["after"]) if "after" in members else "earliest"
     wait = _Wait(members, gateway, principal, may_read)
     access(scope).answered(await _answer(gateway, receive, send, rp, wanted, _limit(members), wait, 0))
@@ -67,6 +69,7 @@ async def pull_subscription(
     wait = _Wait(members, gateway, principal, lambda: subscription_of(gateway, principal, subscription_id))
     floor = await floor_of(gateway, subscription)
     rp = access(scope).rp = subscription.rp
+    gateway.uses.subscription(subscription)
     access(scope).answered(await _answer(gateway, receive, send, rp, wanted, _limit(members), wait, floor))
 
 
@@ -77,41 +80,16 @@ async def acknowledge(
     principal = await caller(gateway, scope)
     content = await http.body(scope, receive, ACK_BYTES_MAX, gateway.config.request_timeout_s)
     try:
-        members = msgspec.json.decode(content)
-    except (msgspec.DecodeError, RecursionError):
+        members = _json(content)
+    except Undecodable:
         raise InvalidRequest('The body is JSON, {"cursor": "..."}.') from None
     if not isinstance(members, dict) or not isinstance(members.get("cursor"), str) or len(members) != 1:
         raise InvalidRequest('The body is {"cursor": "..."} and nothing else.')
     cursor = Cursor.parse(members["cursor"])
     require_writer(principal)
-    subscription = await subscription_of(gateway, principal, subscription_id)
-    access(scope).rp = subscription.rp
-    held = await acknowledge_at(gateway, subscription, cursor)
+    rp, held = await gateway.acknowledgements.acknowledge(subscription_id, principal, cursor)
+    access(scope).rp = rp
     await http.answer_json(send, 200, {"cursor": str(held)})
-
-
-async def acknowledge_at(gateway: Gateway, subscription: SubscriptionView, cursor: Cursor) -> Cursor:
-    """As `acknowledge`, for every binding. Raises InvalidCursor or Unavailable."""
-    rp = subscription.rp
-    try:
-        place = cursor if cursor.vector is None else await _place_here(gateway, rp, cursor, cursor.vector)
-        held = await gateway.reader.acknowledge(rp, subscription.id, place)
-        if subscription.keeper:
-            now_s = gateway.clock()
-            held = await acknowledged_at(gateway.redis, gateway.reader, subscription, cursor, held, now_s)
-        return held
-    except NoLog:
-        raise InvalidCursor("The log was lost; read again to get a cursor of the new one.") from None
-    except (RedisError, OSError):
-        raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
-
-
-async def _place_here(gateway: Gateway, rp: str, cursor: Cursor, vector: Vector) -> Cursor:
-    """The place in this domain's log up to which a cursor's vector covers everything; its own place if it is of this log."""
-    log = await gateway.reader.state(rp)
-    if cursor.epoch == log.epoch:
-        return cursor.place
-    return Cursor(log.epoch, await gateway.reader.first_lacking(rp, vector, own_feed(log.epoch)) - 1)
 
 
 async def subscription_of(gateway: Gateway, principal: Principal, subscription_id: str) -> SubscriptionView:
@@ -119,10 +97,7 @@ async def subscription_of(gateway: Gateway, principal: Principal, subscription_i
     if principal.anonymous:
         raise Unauthenticated(TOKEN_NEEDED)
     subscription: SubscriptionView = await in_database(subscription_selectors.subscription_view)(subscription_id)
-    if subscription.owner != principal.identity and not principal.admin:
-        raise NotFound("There is no such subscription.")
-    if subscription.expires_at <= gateway.clock():
-        raise Gone("The subscription's lease ended; create a new one.")
+    require_owner(subscription, principal, gateway.clock())
     require(await gateway.descriptors.get(subscription.rp), principal, "subscribe")
     await require_delivery(gateway.redis, subscription, gateway.clock())
     return subscription

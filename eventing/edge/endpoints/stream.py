@@ -129,7 +129,8 @@ async def _until_over(gateway: Gateway, session: StreamSession, receive: http.Re
         while gateway.clock() < expires_at and not gone.done() and not over.done():
             wait_s = max(0.0, min(gateway.config.heartbeat_s, expires_at - gateway.clock()))
             await asyncio.wait([gone, over], timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-            session.sink.write(KEEP_ALIVE)
+            if not session.sink.waiting():  # else the connection is busy, or its reader does not read
+                session.sink.write(KEEP_ALIVE)
     finally:
         gone.cancel()
         over.cancel()

@@ -7,6 +7,7 @@ messages are handed over as they are parsed; elsewhere (daphne) the same session
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from eventing.core.access.principals import Principal
@@ -101,6 +102,7 @@ class _Connection:
         self._receive = receive
         self._send = send
         self._transport = scope.get("extensions", {}).get("herald.transport")
+        self._account = account_of(scope)
         self._closing: asyncio.Task[None] | None = None
         self._tells = True
         self.sink: Sink
@@ -122,7 +124,8 @@ class _Connection:
         expiry = loop.call_later(left_s, self._expired, session)
         try:
             if self._transport is not None:
-                self._transport.attach(on_message, session.alive, session.abort)
+                held = partial(self.gateway.limits.unfinished, self._account)
+                self._transport.attach(on_message, session.alive, session.abort, self.close, held)
             while True:
                 event = await self._receive()
                 if event["type"] == "websocket.disconnect":

@@ -44,6 +44,12 @@ class Tokens:
         self._verifier = verifier()
         self._looking: asyncio.Task[None] | None = None
         self.peek = self._verifier.peek
+        self.peek_digest = self._verifier.peek_digest
+
+    def peek_anonymous(self) -> Principal | None:
+        """The principal of a request without a token, if memory has the answer. Raises Unauthenticated if none is admitted."""
+        step = self._verifier.step("")
+        return step if isinstance(step, Principal) else None
 
     async def principal(self, token: str) -> Principal:
         """Verify `token`; empty for none, which is ANONYMOUS where some policy admits anyone.
@@ -142,7 +148,7 @@ class Descriptors:
             return descriptor
         refused = self._unknown.get(reference)
         if refused is not None and time.time() < refused[1]:
-            raise refused[0]
+            raise refused[0].with_traceback(None)  # each raise would add the frames of all before it
         asking = self._asking.get(reference)
         if asking is None:
             asking = self._ask(reference)

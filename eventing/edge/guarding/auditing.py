@@ -71,18 +71,27 @@ class Auditing:
             await in_database(refusals().flush)(everything=True)
 
 
-def refused(scope: http.Scope, error: HeraldError, *, action: str, on: tuple[str, str] = ("", "")) -> None:
-    """Count `error`, the answer to the request of `scope`, if it is a refusal."""
+def refused(
+    scope: http.Scope,
+    error: HeraldError,
+    *,
+    action: str,
+    on: tuple[str, str] = ("", ""),
+    principal: Principal | None = None,
+) -> None:
+    """Count `error`, the answer to the request of `scope`, if it is a refusal; `principal` None: whose token it shows."""
     if is_refusal(error):
-        refusals().note(action=action, error=error, principal=_bearer(scope), on=on)
+        refusals().note(action=action, error=error, principal=principal or _bearer(scope), on=on)
 
 
-def refused_request(scope: http.Scope, error: HeraldError, action: str, reference: str) -> None:
-    """Count a refused request of the hot path, `POST|GET .../REFERENCE/ACTION`."""
+def refused_request(
+    scope: http.Scope, error: HeraldError, action: str, reference: str, principal: Principal | None = None
+) -> None:
+    """Count a refused request of the hot path, `POST|GET .../REFERENCE/ACTION`; `principal` as of `refused`."""
     if is_refusal(error):
         name = ACTIONS.get((scope["method"], action), action)
         kind = "subscription" if reference.startswith("sub_") else "rp"
-        refused(scope, error, action=name, on=(kind, reference[:REFERENCE_CHARS_MAX]))
+        refused(scope, error, action=name, on=(kind, reference[:REFERENCE_CHARS_MAX]), principal=principal)
 
 
 def refused_handshake(scope: http.Scope, error: HeraldError) -> None:

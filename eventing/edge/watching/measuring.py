@@ -29,6 +29,7 @@ LAG_CHANNELS_MAX = 8
 
 _COUNTERS = (
     ("publishes", metrics.PUBLISHES),
+    ("fast_path", metrics.FAST_PATH),
     ("duplicates", metrics.EVENTS_REPEATED),
     ("bytes_in", metrics.PUBLISHED_BYTES),
     ("deliveries", metrics.EVENTS_DELIVERED),
@@ -82,6 +83,10 @@ class Measuring:
             if count != (before := told.refused.get(code, 0)):
                 metrics.REFUSALS.labels(code).inc(count - before)
                 told.refused[code] = count
+        for reason, count in TOTALS.fast_path_declined.items():
+            if count != (before := told.fast_path_declined.get(reason, 0)):
+                metrics.FAST_PATH_DECLINED.labels(reason).inc(count - before)
+                told.fast_path_declined[reason] = count
         add_durations(metrics.APPENDS, TOTALS.flights, told.flights)
         add_durations(metrics.DELIVERY_LAG, TOTALS.lag, told.lag)
         add_durations(metrics.LOOP_LAG, TOTALS.loop_lag, told.loop_lag)

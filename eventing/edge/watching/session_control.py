@@ -10,10 +10,10 @@ import heapq
 import logging
 from collections.abc import AsyncIterator
 
-import msgspec
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from eventing.core.decoding import Undecodable
 from eventing.core.operating.session_listing import LIMIT_MAX, RPS_SHOWN, Answer, Ask, Key, Row, ask_read, key_of
 from eventing.edge.delivery.hub import Hub
 from eventing.edge.delivery.session import Follower, Session
@@ -45,7 +45,7 @@ class SessionControl:
         """Somebody asks. Returns at once."""
         try:
             ask = ask_read(message)
-        except msgspec.DecodeError as error:  # a gateway of another version
+        except Undecodable as error:  # a gateway of another version
             log.warning("What was asked about sessions is not understood: %s", error)
             return
         if len(self._tasks) < ASKS_MAX:

@@ -20,6 +20,7 @@ from eventing.core.federation.domain_documents import BadDocument
 from eventing.core.federation.domain_documents import read as document_read
 from eventing.core.federation.signing import Signed
 from eventing.core.rps.replicas import BadStatement, Join, descriptor_read, is_descriptor, join_read, join_verified
+from eventing.federation.client import PeerError
 from eventing.federation.endpoints import Sender
 from eventing.federation.replicas.replica_asking import join_along
 from eventing.federation.replicas.replica_messages import (
@@ -33,7 +34,7 @@ from eventing.federation.replicas.replica_messages import (
     encode,
 )
 from eventing.federation.replicas.replica_telling import link_participants, spread
-from eventing.federation.replicas.replica_ways import JOIN_PATH, LEAVE_PATH, Way, towards_home
+from eventing.federation.replicas.replica_ways import JOIN_PATH, LEAVE_PATH, Way, as_told, join_answer, towards_home
 from eventing.federation.wire import STATEMENTS_MAX, VERSION
 from eventing.models import RendezvousPoint
 from eventing.selectors.federation.domain_documents import domain_keys, domain_known
@@ -184,7 +185,10 @@ def _relay(row: RendezvousPoint, request: JoinRequest, wish: Join) -> JoinAnswer
         raise Conflict(f"A join goes through at most {RELAYS_MAX} domains; peer with one that is nearer to the home.")
     message = JoinRequest(VERSION, request.join, request.documents, [*request.path, config().domain])
     data, way = towards_home(row, JOIN_PATH, encode(message), request.path)
-    answer = decoded(data, JoinAnswer)
+    try:
+        answer = join_answer(data, way)
+    except PeerError as error:
+        raise as_told(error, way.domain) from None
     statements_accept(
         row.id,
         [answer.descriptor, *answer.admissions],

@@ -23,9 +23,18 @@ from eventing.core.federation.signing import Signed
 from eventing.core.ids import RP_ID_PATTERN
 from eventing.core.rps.replicas import BadStatement, admission_read, descriptor_read, unpacked
 from eventing.federation.client import PeerError, call
-from eventing.federation.replicas.replica_messages import InviteRequest, JoinAnswer, JoinRequest, decoded, encode
+from eventing.federation.replicas.replica_messages import InviteRequest, JoinAnswer, JoinRequest, encode
 from eventing.federation.replicas.replica_telling import link_participants, tell_leave
-from eventing.federation.replicas.replica_ways import ASK_S, INVITE_PATH, JOIN_PATH, Way, as_told, way_to, ways_home
+from eventing.federation.replicas.replica_ways import (
+    ASK_S,
+    INVITE_PATH,
+    JOIN_PATH,
+    Way,
+    as_told,
+    join_answer,
+    way_to,
+    ways_home,
+)
 from eventing.federation.wire import VERSION
 from eventing.models import RendezvousPoint
 from eventing.selectors.federation.peers import peers_active
@@ -185,7 +194,7 @@ def _ask(statement: Signed, ways: Sequence[Way], timeout_s: float = ASK_S) -> tu
         if left_s <= 0:
             break
         try:
-            return decoded(call(way.url, way.domain, JOIN_PATH, message, min(timeout_s, left_s)), JoinAnswer), way
+            return join_answer(call(way.url, way.domain, JOIN_PATH, message, min(timeout_s, left_s)), way), way
         except PeerError as error:
             if error.kind == "refused" and error.code != NotFound.code:
                 raise as_told(error, way.domain) from None

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.federation.signing import Signed
 from eventing.federation.wire import BODY_BYTES_MAX, VERSION, BadMessage, Name, Statements, T
 
@@ -68,6 +69,6 @@ def decoded(data: bytes, kind: type[T]) -> T:
     if len(data) > BODY_BYTES_MAX:
         raise BadMessage(f"A message has at most {BODY_BYTES_MAX} bytes.")
     try:
-        return msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+        return msgpack_reader(kind)(data)
+    except Undecodable as error:
         raise BadMessage(f"The message is not understood: {error}") from None

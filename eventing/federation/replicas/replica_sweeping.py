@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import groupby
 
+from django.db import connection
 from django.utils import timezone
 
-from eventing.core.errors import HeraldError
+from eventing.core.errors import HeraldError, Unavailable
 from eventing.federation.replicas.replica_asking import replica_renew
 from eventing.federation.replicas.replica_telling import links_wake, tell_end, tell_withdrawals
+from eventing.models import RendezvousPoint
 from eventing.services.rps.replica_ends import ends_due
 from eventing.services.rps.replica_links import Offered, links_offer
 from eventing.services.rps.replica_statements import untold_links
@@ -19,7 +23,11 @@ from eventing.services.rps.replicas import renewal_note_failed, replicas_to_rene
 from eventing.services.rps.withdrawals import withdrawals_due
 
 SWEEP_ASK_S = 5.0  # for one answer in a sweep; other tasks wait for the worker meanwhile
-SWEEP_S = 10.0  # of network calls in one sweep; what is left is for the next
+SWEEP_S = 10.0  # of renewals in one sweep; what is left is for the next
+TELL_S = (
+    5.0  # of telling ends in one sweep, and again of telling withdrawals: neither waits for who is slow at the others
+)
+HOMES_AT_ONCE = 8  # whose leases are renewed at the same time
 logger = logging.getLogger(__name__)
 
 
@@ -29,11 +37,38 @@ def replicas_sweep(*, now: datetime | None = None) -> int:
     Returns how many links began, leases were renewed, and ends and withdrawals were told.
     """
     now = now or timezone.now()
-    until = time.monotonic() + SWEEP_S
     offered = links_offer(now=now)
     links_wake([*offered, *(Offered(rp, peer) for peer, rp in untold_links())])
+    renewed = _renewed(replicas_to_renew(now=now))
+    return len(offered) + renewed + _ends_told(now) + _withdrawals_told(now)
+
+
+def _renewed(rows: Sequence[RendezvousPoint]) -> int:
+    """Renew leases, of several homes at the same time: a home that answers slowly delays its own only. Returns how many."""
+    until = time.monotonic() + SWEEP_S
+    by_home: dict[str, list[RendezvousPoint]] = {}
+    for row in rows:
+        by_home.setdefault(row.home, []).append(row)
+    if len(by_home) <= 1:
+        return sum(_renewed_at(some, until) for some in by_home.values())
+    with ThreadPoolExecutor(HOMES_AT_ONCE, thread_name_prefix="renewal") as threads:
+        return sum(threads.map(lambda some: _renewed_on_thread(some, until), by_home.values()))
+
+
+def _renewed_on_thread(rows: Sequence[RendezvousPoint], until: float) -> int:
+    try:
+        return _renewed_at(rows, until)
+    except Exception:
+        logger.exception("The leases of replicas of %s are not renewed now; they are tried again.", rows[0].home)
+        return 0
+    finally:
+        connection.close()
+
+
+def _renewed_at(rows: Sequence[RendezvousPoint], until: float) -> int:
+    """Renew leases at one home, until it does not answer or the time is over. Returns how many."""
     renewed = 0
-    for row in replicas_to_renew(now=now):
+    for row in rows:
         if time.monotonic() > until:
             break
         # First, so that another sweep does not ask as well. What was left meanwhile must not be joined again.
@@ -44,13 +79,29 @@ def replicas_sweep(*, now: datetime | None = None) -> int:
             renewed += 1
         except HeraldError as error:
             logger.warning("The lease of the replica %s of %s is not renewed: %s", row.id, row.home, error.detail)
+            if isinstance(error, Unavailable):
+                break
+    return renewed
+
+
+def _ends_told(now: datetime) -> int:
+    """Tell peers of ends; one that does not answer is asked once in a sweep. Returns how many were told."""
+    until = time.monotonic() + TELL_S
+    silent: set[str] = set()
     told = 0
     for end in ends_due(now=now):
         if time.monotonic() > until:
             break
-        told += tell_end(end)
+        told += tell_end(end, silent)
+    return told
+
+
+def _withdrawals_told(now: datetime) -> int:
+    """Tell domains which admissions were taken back. Returns how many were told."""
+    until = time.monotonic() + TELL_S
+    told = 0
     for domain, rows in groupby(withdrawals_due(now=now), key=lambda row: row.domain):
         if time.monotonic() > until:
             break
         told += tell_withdrawals(domain, list(rows))
-    return len(offered) + renewed + told
+    return told

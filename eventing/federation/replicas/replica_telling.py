@@ -48,10 +48,18 @@ def spread(rp: str) -> None:
     links_wake(Offered(rp, peer) for peer in links_of_rp(rp))
 
 
-def tell_end(end: ReplicaEnd) -> int:
-    """Tell whoever is left to tell of an end. Returns how many were told."""
+def tell_end(end: ReplicaEnd, silent: set[str] | None = None) -> int:
+    """Tell whoever is left to tell of an end. Returns how many were told.
+
+    Args:
+        silent: domains that do not answer now, which are not asked again; those that are found here are added. None: all are asked.
+    """
+    silent = set() if silent is None else silent
     if end.reason != ReplicaEnd.Reason.DELETED:
-        done = tell_leave(end.rp, [way for name in end.pending if (way := way_if_active(name))])
+        ways = [way for name in end.pending if name not in silent and (way := way_if_active(name))]
+        done = tell_leave(end.rp, ways)
+        if not done:
+            silent.update(way.domain for way in ways)
         end_told(rp=end.rp, told=end.pending if done else [])
         return int(done)
     told: list[str] = []
@@ -61,12 +69,16 @@ def tell_end(end: ReplicaEnd) -> int:
         if way is None:
             told.append(name)  # it is no peer any more
             continue
+        if name in silent:
+            continue
         try:
             call(way.url, way.domain, LEAVE_PATH, message, END_S)
             told.append(name)
         except PeerError as error:
             if error.kind == "refused":
                 told.append(name)
+            if error.kind == "unreachable":
+                silent.add(name)
             logger.info("%s does not take the end of %s: %s", name, end.rp, error.detail)
     end_told(rp=end.rp, told=told)
     return len(told)

@@ -14,9 +14,12 @@ from eventing.conf import config
 from eventing.core import errors
 from eventing.core.errors import Conflict, Forbidden, HeraldError, Unavailable
 from eventing.federation.client import PeerError, call
+from eventing.federation.replicas.replica_messages import JoinAnswer, decoded
+from eventing.federation.wire import BadMessage
 from eventing.models import Peer, RendezvousPoint
 from eventing.selectors.federation.peers import peer_get
 from eventing.selectors.rps.replicas import links_of_rp
+from eventing.services.federation.misbehaviour import misbehaviour_note
 
 JOIN_PATH, LEAVE_PATH, INVITE_PATH, EXCHANGE_PATH = (
     f"/federation/v1/{name}" for name in ("join", "leave", "invite", "exchange")
@@ -82,6 +85,15 @@ def towards_home(row: RendezvousPoint, path: str, message: bytes, through: Seque
     raise Unavailable(
         f"{config().domain} has a replica and cannot reach the home {row.home} now. Try again later.", retry_after_s=30
     )
+
+
+def join_answer(data: bytes, way: Way) -> JoinAnswer:
+    """Decode what a domain answered to a join. Raises PeerError: an answer that is malformed is that domain's fault alone."""
+    try:
+        return decoded(data, JoinAnswer)
+    except BadMessage as error:
+        misbehaviour_note("malformed", carrier=way.domain, detail=str(error))
+        raise PeerError("invalid", "Its answer to a join is malformed.") from None
 
 
 def as_told(error: PeerError, domain: str) -> HeraldError:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from eventing.core.decoding import msgpack_reader
 from eventing.core.events.feeds import FEEDS_MAX
 from eventing.core.federation import seals, signing
 from eventing.core.federation.exchange import GAP_PATIENCE_S_MAX
@@ -44,7 +45,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[2])
 """)
 
 KeptFloor = tuple[int, Signed]  # the oldest sequence that an origin keeps of a feed, and its statement
-_kept_floor = msgspec.msgpack.Decoder(KeptFloor).decode
+_kept_floor = msgpack_reader(tuple[int, Signed])
 
 
 class BadFloor(Exception):
@@ -124,7 +125,7 @@ class Missing(NamedTuple):
     origin: str = ""
 
 
-_missing = msgspec.msgpack.Decoder(Missing).decode
+_missing = msgpack_reader(Missing)
 
 
 def missing(

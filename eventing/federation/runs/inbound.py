@@ -16,18 +16,20 @@ import math
 import random
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eventing.conf import config
 from eventing.core.access.rates import Bucket, Rate
 from eventing.core.errors import RateLimited
 from eventing.core.events.feeds import FEEDS_MAX, Feed
+from eventing.core.events.vectors import Vector
 from eventing.core.federation import exchange as rules
 from eventing.core.federation import links
 from eventing.core.federation.domain_documents import BadDocument
 from eventing.core.federation.links import Came, Heard, Link, Plan
 from eventing.core.federation.seals import BadSeal, seal_read
+from eventing.core.federation.signing import Signed
 from eventing.federation import traffic, wire
 from eventing.federation.endpoints import Sender
 from eventing.federation.runs import gaps, holding, stories, waking, watermarks
@@ -37,18 +39,20 @@ from eventing.federation.runs.gossip import proofs_shown
 from eventing.federation.runs.judging import Judge, Judged
 from eventing.log import federated
 from eventing.log.federated import Head, Received, StoredSeal
-from eventing.log.federated_bulk import last_seals, receive_all
+from eventing.log.federated_bulk import last_seals, newest_seals, receive_all
 from eventing.models import Peer
 from eventing.selectors.federation.forwarding import Participation, participations, participations_forget
 from eventing.selectors.federation.recent_keys import recent_keys_forget
 from eventing.services.federation.domain_documents import document_accept
 from eventing.services.federation.misbehaviour import misbehaviour_note
 from eventing.services.federation.peers import peer_contacted
+from eventing.services.rps.lease_use import leases_use
 from eventing.services.rps.replica_links import links_offer, links_resume
 from eventing.services.rps.replica_statements import documents_by_domain, statements_accept
 
 PEERS_COUNTED_MAX = 2000  # whose rates a process counts; twice the peers there may be
 LATE_S = 10.0  # as long as a peer waits for its answer (outbound.py: CALL_S)
+NEWEST_MAX = 256  # RPs of a request whose newest seals are looked for; at the others the peer asks for the runs
 SEALS_AT_ONCE = 128  # of one round trip: each comes with its leaves, 32 KiB at most
 CONTACT_S = 30.0  # between two notes of a process that the peer was in contact
 NOT_HERE = "not-found"
@@ -193,6 +197,13 @@ class _Part:
     ours: dict[str, int] = field(default_factory=dict)
     doubtful: list[stories.Place] = field(default_factory=list)
     floors: dict[str, KeptFloor] = field(default_factory=dict)
+    claim: holding.Claim | None = None
+    newest: list[Signed] | None = None
+
+    @property
+    def believed(self) -> Vector:
+        """The peer's vector without a claim of our own feed that it has not proved."""
+        return holding.believed(self.said.have, self.claim)
 
 
 class _Exchange:
@@ -220,17 +231,17 @@ class _Exchange:
             if not part.error:
                 self._judge(rp, part, kept.get(rp))
         self._keep_floors(kept)
-        judged = {rp: part for rp, part in self._parts.items() if not part.error}
-        have = {rp: part.said.have for rp, part in judged.items()}
-        holding.claimed(self._peer.name, holding.claims_of(have, {rp: part.head for rp, part in judged.items()}))
+        self._note_claims()
         self._note_said()
         self._take()
         good = [rp for rp, part in self._parts.items() if not part.error]
         for rp in good:
             self._account(rp, self._parts[rp])
         self._count()
+        self._note_use(good)
         heard = self._hear(good)
         self._wake(good, heard)
+        self._show_newest(heard)
         answers = [self._answer(rp, part, heard.get(rp)) for rp, part in self._parts.items()]
         stories.tips_say(answers, {rp: part.head for rp, part in self._parts.items() if part.head is not None})
         return answers
@@ -303,16 +314,33 @@ class _Exchange:
                 keeping[rp] = part.floors, spare if crowded else ()
         gaps.floors_keep(keeping)
 
+    def _note_claims(self) -> None:
+        """Note the claims of our own feed beyond its seals; those of a peer that has stated no vector before hold the RP back."""
+        judged = {rp: part for rp, part in self._parts.items() if not part.error}
+        claims = holding.claims_of(
+            {rp: part.said.have for rp, part in judged.items()}, {rp: part.head for rp, part in judged.items()}
+        )
+        if not claims:
+            return
+        for rp, claim in claims.items():
+            judged[rp].claim = claim
+        known = watermarks.links_read(self._peer.name, list(claims))
+        unheard = {rp: claim for rp, claim in claims.items() if not known[rp].met}
+        holding.claimed(self._peer.name, holding.credible(unheard))
+
     def _note_said(self) -> None:
         """Before runs are in the log, the links know who holds them: the order of core/federation/links.py."""
         now = time.time()
         judged = {rp: part for rp, part in self._parts.items() if part.judged and not part.error}
-        watermarks.links_change(self._peer.name, judged, lambda rp, link: links.said(link, judged[rp].said.have))
-        for other, some in _carried(judged).items():
+        own = watermarks.links_change(self._peer.name, judged, lambda rp, link: links.said(link, judged[rp].believed))
+        by = self._peer.name
+        for other, some in _carried(
+            {rp: judged[rp] for rp, link in own.items() if link.paths_doubted_until < now}
+        ).items():
 
             def change(rp: str, link: Link, some: _Carried = some) -> Link:
                 for feed_key, last in some[rp]:
-                    link = links.carried(link, feed_key, last, now=now)
+                    link = links.carried(link, feed_key, last, now=now, by=by)
                 return link
 
             watermarks.links_change(other, some, change)
@@ -341,6 +369,13 @@ class _Exchange:
                     events += result.appended
                     copies += len(run.events) - result.appended
         traffic.count(self._peer.name, requests=1, runs=runs, events=events, copies=copies)
+
+    def _note_use(self, rps: Sequence[str]) -> None:
+        """Events that came to an RP of ours are its use, wherever they were published."""
+        now = time.time()
+        used = [rp for rp in rps if self._parts[rp].came.new and self._parts[rp].who.renewed_from <= now]
+        if used:
+            leases_use(rps=used)
 
     def _account(self, rp: str, part: _Part) -> None:
         """What came of the runs, and our vector after them."""
@@ -383,12 +418,13 @@ class _Exchange:
             part = self._parts[rp]
             heard[rp] = links.heard(
                 link,
-                part.said.have,
+                part.believed,
                 ours=part.ours,
                 now=now,
                 jitter=random.random(),  # noqa: S311 - chance, not a secret
                 came=part.came,
                 graft=part.said.graft,
+                shown=part.claim is None,
             )
             return heard[rp].link
 
@@ -412,11 +448,26 @@ class _Exchange:
         for peer, some in onward.items():
             waking.wake(peer, some)
 
+    def _show_newest(self, rps: Iterable[str]) -> None:
+        """Find the newest seals of the peer's own feed where it states less than is held here: it may have been put back."""
+        asked = [rp for rp in rps if self._parts[rp].said.own][:NEWEST_MAX]
+        places: list[tuple[str, str]] = []
+        for rp in asked:
+            part = self._parts[rp]
+            part.newest = []
+            if part.ours.get(part.said.own, 0) > part.said.have.get(part.said.own, 0):
+                places.append((rp, part.said.own))
+        for (rp, _), seal in zip(places, newest_seals(places), strict=True):
+            self._parts[rp].newest = None if seal is None else [stories.signed_read(seal)]
+
     def _answer(self, rp: str, part: _Part, heard: Heard | None) -> wire.RpAnswer:
         if heard is None:
             return wire.RpAnswer(rp, error=part.error or NOT_YET)
         contradicting = stories.contradicting(part.said, part.doubtful, self._seals.get)
-        return wire.RpAnswer(rp, part.ours, "", sorted(heard.graft), sorted(heard.prune), contradicting)
+        graft = (
+            heard.graft if part.claim is None else heard.graft | {part.claim.feed_key}
+        )  # so that it sends what it claims
+        return wire.RpAnswer(rp, part.ours, "", sorted(graft), sorted(heard.prune), contradicting, newest=part.newest)
 
 
 _Carried = dict[str, list[tuple[str, int]]]  # by RP: feeds, and up to where

@@ -19,26 +19,27 @@ import logging
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
-import msgspec
 from django.utils import timezone
 
 from eventing.conf import config
+from eventing.core.decoding import msgpack_reader
 from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
 from eventing.core.federation import exchange as rules
 from eventing.core.federation import links
-from eventing.core.federation.deliveries import RETRY_AFTER_S_MAX, Failure
+from eventing.core.federation.deliveries import PROBED, RETRY_AFTER_S_MAX, Failure
 from eventing.core.federation.links import Link, Plan
 from eventing.core.federation.signing import Signed
 from eventing.federation import traffic, wire
-from eventing.federation.client import PeerError, begin
+from eventing.federation.client import NO_ANSWER, PeerError, begin
 from eventing.federation.measures import request_measured
 from eventing.federation.runs import gaps, gossip, holding, stories, waking, watermarks
 from eventing.federation.runs.documents_told import documents_untold, documents_were_told
+from eventing.federation.runs.holding import Claim
 from eventing.federation.runs.inbound import NOT_HERE, vector_of
 from eventing.federation.runs.sweeping import may_try
 from eventing.federation.runs.waking import Turn
@@ -50,7 +51,8 @@ from eventing.selectors.federation.forwarding import delivery_get, participation
 from eventing.selectors.federation.peers import peer_get
 from eventing.services.federation.forwarding import delivery_failed, delivery_succeeded
 from eventing.services.federation.misbehaviour import misbehaviour_note
-from eventing.services.federation.sealing import floor_own, seals_next
+from eventing.services.federation.peers import CONTACT_S, peer_contacted
+from eventing.services.federation.sealing import floor_own, own_seal_seen, seals_next
 from eventing.services.rps.replica_links import link_stopped
 from eventing.services.rps.replica_statements import Untold, documents_for, statements_told, statements_untold
 
@@ -72,7 +74,7 @@ REFUSALS_MAX = (
     10  # of an RP in a row, which take about three minutes: the link stops, and is offered again once a minute
 )
 RPS_MIN = 16  # looked at for a request, however little of the last ones did fit
-_signed = msgspec.msgpack.Decoder(Signed).decode
+_signed = msgpack_reader(Signed)
 log = logging.getLogger(__name__)
 
 
@@ -92,7 +94,7 @@ def forward(peer: str) -> bool:
     try:
         return _Forwarding(row, turn).run()
     except BaseException:
-        turn.end(whatever=True)
+        turn.abandon()
         raise
 
 
@@ -125,6 +127,7 @@ class _Forwarding:
         self._peer = peer
         self._turn = turn
         self._me = config().domain
+        self._heard_at = peer.heard_at or datetime.fromtimestamp(0, UTC)  # as of the peer's lease, which answers renew
         self._todo: dict[str, None] = {}  # RPs in the order in which they came
         self._lazy: set[str] = set()
         self._request_at = self._lazy_since = 0.0
@@ -133,6 +136,9 @@ class _Forwarding:
         self._ahead: _Built | None = None  # the next request, built while the one before was under way
         self._rps = wire.RPS_MAX  # of the next request: about as many as fit, so that none is sealed before it is sent
         self._failing = False
+        self._took: bool | None = (
+            None  # whether the peer took anything of what it was sent last; None: nothing was sent yet
+        )
         self._look_at = 0.0  # for others that wait
 
     def run(self) -> bool:
@@ -356,11 +362,11 @@ class _Forwarding:
                 self._lazy_later(rp)
                 del sent[rp]
                 continue
-            parts[rp] = wire.RpPart(rp, one.ours)
+            own = Feed(self._me, one.head.epoch).key
+            parts[rp] = wire.RpPart(rp, one.ours, own=own)
             if one.before.grafting:
                 parts[rp].graft = sorted(links.grafts(one.before, one.ours))
             if plan is Plan.RUNS:
-                own = Feed(self._me, one.head.epoch).key
                 wanted.append(Wanted(rp, links.wanting(one.before, now=now), own))
         later = list(dict.fromkeys([*self._add_runs(parts, wanted, sent, sealed.runs), *sealed.more, *crowded]))
         if not parts:
@@ -470,8 +476,9 @@ class _Forwarding:
     def _answered(self, answer: wire.Answer, sent: Mapping[str, _Sent]) -> None:
         """The answer's vectors become the watermarks."""
         said = {part.rp: part for part in answer.parts if part.rp in sent}
-        self._look_for_claims(said, sent)
+        unbelieved, asked = self._look_for_claims(said, sent)
         now = time.time()
+        mistaken: dict[str, frozenset[str]] = {}
 
         def change(rp: str, link: Link) -> Link:
             part, one = said[rp], sent[rp]
@@ -479,7 +486,7 @@ class _Forwarding:
                 return links.told(one.before, link, {}, now=now, refused=True)
             heard = links.heard(
                 link,
-                part.have,
+                holding.believed(part.have, unbelieved.get(rp)),
                 ours=one.ours,
                 now=now,
                 jitter=random.random(),  # noqa: S311 - chance, not a secret
@@ -487,9 +494,16 @@ class _Forwarding:
                 prune=part.prune,
                 answers=True,
             )
-            return links.told(one.before, heard.link, one.last, now=now)
+            mistaken[rp] = heard.mistaken
+            told = links.told(one.before, heard.link, one.last, now=now)
+            claim = asked.get(rp)
+            return told if claim is None else links.asked_at_once(told, claim.feed_key, claim.last, now=now)
 
+        self._note_taken(said, sent)
         changed = watermarks.links_change(self._peer.name, list(said), change)
+        for rp, carriers in mistaken.items():
+            for carrier in sorted(carriers):
+                watermarks.links_change(carrier, [rp], lambda _, link: links.paths_doubted(link, now=now))
         self._check_ahead(sent, changed)
         for rp, link in changed.items():
             if said[rp].error == NOT_HERE and link.refusals >= REFUSALS_MAX:
@@ -505,13 +519,48 @@ class _Forwarding:
         if told:
             statements_told(self._peer.name, told)
 
-    def _look_for_claims(self, said: Mapping[str, wire.RpAnswer], sent: Mapping[str, _Sent]) -> None:
-        """Where it holds more of our feed than is sealed, nothing is sealed before it has shown it: holding.py."""
+    def _note_taken(self, said: Mapping[str, wire.RpAnswer], sent: Mapping[str, _Sent]) -> None:
+        """Note whether the peer took anything of what it was sent; a peer that takes nothing is shown (standing.py)."""
+        runs = {rp: one for rp, one in sent.items() if one.last}
+        if not runs:
+            return
+        took = any(
+            said[rp].have.get(feed, 0) > one.before.theirs.get(feed, 0)
+            for rp, one in runs.items()
+            if rp in said
+            for feed in one.last
+        )
+        if took is not self._took:
+            waking.taken_note(self._peer.name, took)
+            self._took = took
+
+    def _look_for_claims(
+        self, said: Mapping[str, wire.RpAnswer], sent: Mapping[str, _Sent]
+    ) -> tuple[dict[str, Claim], dict[str, Claim]]:
+        """Judge what an answer claims of our own feed beyond its seals (holding.py).
+
+        Returns the claims that are not believed, and those whose runs are to be asked for, because the peer's software sends no
+        seals.
+        """
         have = {rp: part.have for rp, part in said.items()}
-        some = holding.claims_of(have, {rp: sent[rp].head for rp in said})
-        if some:  # or more was sealed since, and has come there by others
-            heads = dict(zip(some, federated.heads(some), strict=True))
-            holding.claimed(self._peer.name, holding.claims_of({rp: have[rp] for rp in some}, heads))
+        claims = holding.claims_of(have, {rp: sent[rp].head for rp in said})
+        if not claims:
+            return {}, {}
+        # By the heads as they are now: more may have been sealed since, and have reached the peer through others.
+        claims = _claims_now(claims, have)
+        known = {rp for rp in claims if said[rp].newest is not None}
+        renewed = [rp for rp in sorted(known) for seal in said[rp].newest or () if own_seal_seen(rp, seal)]
+        if renewed:
+            claims = _claims_now(claims, have)
+        credible = holding.credible({rp: claim for rp, claim in claims.items() if rp not in known})
+        unbelieved = {rp: claim for rp, claim in claims.items() if rp not in credible}
+        for rp in unbelieved:
+            detail = "It claims more of our feed than we have sealed, without the seal of it."
+            misbehaviour_note("false-vector", carrier=self._peer.name, rp=rp, detail=detail)
+        holding.disproved(self._peer.name, unbelieved)
+        asked = {rp: claim for rp, claim in credible.items() if not sent[rp].before.met}
+        holding.claimed(self._peer.name, asked)
+        return unbelieved, asked
 
     def _compare_stories(self, said: Mapping[str, wire.RpAnswer], sent: Mapping[str, _Sent]) -> None:
         """Seals in the answer contradict ours; where only its tips contradict what came meanwhile, the peer is asked again."""
@@ -528,6 +577,9 @@ class _Forwarding:
             delivery_succeeded(peer=self._peer.name)
             waking.failing_set(self._peer.name, False)
             log.info("The peer %s takes requests again.", self._peer.name)
+        if (timezone.now() - self._heard_at).total_seconds() > CONTACT_S:
+            peer_contacted(self._peer.name)
+            self._heard_at = timezone.now()
         gossip.proofs_told(self._peer.name, len(request.evidence))
 
     def _failed(self, error: PeerError, sent: Mapping[str, _Sent]) -> bool:
@@ -546,8 +598,10 @@ class _Forwarding:
         if not self._failing:
             log.warning("Forwarding to %s fails (%s): %s", self._peer.name, failure, error.detail)
         self._failing = True
-        waking.failing_set(self._peer.name, True)
+        waking.failing_set(self._peer.name, True, cut=error.code == NO_ANSWER)
         if row is not None:
+            if failure in PROBED and waking.probed(self._peer.name):
+                return True  # contact came while the request was under way
             wait_s = _left_s(row, timezone.now())
             if wait_s <= SOON_S:
                 time.sleep(max(0.0, wait_s))
@@ -595,6 +649,13 @@ def _found(
     if sum(len(run.events) for run in runs) > events_left or size > bytes_left:
         ready = {}  # one run that is larger than what is left travels alone
     return [ready.get(one.rp) or read.get(one.rp) or () for one in wanted]
+
+
+def _claims_now(rps: Iterable[str], have: Mapping[str, Mapping[str, int]]) -> dict[str, Claim]:
+    """What these vectors claim of our own feeds beyond their seals as they are now."""
+    some = list(rps)
+    heads = dict(zip(some, federated.heads(some), strict=True))
+    return holding.claims_of({rp: have[rp] for rp in some}, heads)
 
 
 def _left_s(delivery: PeerDelivery, now: datetime) -> float:

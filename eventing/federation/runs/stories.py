@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import msgspec
-
 from eventing.conf import config
+from eventing.core.decoding import msgpack_reader
 from eventing.core.events.feeds import Feed
 from eventing.core.events.vectors import Vector
 from eventing.core.federation import tips
@@ -31,7 +30,7 @@ from eventing.services.federation.sealing import own_seal_seen
 COMPARED_MAX = 128  # places of one request that are looked at here; the others with a later one
 SHOWN_MAX = 8  # seals of an RP in one answer; one convicts
 TIPS_MAX = 16_384  # of one request: 256 KiB beside its vectors
-_signed = msgspec.msgpack.Decoder(Signed).decode
+_signed = signed_read = msgpack_reader(Signed)
 
 Place = tuple[str, str, int]  # RP, feed key, sequence
 Part = wire.RpPart | wire.RpAnswer

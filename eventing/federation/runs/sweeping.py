@@ -6,7 +6,7 @@ It needs nothing that a crash may have lost. Where nothing is wrong it finds not
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from django.utils import timezone
@@ -17,9 +17,9 @@ from eventing.core.events.feeds import Feed
 from eventing.core.federation import links
 from eventing.core.federation.deliveries import PROBED, STOPS, Failure
 from eventing.core.federation.links import Plan
-from eventing.federation.runs import holding, waking, watermarks
+from eventing.federation.runs import holding, probing, waking, watermarks
 from eventing.federation.runs.inbound import vector_of
-from eventing.log import control, federated
+from eventing.log import control, counted, federated
 from eventing.models import Peer, PeerDelivery
 from eventing.selectors.federation.domain_documents import domain_document
 from eventing.selectors.federation.forwarding import deliveries_failing
@@ -45,8 +45,10 @@ def may_try(delivery: PeerDelivery, peer: Peer, now: datetime, probed: bool) -> 
 
 def peers_sweep() -> int:
     """Wake forwarding wherever a peer lacks something, or a link wants to be looked at. Returns how many peers were woken."""
+    _recover()
     now = timezone.now()
     failing = {row.peer_id: row for row in deliveries_failing()}
+    probing.watch(_cut_off(failing.values()))
     untold: dict[str, list[str]] = {}
     for name, rp in untold_links():
         untold.setdefault(name, []).append(rp)
@@ -68,6 +70,28 @@ def peers_sweep() -> int:
             woken += 1
     deliveries_report(now=now)
     return woken
+
+
+def _cut_off(failing: Iterable[PeerDelivery]) -> dict[str, str]:
+    """The addresses of the peers that gave no answer at all, by name: the way to each of them is looked at (probing.py)."""
+    cut = set(waking.cut_off([row.peer_id for row in failing if row.failure == Failure.UNREACHABLE]))
+    return {peer.name: peer.url for peer in peers_active() if peer.name in cut} if cut else {}
+
+
+class _Outages:
+    """How many calls to Redis had failed in this process when all was compared last."""
+
+    seen = 0
+
+
+def _recover() -> None:
+    """After an outage of Redis, end the turns that it cut short and compare everything at once: wake-ups may be lost, too."""
+    failures = counted.failures()
+    names = {peer.name for peer in peers_active()} if failures != _Outages.seen else set()
+    names.update(waking.turns_recover())
+    if names:
+        control.client().delete(*map(_key, sorted(names)))
+    _Outages.seen = failures
 
 
 def begin_anew() -> None:

@@ -9,23 +9,30 @@ sent and has not begun (`sent`). Each step is one script, so that no wake-up fal
     ended:   give the turn back, unless something was noted meanwhile: then go on
 
 A task that dies keeps the turn until it expires (TURN_S) and takes what it had taken out of `dirty` with it; the sweep
-(outbound.py) finds both by comparing vectors, and needs none of these keys.
+(outbound.py) finds both by comparing vectors, and needs none of these keys. A task that ends because Redis is away cannot
+give its turn back: its process remembers the turn, and the sweep ends it when Redis is back (`turns_recover`).
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from redis.exceptions import RedisError
+
 from eventing.log import control
+from eventing.log.keys import peer_key
 from eventing.log.scripts import script_of
 
 TURN_S = 30  # longer than a request to a peer may take; renewed before each
 SENT_S = 20  # a task that has not begun by then is taken for lost, and the next wake-up sends another
 SUPPLIED_S = 10
 RPS_MAX = 1000  # RPs of one request (wire.py)
+
+_CUT = "cut"
 
 Send = Callable[[str], None]
 Waiting = Callable[[], int]
@@ -77,8 +84,9 @@ if ARGV[2] == '1' then redis.call('DEL', KEYS[4]) end
 return redis.call('SET', KEYS[4], '1', 'NX', 'PX', ARGV[1]) and 1 or 0
 """)
 
-# KEYS: turn, sent, paused   ARGV: token, how long the turn holds (ms)
+# KEYS: turn, sent, paused   ARGV: token, how long the turn holds (ms). Safe to repeat where its answer was lost.
 _BEGIN = script_of("""
+if redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end
 if redis.call('EXISTS', KEYS[3]) == 1 then return 0 end
 redis.call('DEL', KEYS[2])
 return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0
@@ -99,8 +107,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 """)
 
 
-def _key(peer: str, what: str) -> str:
-    return f"herald:peer:{{{peer}}}:{what}"
+_key = peer_key
 
 
 def wake(peer: str, rps: Iterable[str] = (), *, anyway: bool = False) -> None:
@@ -125,12 +132,22 @@ def probed(peer: str) -> bool:
     return bool(control.client().delete(_key(peer, "probe")))
 
 
-def failing_set(peer: str, failing: bool) -> None:
-    """Note whether the delivery to the peer fails, where a request of that peer sees it without asking SQL."""
+def failing_set(peer: str, failing: bool, *, cut: bool = False) -> None:
+    """Note whether the delivery to the peer fails, where a request of that peer sees it without asking SQL.
+
+    Args:
+        cut: whether there was no answer at all, so that the way to the peer is looked at (probing.py).
+    """
     if failing:
-        control.client().set(_key(peer, "failing"), "1")
+        control.client().set(_key(peer, "failing"), _CUT if cut else "1")
     else:
         control.client().delete(_key(peer, "failing"))
+
+
+def cut_off(peers: Sequence[str]) -> list[str]:
+    """Of these peers, those of which `failing_set` noted that there was no answer at all. Raises redis.RedisError."""
+    noted: Any = control.client().mget([_key(peer, "failing") for peer in peers]) if peers else []
+    return [peer for peer, value in zip(peers, noted, strict=True) if value == _CUT.encode()]
 
 
 def failing(peer: str) -> bool:
@@ -148,6 +165,10 @@ def supplied(peer: str) -> bool:
     return bool(control.client().exists(_key(peer, "supplied")))
 
 
+_abandoned: dict[str, str] = {}
+"""Tokens of turns that this process holds and cannot end, because Redis was away when their tasks ended; by peer."""
+
+
 class Turn:
     """The right to forward to a peer, held by one task of the domain."""
 
@@ -160,7 +181,11 @@ class Turn:
         """Take the turn; None if somebody has it, who then looks after what is dirty, or while the peer is paused."""
         token = os.urandom(8).hex()
         keys = [_key(peer, what) for what in ("turn", "sent", "paused")]
-        taken = control.call(_BEGIN, [3, *keys, token, TURN_S * 1000])
+        try:
+            taken = control.call(_BEGIN, [3, *keys, token, TURN_S * 1000])
+        except RedisError:
+            _abandoned[peer] = token  # the turn may have been taken, and only the answer was lost
+            raise
         return cls(peer, token) if taken else None
 
     def renew(self) -> bool:
@@ -188,8 +213,31 @@ class Turn:
 
     def end(self, *, whatever: bool = False) -> bool:
         """Give the turn back; False if something is dirty (go on then), unless `whatever` is."""
-        keys = [_key(self.peer, what) for what in ("dirty", "turn", "ring")]
-        return bool(control.call(_END, [3, *keys, self._token, int(whatever)]))
+        return _end(self.peer, self._token, whatever=whatever)
+
+    def abandon(self) -> None:
+        """Give the turn back whatever is dirty, now or, where Redis is away, when it is back (`turns_recover`)."""
+        try:
+            self.end(whatever=True)
+        except RedisError:
+            _abandoned[self.peer] = self._token
+
+
+def _end(peer: str, token: str, *, whatever: bool) -> bool:
+    keys = [_key(peer, what) for what in ("dirty", "turn", "ring")]
+    return bool(control.call(_END, [3, *keys, token, int(whatever)]))
+
+
+def turns_recover() -> list[str]:
+    """End the turns of this process's tasks that ended while Redis was away. Returns their peers, at which anything may be
+    lacking. Raises redis.RedisError."""
+    ended = []
+    for peer, token in list(_abandoned.items()):
+        _end(peer, token, whatever=True)
+        if _abandoned.get(peer) == token:
+            del _abandoned[peer]
+        ended.append(peer)
+    return ended
 
 
 def turn_drop(peer: str) -> None:
@@ -200,7 +248,8 @@ def turn_drop(peer: str) -> None:
 
 def pause(peer: str, pause_s: float) -> None:
     """Leave the peer alone for so long (at most an hour): it asked for that. What the sweep finds meanwhile waits too."""
-    control.client().set(_key(peer, "paused"), "1", px=max(1, min(int(pause_s * 1000), 3_600_000)))
+    since_and_s = f"{time.time()!r} {pause_s!r}"  # selectors/federation/standing.py shows it
+    control.client().set(_key(peer, "paused"), since_and_s, px=max(1, min(int(pause_s * 1000), 3_600_000)))
     hold_off(peer, pause_s)
 
 
@@ -214,6 +263,14 @@ def pause_end(peer: str) -> None:
     control.client().delete(_key(peer, "paused"))
 
 
+def taken_note(peer: str, taken: bool) -> None:
+    """Note that the peer took something of what it was sent, or nothing; kept is since when it takes nothing."""
+    if taken:
+        control.client().delete(_key(peer, "untaken"))
+    else:
+        control.client().set(_key(peer, "untaken"), repr(time.time()), nx=True)
+
+
 def hold_off(peer: str, pause_s: float) -> None:
     """Send no task for the peer for so long (at most an hour), whatever happens: it would only find that it must wait."""
     control.client().set(_key(peer, "sent"), "1", px=max(1, min(int(pause_s * 1000), 3_600_000)))
@@ -221,5 +278,19 @@ def hold_off(peer: str, pause_s: float) -> None:
 
 def forget(peer: str) -> None:
     """Drop everything that is noted for a domain that is no peer any more."""
-    names = ("dirty", "turn", "ring", "sent", "probe", "failing", "supplied", "paused", "links", "again", "traffic")
+    names = (
+        "untaken",
+        "dirty",
+        "turn",
+        "ring",
+        "sent",
+        "probe",
+        "failing",
+        "supplied",
+        "paused",
+        "links",
+        "again",
+        "traffic",
+        "contact",
+    )
     control.client().delete(*[_key(peer, what) for what in names])

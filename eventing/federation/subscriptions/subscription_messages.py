@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
+from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.federation.signing import Signed
 from eventing.core.rps.shared_subscriptions import LEASE_MS_MAX
 from eventing.federation.wire import BODY_BYTES_MAX, VERSION, BadMessage
@@ -58,8 +59,8 @@ def decoded(data: bytes, kind: type[T]) -> T:
     if len(data) > BODY_BYTES_MAX:
         raise BadMessage(f"A message has at most {BODY_BYTES_MAX} bytes.")
     try:
-        read = msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+        read = msgpack_reader(kind)(data)
+    except Undecodable as error:
         raise BadMessage(f"The message is not understood: {error}") from None
     if read.version < VERSION:
         raise BadMessage(f"Versions below {VERSION} are not understood.")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from eventing.conf import config
-from eventing.core.federation.domain_documents import KEYS_MAX, read
+from eventing.core.federation.domain_documents import KEYS_MAX, BadDocument, read
 from eventing.core.federation.domain_documents import DomainDocument as Document
 from eventing.core.federation.signing import Signed
 from eventing.models import DomainDocument, DomainKey
+
+REFUSED_LOGGED = 256  # stored documents that are logged once each
+log = logging.getLogger(__name__)
 
 
 def domain_known(name: str) -> bool:
@@ -34,12 +39,28 @@ def domain_document(name: str) -> Document | None:
 def domain_statement(name: str) -> Signed | None:
     """The same as the domain signed it, for passing on. Our own may be out of date: services' `own_document` issues it."""
     row = DomainDocument.objects.filter(name=name).first()
-    return row.statement if row is not None else None
+    return row.statement if row is not None and _is_valid(row) else None
 
 
 def domain_statements(names: list[str]) -> list[Signed]:
     """Those of several domains, of those that are known."""
-    return [row.statement for row in DomainDocument.objects.filter(name__in=names).order_by("name")]
+    rows = DomainDocument.objects.filter(name__in=names).order_by("name")
+    return [row.statement for row in rows if _is_valid(row)]
+
+
+def _is_valid(row: DomainDocument) -> bool:
+    """Whether a document that was stored is one by the rules of today: an older release may have taken what is none."""
+    try:
+        read(row.statement)
+    except BadDocument as error:
+        _refused(row.name, row.serial, str(error))
+        return False
+    return True
+
+
+@lru_cache(maxsize=REFUSED_LOGGED)
+def _refused(name: str, serial: int, problem: str) -> None:
+    log.warning("The stored document %d of %s is used no longer, nor are its keys: %s", serial, name, problem)
 
 
 def own_keys() -> list[dict[str, Any]]:

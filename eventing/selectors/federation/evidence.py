@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-import msgspec
-
+from eventing.core.decoding import msgpack_reader
 from eventing.core.errors import InvalidCursor, NotFound
 from eventing.core.federation.signing import Signed
 from eventing.models import Evidence, EvidenceSpread
@@ -15,7 +14,7 @@ from eventing.selectors.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 PENDING_MAX = 16  # proofs of one exchange: at most 16 KiB
 _SERIAL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_signed = msgspec.msgpack.Decoder(Signed).decode
+_signed = msgpack_reader(Signed)
 
 
 class Pending(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from datetime import datetime, timedelta
 
 from eventing.conf import config
 from eventing.models import PeerDelivery, RendezvousPoint, ReplicaAdmission
+from eventing.selectors.rps.lease_use import rp_renewed_from
 from eventing.selectors.rps.replicas import SKEW_S, links_of_rps
 
 CACHE_S = 1.0  # how long a join, a leave or an admission may go unnoticed by another process
@@ -34,11 +36,14 @@ class Participation:
         home: the domain whose RP it is; empty if there is no such RP here, or it has ended.
         links: the peers that its events go to and come from.
         admitted: until when the seals of other origins than the home are accepted.
+        renewed_from: Unix seconds from which on events that come renew the RP's lease; infinity for never, and elsewhere
+            than at its home.
     """
 
     home: str = ""
     links: tuple[str, ...] = ()
     admitted: Mapping[str, datetime] = field(default_factory=dict)
+    renewed_from: float = math.inf
 
     def admits(self, origin: str, sealed_at: datetime, now: datetime) -> bool:
         """Whether what `origin` sealed then is accepted: the home's always, others' while their admission ran."""
@@ -96,13 +101,15 @@ def participations_forget() -> None:
 
 def _read(rps: list[str]) -> dict[str, Participation]:
     own = config().domain
-    homes = dict(RendezvousPoint.objects.filter(id__in=rps).values_list("id", "home"))
+    columns = ("home", "expires_at", "asked_s", "renew_on_use")
+    homes = {rp: about for rp, *about in RendezvousPoint.objects.filter(id__in=rps).values_list("id", *columns)}
     links = links_of_rps(rps)
     admitted: dict[str, dict[str, datetime]] = {}
     rows = ReplicaAdmission.objects.filter(rp__in=rps, revoked=False)
     for rp, domain, expires_at in rows.values_list("rp_id", "domain", "expires_at"):
         admitted.setdefault(rp, {})[domain] = expires_at
-    return {
-        rp: Participation(homes[rp] or own, links.get(rp, ()), admitted.get(rp, {})) if rp in homes else NOBODY
-        for rp in rps
-    }
+    found = dict.fromkeys(rps, NOBODY)
+    for rp, (home, expires_at, asked_s, renew_on_use) in homes.items():
+        renewed_from = rp_renewed_from(expires_at, asked_s, renew_on_use=renew_on_use, home=home)
+        found[rp] = Participation(home or own, links.get(rp, ()), admitted.get(rp, {}), renewed_from)
+    return found

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from eventing.conf import config
+from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.events.feeds import Feed
 from eventing.core.federation import merkle, seals, signing
 from eventing.core.federation.seals import BadSeal, Seal
@@ -33,7 +32,7 @@ EVENTS_AT_ONCE = 500
 HEAD_ATTEMPTS, HEAD_PAUSE_S = 3, 0.3  # sealing takes milliseconds between SQL and the log
 WORST_SHOWN = 20
 _ANY = 2**53
-_signed = msgspec.msgpack.Decoder(Signed).decode
+_signed = msgpack_reader(Signed)
 
 
 @dataclass(slots=True)
@@ -211,7 +210,7 @@ def _read(stored: StoredSeal) -> tuple[Signed | None, Seal | None]:
     try:
         statement = _signed(stored.seal)
         return statement, seals.seal_read(statement)
-    except (BadSeal, msgspec.DecodeError):
+    except (BadSeal, Undecodable):
         return None, None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from eventing.models import SealHead
 
@@ -19,6 +20,12 @@ def epoch_heads(rps: Sequence[str]) -> tuple[dict[str, dict[str, int]], dict[tup
         found.setdefault(rp, {})[epoch] = last
         digests[rp, epoch] = bytes(digest)
     return found, digests
+
+
+def sealed_until(rps: Sequence[str]) -> dict[tuple[str, str], tuple[int, datetime]]:
+    """By RP and epoch, the last sequence sealed, and when."""
+    rows = SealHead.objects.filter(rp__in=rps).values_list("rp", "epoch", "last", "sealed_at")
+    return {(rp, epoch): (last, sealed_at) for rp, epoch, last, sealed_at in rows}
 
 
 def sealed_rps() -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from eventing.core import strict_json
 from eventing.core.errors import InvalidCursor, InvalidRequest
 from eventing.core.operating.session_listing import LIMIT_MAX, SORTS, Ask, Key, Row, Sort, key_valid, merged, row_key
 from eventing.log.sessions import Answered, ask_gateways
@@ -66,8 +67,8 @@ def _matching(found: Answered) -> int:
 
 def _after(sort: Sort, cursor: str) -> Key:
     try:
-        key = json.loads(key_of(f"sessions-{sort}", cursor))
-    except ValueError:
+        key = strict_json.parse(key_of(f"sessions-{sort}", cursor).encode())
+    except strict_json.NotStrictJson:
         key = None
     if not key_valid(sort, key):
         raise InvalidCursor("Use the `next` of the page before, with the same filters.")

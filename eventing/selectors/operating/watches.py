@@ -6,7 +6,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import NamedTuple
 
-from django.db.models import Max
+from django.db.models import Count, Max
 from django.utils import timezone
 
 from eventing.core.operating.watches import WATCHED_RPS_MAX, Rule, rules_of
@@ -43,7 +43,7 @@ def rules_stamp() -> tuple[object, ...]:
     """Changes whenever a rule does, an RP with rules ends or is renamed; cheap where there are none."""
     rows = RendezvousPoint.objects.exclude(watched_at=None)
     own = DomainWatches.objects.values_list("version", flat=True).first()
-    return own, *rows.aggregate(watched=Max("watched_at"), changed=Max("changed_at")).values(), rows.count()
+    return own, *rows.aggregate(watched=Max("watched_at"), changed=Max("changed_at"), count=Count("id")).values()
 
 
 def rules_in_force(*, now: datetime | None = None) -> InForce:

@@ -18,6 +18,7 @@ from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, is_admin
 from eventing.core.operating.audience import compile_audience
 from eventing.core.rps.descriptor import Ack, Descriptor
 from eventing.models import RendezvousPoint
+from eventing.selectors.rps.lease_use import renewed_from
 from eventing.selectors.rps.replicas import links_of_rps
 
 # Of administrative RPs. Events there are ~500 bytes; a month lets an operator look back after a holiday. The domain's
@@ -109,4 +110,5 @@ def descriptor_of(row: RendezvousPoint, links: tuple[str, ...] = ()) -> Descript
         links,
         None if row.paused_at is None else row.paused_reason,
         compile_audience(row.audience),
+        renewed_from(row),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,9 @@ from django.utils import timezone
 from eventing.core.errors import InvalidCursor, InvalidRequest
 from eventing.models import Peer, RendezvousPoint, Subscription
 from eventing.selectors.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.selectors.rps.lease_use import renewed_from
 
+ENDING_COUNTED_MAX = 10_000  # leases of a kind that are looked at to count what ends: about 30 ms
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WRONG = "Use the `next` of the page before, with the same filters."
 
@@ -109,6 +112,26 @@ def leases_page(
     found.sort(key=lambda lease: (lease.expires_at, lease.kind, lease.id))
     more, found = len(found) > limit, found[:limit]
     return Page(found, _cursor(found[-1]) if more else None)
+
+
+def leases_ending(*, within: timedelta, now: datetime | None = None) -> int:
+    """How many RPs, durable subscriptions and peers end within a time unless they are used or renewed.
+
+    What is in use is not counted: use renewed it lately and will again. Nor are replicas, which this domain renews. Of each
+    kind the ENDING_COUNTED_MAX that end first are looked at.
+    """
+    now = now or timezone.now()
+    ending = Q(expires_at__gt=now, expires_at__lt=now + within)
+    rps = RendezvousPoint.objects.filter(ending, home="").only("expires_at", "asked_s", "renew_on_use", "home")
+    subscriptions = Subscription.objects.filter(ending).only("expires_at", "asked_s", "granted_s", "keeper")
+    idle = sum(_idle(row, now) for row in rps.order_by("expires_at")[:ENDING_COUNTED_MAX])
+    idle += sum(_idle(row, now) for row in subscriptions.order_by("expires_at")[:ENDING_COUNTED_MAX])
+    return idle + Peer.objects.filter(ending).count()
+
+
+def _idle(row: RendezvousPoint | Subscription, now: datetime) -> bool:
+    """Whether use does not renew the lease, or has not for a while."""
+    return not now.timestamp() < renewed_from(row) < math.inf
 
 
 def _beyond(kind: str, id_column: str, moment: datetime, of_kind: str, id: str) -> Q:

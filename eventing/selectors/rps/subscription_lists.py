@@ -16,7 +16,8 @@ from django.utils import timezone
 
 from eventing.core.errors import InvalidCursor, InvalidRequest
 from eventing.core.events.cursors import Cursor
-from eventing.log import control
+from eventing.core.events.lag import Lag
+from eventing.log.lags import COLUMNS, Asked, Found, asked_of, lags
 from eventing.models import Subscription
 from eventing.selectors.pages import LIMIT_DEFAULT, cursor_of, key_of
 
@@ -29,11 +30,11 @@ _WRONG = "Use the `next` of the page before, with the same filters."
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A subscription, what it has acknowledged, and how many events of its log come after that."""
+    """A subscription, what it has acknowledged, and how far that is behind its log."""
 
     row: Subscription
     cursor: Cursor
-    lag: int
+    lag: Lag
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,53 +75,48 @@ def subscriptions_listed(
     found = list((_by_id if sort == "id" else _by_end)(rows, cursor)[: limit + 1])
     more, found = len(found) > limit, found[:limit]
     key = (found[-1].id if sort == "id" else f"{_micros(found[-1].expires_at)} {found[-1].id}") if more else ""
-    behind = lags([(row.at, row.id, row.start) for row in found])
-    items = [Behind(row, *one) for row, one in zip(found, behind, strict=True)]
-    return Listing(items, cursor_of(f"subscriptions-{sort}", key) if more else None, True)
+    return Listing(subscriptions_behind(found), cursor_of(f"subscriptions-{sort}", key) if more else None, True)
 
 
-def lags(subscriptions: Sequence[tuple[str, str, str]]) -> list[tuple[Cursor, int]]:
-    """For subscriptions by RP read, id and beginning: what each has acknowledged, and how many events come after that.
+def subscriptions_behind(rows: Sequence[Subscription]) -> list[Behind]:
+    """The same of rows that are at hand, in order. Raises redis.RedisError."""
+    return [_behind(row, one) for row, one in zip(rows, lags([_asked(row) for row in rows]), strict=True)]
 
-    After a change of epoch that is all there is of the new one. Raises redis.RedisError.
-    """
-    held = control.subscription_cursors([(at, one) for at, one, _ in subscriptions])
-    ends = control.log_ends({at for at, _, _ in subscriptions})
-    found: list[tuple[Cursor, int]] = []
-    for (at, _, start), kept in zip(subscriptions, held, strict=True):
-        cursor = kept or Cursor.parse(start)
-        epoch, following = ends.get(at, ("", 1))
-        acknowledged = cursor.offset if cursor.epoch == epoch else 0
-        found.append((cursor, max(0, following - 1 - acknowledged)))
-    return found
+
+def _asked(row: Subscription) -> Asked:
+    return Asked(row.at, row.id, row.start, row.bounds, bool(row.keeper))
+
+
+def _behind(row: Subscription, found: Found) -> Behind:
+    return Behind(row, found.cursor, found.lag)
 
 
 def _by_lag(rows: QuerySet[Subscription], cursor: str | None, limit: int) -> Listing:
     looked, complete = _looked_at(rows)
-    behind = lags(looked)
-    keys = [(-lag, one, cursor_of_it) for (_, one, _), (cursor_of_it, lag) in zip(looked, behind, strict=True)]
+    behind = {one.id: found for one, found in zip(looked, lags(looked), strict=True)}
+    keys = [(-found.lag.events, one) for one, found in behind.items()]
     if cursor is not None:
         lag, _, one = key_of("subscriptions-lag", cursor).partition(" ")
         if not (lag.isascii() and lag.isdigit() and len(lag) <= 16):
             raise InvalidCursor(_WRONG)
-        keys = [key for key in keys if key[:2] > (-int(lag), one)]
-    first = nsmallest(limit + 1, keys, key=lambda key: key[:2])
+        keys = [key for key in keys if key > (-int(lag), one)]
+    first = nsmallest(limit + 1, keys)
     more, first = len(first) > limit, first[:limit]
-    found = Subscription.objects.in_bulk([one for _, one, _ in first])
-    items = [Behind(found[one], acknowledged, -lag) for lag, one, acknowledged in first if one in found]
+    found = Subscription.objects.in_bulk([one for _, one in first])
+    items = [_behind(found[one], behind[one]) for _, one in first if one in found]
     following = f"{-first[-1][0]} {first[-1][1]}" if more else ""
     return Listing(items, cursor_of("subscriptions-lag", following) if more else None, complete)
 
 
-def _looked_at(rows: QuerySet[Subscription]) -> tuple[list[tuple[str, str, str]], bool]:
-    """RP, id and beginning of the subscriptions that an order by lag is made of, and whether those are all."""
+def _looked_at(rows: QuerySet[Subscription]) -> tuple[list[Asked], bool]:
+    """The subscriptions that an order by lag is made of, and whether those are all."""
     logs: set[str] = set()
-    found: list[tuple[str, str, str]] = []
-    for at, one, start in rows.order_by("at", "id").values_list("at", "id", "start")[: LAGS_MAX + 1]:
-        logs.add(at)
+    found: list[Asked] = []
+    for one in asked_of(rows.order_by("at", "id").values(*COLUMNS)[: LAGS_MAX + 1]):
+        logs.add(one.rp)
         if len(logs) > LOGS_MAX or len(found) == LAGS_MAX:
             return found, False
-        found.append((at, one, start))
+        found.append(one)
     return found, True
 
 

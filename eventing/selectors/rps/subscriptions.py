@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
 from eventing.models import Subscription
 from eventing.selectors.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.selectors.rps.lease_use import renewed_from
 
 SUBSCRIPTION_PATTERN = re.compile(r"sub_[a-z2-7]{26}")
 
@@ -28,6 +30,7 @@ class SubscriptionView:
         start: the cursor it began at; it stands there while the data plane holds no cursor of it.
         expires_at: Unix time in seconds.
         keeper: the domain where a shared one was created; empty for one that is this domain's alone.
+        renewed_from: Unix seconds from which on use renews the lease; infinity for never.
     """
 
     id: str
@@ -37,13 +40,14 @@ class SubscriptionView:
     start: Cursor
     expires_at: float
     keeper: str = ""
+    renewed_from: float = math.inf
 
 
 def subscription_view(subscription_id: str, *, now: datetime | None = None) -> SubscriptionView:
     """The subscription for the hot path. Raises NotFound, and Gone for one whose lease has ended."""
     row = subscription_get(subscription_id, now=now)
     start, until = Cursor.parse(row.start), row.expires_at.timestamp()
-    return SubscriptionView(row.id, row.at, row.owner, row.bounds, start, until, row.keeper)
+    return SubscriptionView(row.id, row.at, row.owner, row.bounds, start, until, row.keeper, renewed_from(row))
 
 
 def subscription_get(subscription_id: str, *, now: datetime | None = None, lock: bool = False) -> Subscription:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
-from eventing.core.federation.deliveries import DETAIL_CHARS_MAX, STOPS, Failure, pause_s
+from eventing.core.federation.deliveries import DETAIL_CHARS_MAX, STOPS, Failure, Standing, pause_s
+from eventing.core.federation.peers import State
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.log import control, keys
 from eventing.models import Peer, PeerDelivery
+from eventing.selectors.federation.standing import standings
 from eventing.services import administrative_events as events
 from eventing.services.outbox import change
 
@@ -92,17 +94,48 @@ def backlog_noted(*, peer: str, backlog: int, oldest_at: datetime | None, now: d
 # Telling of it
 
 
-def deliveries_shown() -> dict[str, dict[str, Any]]:
-    """How delivery goes, by peer, as events and snapshots show it; peers that nothing was ever wrong with are not in it."""
-    return {row.peer_id: delivery_data(row) for row in PeerDelivery.objects.all()}
+def deliveries_shown(now: datetime | None = None) -> dict[str, dict[str, Any]]:
+    """How delivery goes, by peer, as events and snapshots show it; peers that nothing was ever wrong with are not in it.
+
+    Raises redis.RedisError.
+    """
+    now = now or timezone.now()
+    rows = {row.peer_id: row for row in PeerDelivery.objects.all()}
+    names = list(Peer.objects.filter(state=State.ACTIVE).values_list("name", flat=True))
+    known = standings(names)
+    shown = {}
+    for name in sorted(rows.keys() | known.keys()):
+        row, standing = rows.get(name), known.get(name, Standing())
+        if row is not None or standing.standstill(0, now.timestamp()):
+            shown[name] = delivery_data(row or PeerDelivery(peer_id=name), standing, now)
+    return shown
 
 
-def delivery_data(row: PeerDelivery) -> dict[str, Any]:
-    """A delivery as events show it."""
+def delivery_data(row: PeerDelivery, standing: Standing, now: datetime) -> dict[str, Any]:
+    """A delivery as events show it: what fails, else why nothing arrives although nothing fails (Standstill)."""
 
     def moment(value: datetime | None) -> str | None:
         return None if value is None else events.timestamp(value)
 
+    data = _failing_data(row, moment)
+    standstill = None if row.failures else standing.standstill(row.backlog, now.timestamp())
+    if standstill is not None:
+        since, until = standing.span(standstill)
+        data |= {
+            "class": standstill.value,
+            "detail": standing.detail(standstill),
+            "first_failure_at": None if since is None else moment(_whole(since)),
+            "next_try_at": None if until is None else moment(_whole(until)),
+        }
+    return data
+
+
+def _whole(seconds: float) -> datetime:
+    """Unix seconds as a time; whole seconds, so that it is the same whenever it is computed."""
+    return datetime.fromtimestamp(round(seconds), UTC)
+
+
+def _failing_data(row: PeerDelivery, moment: Callable[[datetime | None], str | None]) -> dict[str, Any]:
     return {
         "backlog": row.backlog,
         "oldest_at": moment(row.oldest_at),
@@ -124,7 +157,7 @@ def deliveries_report(*, now: datetime | None = None) -> int:
     now = now or timezone.now()
     client = control.client()
     known: Any = client.hgetall(keys.DELIVERIES_TOLD_KEY)
-    shown = deliveries_shown()
+    shown = deliveries_shown(now)
     digests = {peer: _digest(data) for peer, data in shown.items()}
     changed = sorted(peer for peer, digest in digests.items() if known.get(peer.encode()) != digest)
     with change(now) as outbox:

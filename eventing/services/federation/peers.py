@@ -18,6 +18,7 @@ from eventing.conf import config
 from eventing.core.access.policy_issuers import ANYONE, DOMAIN, is_address
 from eventing.core.access.principals import Principal
 from eventing.core.access.roles import oversees
+from eventing.core.decoding import msgpack_reader
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, QuotaExceeded
 from eventing.core.federation import domain_documents, peers
 from eventing.core.federation.domain_documents import BadDocument, DomainDocument, fingerprint_read
@@ -43,7 +44,7 @@ RESERVED = (DOMAIN, ANYONE, "look")  # words of policies and of paths that a dom
 CONTACT_S = 300  # contact renews the lease at most this often: a write in five minutes, not one a request
 REAP_BATCH = 200
 _packed = msgspec.msgpack.Encoder().encode
-_unpacked = msgspec.msgpack.Decoder(Signed).decode
+_unpacked = msgpack_reader(Signed)
 DECLINED = "It declined, or has removed us. `herald peer add` asks it again."
 
 

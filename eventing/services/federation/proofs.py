@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-import msgspec
-
 from eventing.conf import config
+from eventing.core.decoding import msgpack_reader
 from eventing.core.errors import InvalidCursor, NotFound, Unavailable
 from eventing.core.events.cursors import Cursor
 from eventing.core.federation import seals
@@ -24,7 +23,7 @@ from eventing.selectors.federation.domain_documents import domain_statement
 from eventing.services.federation.domain_documents import own_document
 from eventing.services.federation.sealing import held_back, own_feed, seal_own
 
-_signed = msgspec.msgpack.Decoder(Signed).decode
+_signed = msgpack_reader(Signed)
 log = logging.getLogger(__name__)
 
 

@@ -23,6 +23,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from eventing.conf import config
+from eventing.core.decoding import msgpack_reader
 from eventing.core.events.feeds import Feed
 from eventing.core.federation import merkle, seals, signing
 from eventing.core.federation.seal_heads import same_events, verdict
@@ -52,7 +53,7 @@ FRESH_EVENTS_MAX = 1000  # sealed in one round and kept in memory: what one requ
 FRESH_BYTES_MAX = 1024 * 1024
 ROUNDS_MAX = 10_000  # of RUN_EVENTS_MAX events each; more than any history holds
 _encode = msgspec.msgpack.Encoder().encode
-_signed = msgspec.msgpack.Decoder(Signed).decode
+_signed = msgpack_reader(Signed)
 log = logging.getLogger(__name__)
 
 

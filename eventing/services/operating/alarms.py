@@ -15,7 +15,10 @@ from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.operating.alarms import (
     ABOUT_CHARS_MAX,
     DETAIL_CHARS_MAX,
+    LASTING,
+    LASTING_MAX,
     LINK_CHARS_MAX,
+    MORE,
     NOTE_CHARS_MAX,
     WHY_CHARS_MAX,
     Changed,
@@ -23,6 +26,7 @@ from eventing.core.operating.alarms import (
     Output,
     Raised,
     Stated,
+    Value,
 )
 from eventing.models import Alarm
 from eventing.selectors.operating.alarms import alarm_get
@@ -61,6 +65,8 @@ def alarms_end(rows: Iterable[Alarm], outbox: Outbox, why: str) -> None:
 def alarm_acknowledge(*, alarm_id: str, principal: Principal, note: str = "", now: datetime | None = None) -> Alarm:
     """Note that somebody looks after an alarm, who, and what they say. Again: another note, by whoever says it.
 
+    A lasting alarm, about what has ended, is cleared by it: there is nothing else that could end it.
+
     For operators. Raises Forbidden, NotFound, Conflict (it is cleared already), InvalidRequest.
     """
     now = now or timezone.now()
@@ -76,7 +82,61 @@ def alarm_acknowledge(*, alarm_id: str, principal: Principal, note: str = "", no
         row.save(update_fields=["acknowledged_at", "acknowledged_by", "note", "changed_at"])
         _tell(events.ALARM_ACKNOWLEDGED, row, outbox, by=principal.identity)
         outbox.act("alarm.acknowledge", principal, "alarm", str(row.id), rp=row.rp or None, note=note)
+        if row.rule == LASTING:
+            _clear(row, outbox, f"{principal.identity} acknowledged it.")
     return row
+
+
+def alarm_last(
+    row: Alarm | None,
+    outbox: Outbox,
+    *,
+    rp: str,
+    about: str,
+    kind: str,
+    detail: str,
+    values: tuple[Value, ...],
+    link: str,
+) -> None:
+    """Make an open alarm a lasting one, with its last words, within the caller's transaction; without one, raise it.
+
+    Beyond LASTING_MAX there is one alarm that counts the others.
+    """
+    lasting = Alarm.objects.filter(rule=LASTING, cleared_at=None)
+    if lasting.count() >= LASTING_MAX:
+        _one_more(row, outbox, kind)
+        return
+    if row is None:
+        since = outbox.now.timestamp()
+        _raise(Stated(LASTING, about, rp, kind, "critical", detail, values, link, since), outbox)
+        return
+    row.rule, row.detail, row.link = LASTING, detail[:DETAIL_CHARS_MAX], link
+    row.values, row.changed_at = [asdict(value) for value in values], _later(row, outbox.now)
+    row.save(update_fields=["rule", "detail", "link", "values", "changed_at"])
+    _tell(events.ALARM_CHANGED, row, outbox)
+
+
+def alarms_leave_rp(rp: str, outbox: Outbox) -> None:
+    """Have the lasting alarms of an RP that goes be the domain's, within the caller's transaction."""
+    for row in Alarm.objects.select_for_update().filter(rp=rp, rule=LASTING, cleared_at=None):
+        row.rp, row.changed_at = "", _later(row, outbox.now)
+        row.save(update_fields=["rp", "changed_at"])
+        _tell(events.ALARM_CHANGED, row, outbox)
+
+
+def _one_more(row: Alarm | None, outbox: Outbox, kind: str) -> None:
+    """Count one that has no lasting alarm of its own."""
+    if row is not None:
+        _clear(row, outbox, f"{LASTING_MAX} lasting alarms are open already; the audit has this one.")
+    more = _open(LASTING, MORE)
+    count = 1 if more is None else int(more.values[0]["value"]) + 1
+    detail = f"{count:,} more ended with a loss than there are lasting alarms; the audit names them."
+    values = (Value("ended", count, 0, "ends"),)
+    stated = Stated(LASTING, MORE, "", kind, "critical", detail, values, "/audit", outbox.now.timestamp())
+    if more is None:
+        _raise(stated, outbox)
+    else:
+        _change(more, stated, outbox)
 
 
 def alarms_purge(*, now: datetime | None = None) -> int:
@@ -116,6 +176,7 @@ def alarm_data(row: Alarm) -> dict[str, Any]:
         "raised_at": events.timestamp(row.raised_at),
         "changed_at": events.timestamp(row.changed_at),
         "acknowledged": acknowledged,
+        "lasting": row.rule == LASTING,
     }
 
 
@@ -127,16 +188,20 @@ def _apply(output: Output, outbox: Outbox) -> bool:
             row = _open(alarm.rule, alarm.about)
             if row is None:
                 return False
-            row.detail, row.values = alarm.detail[:DETAIL_CHARS_MAX], _values(alarm)
-            row.changed_at = _later(row, outbox.now)
-            row.save(update_fields=["detail", "values", "changed_at"])
-            _tell(events.ALARM_CHANGED, row, outbox)
+            _change(row, alarm, outbox)
             return True
         case Cleared(rule, about, why):
             row = _open(rule, about)
             if row is not None:
                 _clear(row, outbox, why)
             return row is not None
+
+
+def _change(row: Alarm, alarm: Stated, outbox: Outbox) -> None:
+    row.detail, row.values = alarm.detail[:DETAIL_CHARS_MAX], _values(alarm)
+    row.changed_at = _later(row, outbox.now)
+    row.save(update_fields=["detail", "values", "changed_at"])
+    _tell(events.ALARM_CHANGED, row, outbox)
 
 
 def _raise(alarm: Stated, outbox: Outbox) -> bool:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from eventing.core.access.principals import Principal
 from eventing.core.errors import PreconditionFailed, QuotaExceeded
-from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.ids import DOMAIN_ADMIN, members_changed, same_json
 from eventing.core.operating.audience import parse_audience
 from eventing.core.operating.watches import WATCHED_RPS_MAX, Rule, parse_rules, rules_of
 from eventing.models import DomainWatches, RendezvousPoint
@@ -23,7 +23,7 @@ from eventing.selectors.operating.watches import domain_watches, watched_rps
 from eventing.services import administrative_events as events
 from eventing.services.access.permission import require_operator
 from eventing.services.database import lock_domain
-from eventing.services.operating.alarms import alarms_end
+from eventing.services.operating.alarms import alarms_end, alarms_leave_rp
 from eventing.services.outbox import Outbox, change
 
 LOCAL = ("audience", "watch")
@@ -42,7 +42,7 @@ def watches_set(row: RendezvousPoint, changes: Mapping[str, Any], now: datetime)
         row.audience = parse_audience(changes["audience"] or [])
     if "watch" in changes:
         row.watch = parse_rules(changes["watch"] or [])
-    changed = [name for name in LOCAL if getattr(row, name) != before[name]]
+    changed = members_changed(before, {name: getattr(row, name) for name in LOCAL})
     if changed:
         if row.watched_at is None and watched_rps() >= WATCHED_RPS_MAX:
             raise QuotaExceeded(
@@ -72,6 +72,7 @@ def watches_tell(row: RendezvousPoint, outbox: Outbox, *, by: str, before: Seque
 
 def watches_end(row: RendezvousPoint, outbox: Outbox) -> None:
     """The RP goes, and its rules and alarms with it."""
+    alarms_leave_rp(row.id, outbox)
     alarms_end(alarms_open(rp=row.id), outbox, "Its rendezvous point is gone.")
     if before := rules_of(row.id, row.watch, row.audience):
         _tell(outbox, row.id, [], before, "")
@@ -95,7 +96,7 @@ def domain_watches_replace(
         row = domain_watches() or DomainWatches(version=0, changed_at=now)
         if versions is not None and row.version not in versions:
             raise PreconditionFailed(f"Their version is {row.version} now; read them again and repeat your change.")
-        if row.watch != parsed or not row.version:
+        if not row.version or not same_json(row.watch, parsed):
             before = rules_of("", row.watch)
             outbox.act("watch.replace", principal, "domain", "", version=[row.version, row.version + 1])
             row.watch, row.version, row.changed_at = parsed, row.version + 1, now

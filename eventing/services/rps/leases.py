@@ -15,6 +15,7 @@ from django.utils import timezone
 from eventing.models import RendezvousPoint, Subscription
 from eventing.services import administrative_events as events
 from eventing.services.database import locked_batch
+from eventing.services.operating.losses import losses_at, losses_of, rp_expired
 from eventing.services.outbox import change
 from eventing.services.rps import rendezvous_points, subscriptions
 from eventing.telemetry import metrics
@@ -41,23 +42,27 @@ def leases_reap(*, now: datetime | None = None) -> int:
 
 def rendezvous_points_expire(*, now: datetime) -> int:
     """Remove one batch of RPs whose lease has ended, with their history and subscriptions. Returns how many."""
+    ended = RendezvousPoint.objects.filter(expires_at__lte=now).order_by("expires_at")
+    with_subscriptions = ended.filter(subscriptions__isnull=False).values_list("id", flat=True).distinct()
+    found = {rp: losses_at(rp) for rp in with_subscriptions[:REAP_BATCH]}  # Redis is asked before SQL is locked
     with change(now) as outbox:
-        ended = RendezvousPoint.objects.filter(expires_at__lte=now).order_by("expires_at")
         rows = locked_batch(ended, REAP_BATCH)
         for row in rows:
             outbox.lease_event(events.LEASE_EXPIRED, row)
+            rp_expired(row, outbox, found.get(row.id, {}))
             rendezvous_points.remove(row, outbox, "lease-expired")
     return len(rows)
 
 
 def subscriptions_expire(*, now: datetime) -> int:
     """Remove one batch of subscriptions whose lease has ended. Returns how many."""
+    ended = Subscription.objects.filter(expires_at__lte=now).order_by("expires_at")
+    found = losses_of(ended.values_list("id", flat=True)[:REAP_BATCH])  # Redis is asked before SQL is locked
     with change(now) as outbox:
-        ended = Subscription.objects.filter(expires_at__lte=now).order_by("expires_at")
         rows = locked_batch(ended, REAP_BATCH)
         for row in rows:
             outbox.lease_event(events.LEASE_EXPIRED, row)
-            subscriptions.remove(row, outbox, "lease-expired")
+            subscriptions.remove(row, outbox, "lease-expired", lag=found.get(row.id))
     return len(rows)
 
 

@@ -15,7 +15,7 @@ from eventing.core.access.principals import Principal
 from eventing.core.errors import Conflict, InvalidRequest, PreconditionFailed
 from eventing.core.events import history as history_bounds
 from eventing.core.events.history import HistoryBounds
-from eventing.core.ids import DOMAIN_ADMIN, admin_id, rp_id
+from eventing.core.ids import DOMAIN_ADMIN, admin_id, members_changed, rp_id
 from eventing.core.rps.descriptor import Ack
 from eventing.log import control
 from eventing.models import RendezvousPoint
@@ -37,7 +37,7 @@ from eventing.services.rps.replica_ends import participation_end
 
 ACK_DEFAULT = "stored"
 HISTORY_MEMBERS = ("max_events", "max_bytes", "max_age_s")
-CHANGEABLE = ("name", "title", "history", "policy", "ack")
+CHANGEABLE = ("name", "title", "history", "policy", "ack", "renew_on_use")
 
 
 def rendezvous_point_create(
@@ -49,6 +49,7 @@ def rendezvous_point_create(
     history: Mapping[str, int | None] | None = None,
     policy: Any = None,
     ack: str = ACK_DEFAULT,
+    renew_on_use: bool = True,
     audience: Any = None,
     watch: Any = None,
     claim: Claim | None = None,
@@ -61,6 +62,7 @@ def rendezvous_point_create(
         lease_s: lease asked, seconds; None for the domain's default. Longer than the domain's longest is shortened.
         history: bounds asked (`max_events`, `max_bytes`, `max_age_s`); absent or None ones take defaults.
         policy: policy document; None opens it to all of the domain.
+        renew_on_use: whether publishing and reading renew the lease (services/rps/lease_use.py).
         audience, watch: who must be reading, and what is watched (core/operating/audience.py, core/operating/watches.py); None for nothing.
         claim: idempotency claim that this creation fulfils.
 
@@ -75,6 +77,7 @@ def rendezvous_point_create(
         creator=principal.identity,
         policy=OPEN_TO_DOMAIN if policy is None else policy,
         ack=_ack(ack),
+        renew_on_use=renew_on_use,
         created_at=now,
         changed_at=now,
         trimmed_at=now,
@@ -208,7 +211,7 @@ def _administered(reference: str, principal: Principal, now: datetime) -> Rendez
 
 def _apply(row: RendezvousPoint, changes: Mapping[str, Any], outbox: Outbox) -> list[str]:
     """Put `changes` into `row`, checked; the names of what differs now."""
-    before = {"name": row.name, "title": row.title, "history": row.bounds, "policy": row.policy, "ack": row.ack}
+    before = _stated(row)
     if "name" in changes:
         row.name = None if changes["name"] is None else _own_name(changes["name"])
         _require_name_free(row, outbox)
@@ -223,8 +226,21 @@ def _apply(row: RendezvousPoint, changes: Mapping[str, Any], outbox: Outbox) -> 
         held = row.max_bytes
         row.bounds_set(_admitted({**_asked_of(row.bounds), **(changes["history"] or {})}))
         require_domain_quota(row.max_bytes - held)
-    after = {"name": row.name, "title": row.title, "history": row.bounds, "policy": row.policy, "ack": row.ack}
-    return [member for member in CHANGEABLE if after[member] != before[member]]
+    if "renew_on_use" in changes:
+        row.renew_on_use = changes["renew_on_use"]
+    return members_changed(before, _stated(row))
+
+
+def _stated(row: RendezvousPoint) -> dict[str, Any]:
+    """What CHANGEABLE names, as JSON."""
+    return {
+        "name": row.name,
+        "title": row.title,
+        "history": _asked_of(row.bounds),
+        "policy": row.policy,
+        "ack": row.ack,
+        "renew_on_use": row.renew_on_use,
+    }
 
 
 def _asked_of(bounds: HistoryBounds) -> dict[str, int | None]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime, timedelta
+from typing import Any
 
 from redis.exceptions import RedisError
 
 from eventing.conf import config
 from eventing.core.events.history import HistoryBounds, tightest
+from eventing.core.ids import members_changed
 from eventing.core.rps.descriptor import Ack
 from eventing.core.rps.replicas import Descriptor
 from eventing.log import control
@@ -38,7 +41,7 @@ def descriptor_apply(row: RendezvousPoint, descriptor: Descriptor) -> list[str]:
 
     More history than this domain has room for is not taken: the replica keeps the bytes that it has reserved.
     """
-    before = {"name": row.name, "title": row.title, "history": row.bounds, "policy": row.policy, "ack": row.ack}
+    before = _stated(row)
     row.version, row.genesis = descriptor.version, dict(descriptor.genesis)
     row.title, row.policy, row.ack = descriptor.title, list(descriptor.policy), _ack_here(descriptor.ack)
     if descriptor.name != row.name:
@@ -50,8 +53,18 @@ def descriptor_apply(row: RendezvousPoint, descriptor: Descriptor) -> list[str]:
     if row.created_at is not None and row.descriptor is not None and bounds.max_bytes > row.max_bytes:
         bounds = _within_room(row, bounds)
     row.bounds_set(bounds)
-    after = {"name": row.name, "title": row.title, "history": row.bounds, "policy": row.policy, "ack": row.ack}
-    return [member for member, value in after.items() if value != before[member]]
+    return members_changed(before, _stated(row))
+
+
+def _stated(row: RendezvousPoint) -> dict[str, Any]:
+    """What a descriptor states of the RP, as JSON."""
+    return {
+        "name": row.name,
+        "title": row.title,
+        "history": asdict(row.bounds),
+        "policy": row.policy,
+        "ack": row.ack,
+    }
 
 
 def lease_apply(row: RendezvousPoint, expires_at: datetime, now: datetime) -> None:

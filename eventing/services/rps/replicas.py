@@ -12,6 +12,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from eventing.conf import config
@@ -165,10 +167,14 @@ def replica_leave(*, rp: str, principal: Principal, now: datetime | None = None)
 
 
 def replicas_to_renew(*, now: datetime | None = None) -> list[RendezvousPoint]:
-    """Our replicas whose lease is to be renewed, those that end first first; at most RENEW_BATCH."""
+    """Our replicas whose lease is to be renewed; at most RENEW_BATCH, of the homes in turn, those that end first first.
+
+    Homes grant the leases: in the order of their ends alone, one home with many short leases would leave no room for others.
+    """
     now = now or timezone.now()
     rows = RendezvousPoint.objects.filter(renew_at__lte=now, expires_at__gt=now).exclude(home="")
-    return list(rows.order_by("expires_at")[:RENEW_BATCH])
+    turn = Window(RowNumber(), partition_by=F("home"), order_by=F("expires_at").asc())
+    return list(rows.annotate(turn=turn).order_by("turn", "expires_at")[:RENEW_BATCH])
 
 
 def renewal_note_failed(*, rp: str, now: datetime | None = None) -> bool:

@@ -16,6 +16,7 @@ from eventing.conf import config
 from eventing.core.errors import Conflict, Forbidden, Gone, NotFound, QuotaExceeded
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds, tightest
+from eventing.core.events.positions import believed
 from eventing.core.events.vectors import covers
 from eventing.core.federation.signing import Signed
 from eventing.core.rps import takeover
@@ -137,7 +138,8 @@ def _row(
     row.deliver = {"mode": record.mode}
     stated = record.history
     row.bounds_set(tightest(HistoryBounds(stated.max_events, stated.max_bytes, stated.max_age_s), rp.bounds))
-    _lease(row, max(until, row.expires_at), now)
+    if new or until > row.expires_at + timedelta(seconds=RENEWED_S):
+        _lease(row, until, now)
     if new:
         _listen(row, record, now)
         row.save(force_insert=True)
@@ -154,7 +156,8 @@ def _row(
 def _begin_here(record: Record, rp: RendezvousPoint) -> str:
     """The place in the log here up to which everything stands that it begins at."""
     log = control.log_state(rp.id) or control.ensure_log(rp.id, rp.bounds)
-    lacking = federated.first_lacking(rp.id, record.start, Feed(config().domain, log.epoch).key)
+    own = Feed(config().domain, log.epoch).key
+    lacking = federated.first_lacking(rp.id, believed(record.start, log, own), own)
     return f"{log.epoch}:{max(0, lacking - 1)}"
 
 

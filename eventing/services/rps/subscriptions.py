@@ -15,6 +15,7 @@ from eventing.core.events import positions
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds, tightest
+from eventing.core.events.lag import Lag
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
 from eventing.core.rps.descriptor import Descriptor
 from eventing.log import control, federated
@@ -28,6 +29,7 @@ from eventing.services.access.quotas import require_subscription_quota
 from eventing.services.database import lock_domain
 from eventing.services.idempotency import Claim, claim_fulfil
 from eventing.services.lease_columns import LEASE_COLUMNS, lease_grant, lease_renew
+from eventing.services.operating.losses import losses_of, subscription_ended
 from eventing.services.outbox import Outbox, change
 from eventing.services.random_ids import random_id
 from eventing.services.rps.shared_subscriptions import (
@@ -164,16 +166,26 @@ def subscription_delete(
 ) -> None:
     """End the subscription. Raises NotFound, Gone, Forbidden, PreconditionFailed."""
     now = now or timezone.now()
+    lag = losses_of([subscription_id]).get(subscription_id)
     with change(now) as outbox:
         row, _ = _managed(subscription_id, principal, now)
         require_keeper(row)
         _require_version(row, versions)
-        outbox.act("subscription.delete", principal, "subscription", row.id, rp=row.at)
-        remove(row, outbox, "deleted")
+        lost: dict[str, Any] = {"lag": lag.events, "lost": lag.lost} if lag is not None and lag.lost else {}
+        outbox.act("subscription.delete", principal, "subscription", row.id, rp=row.at, **lost)
+        remove(row, outbox, "deleted", lag=lag, by=principal)
 
 
-def remove(row: Subscription, outbox: Outbox, reason: str) -> None:
-    """Take the subscription out, within the caller's transaction."""
+def remove(
+    row: Subscription, outbox: Outbox, reason: str, *, lag: Lag | None = None, by: Principal | None = None
+) -> None:
+    """Take the subscription out, within the caller's transaction.
+
+    Args:
+        lag: how far it is behind, if the caller has looked.
+        by: who deletes it; None for nobody here.
+    """
+    subscription_ended(row, outbox, reason, lag=lag, by=by)
     data = {"subscription": events.subscription_data(row), "reason": reason}
     subscription, at = row.id, row.at
     shared_removed(row, reason, outbox.now)
@@ -224,10 +236,11 @@ def _cursor(wanted: positions.Place | Cursor, descriptor: Descriptor) -> Cursor:
         return wanted
     log = control.log_state(descriptor.id) or control.ensure_log(descriptor.id, descriptor.history)
     if isinstance(wanted, Cursor):
-        if wanted.vector is None or wanted.epoch == log.epoch:
-            return wanted.place
         own = Feed(config().domain, log.epoch).key
-        return Cursor(log.epoch, federated.first_lacking(descriptor.id, wanted.vector, own) - 1)
+        true = positions.believed(wanted.vector, log, own) if wanted.vector is not None else None
+        if true is None or (wanted.epoch == log.epoch and true is wanted.vector):
+            return wanted.place
+        return Cursor(log.epoch, federated.first_lacking(descriptor.id, true, own) - 1)
     begin = positions.resolve(wanted, log)
     return Cursor(begin.epoch, begin.next - 1)
 

@@ -19,6 +19,8 @@ const FAILURES = {
   busy: "It asks to come later.",
   refused: "It does not take this domain for a peer.",
   invalid: "It and this domain do not understand or believe each other.",
+  paused: "It asked to be sent nothing for a while.",
+  "not-taking": "It answers, and takes nothing of what it is sent.",
 };
 
 /** What to do about each. */
@@ -27,6 +29,8 @@ const ADVICE = {
   busy: "Nothing: it is tried again when it said, or when you say so.",
   refused: "Ask its administrator to approve or resume this domain, then try again.",
   invalid: "Compare clocks, versions and fingerprints with its administrator, then try again.",
+  paused: "Ask its administrator why. It is sent what waits when the pause ends, or when you try again.",
+  "not-taking": "Ask its administrator what its log says of this domain's events. They wait here as long as histories hold them.",
 };
 
 /**
@@ -48,6 +52,10 @@ export function health(peer, quarantines, now, watchedMs) {
   }
   if (delivery.stopped_at) return made("bad", "Stopped", FAILURES[delivery.class] ?? "Delivery has stopped.", ADVICE[delivery.class]);
   if (delivery.failures > 0) return made("bad", "Failing", FAILURES[delivery.class] ?? "Delivery fails.", ADVICE[delivery.class]);
+  if (delivery.class === "paused" || delivery.class === "not-taking") {
+    const since = stretch(now - Date.parse(delivery.first_failure_at));
+    return made("bad", delivery.class === "paused" ? "Paused" : "Takes nothing", `${FAILURES[delivery.class]} So for ${since}.`, ADVICE[delivery.class]);
+  }
   if (quarantines[name]) return made("bad", "Quarantined", "Its own events are refused here: it contradicted itself.", "Look at the evidence; lift the quarantine when its administrator has explained it.");
   if (theirs === "suspends") return made("warn", "Suspended there", "Its administrator has suspended this domain.", "Talk to its administrator.");
   const waiting = delivery.oldest_at ? now - Date.parse(delivery.oldest_at) : 0;

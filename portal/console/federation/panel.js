@@ -150,7 +150,8 @@ export class Panel {
     return html`<section class=${`panel-part verdict ${health.level}`} aria-label="State">
       <p><strong>${health.sentence}</strong></p>
       ${delivery.detail ? html`<p class="mono small last-error">${delivery.detail}</p>` : nothing}
-      ${delivery.next_try_at ? html`<p>Next try <time class="number" datetime=${delivery.next_try_at} data-countdown></time>, after ${plural(delivery.failures, "failure")}, the first <time datetime=${delivery.first_failure_at} data-age></time>.</p>` : nothing}
+      ${delivery.next_try_at && !delivery.failures ? html`<p>The pause ends <time class="number" datetime=${delivery.next_try_at} data-countdown></time>.</p>` : nothing}
+      ${delivery.next_try_at && delivery.failures ? html`<p>Next try <time class="number" datetime=${delivery.next_try_at} data-countdown></time>, after ${plural(delivery.failures, "failure")}, the first <time datetime=${delivery.first_failure_at} data-age></time>.</p>` : nothing}
       ${delivery.stopped_at ? html`<p>Nothing is sent since <time datetime=${delivery.stopped_at} data-clock></time>.</p>` : nothing}
       ${health.advice ? html`<p class="muted">${health.advice}</p>` : nothing}
       ${state !== "active" && this.#detail?.hello.problem ? html`<p class="small">Last greeting: ${this.#detail.hello.problem}</p>` : nothing}

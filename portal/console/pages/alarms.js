@@ -17,7 +17,7 @@ const labels = new RpLabels(page.labelsUrl, () => alarms.redraw());
 async function acknowledge(alarm) {
   const note = await ask({
     title: "Acknowledge this alarm?",
-    says: `${alarm.detail} It stays in force until its rule is kept again; others see that you look after it.`,
+    says: `${alarm.detail} ${alarm.lasting ? "It is cleared with this: there is nothing else that could end it." : "It stays in force until its rule is kept again; others see that you look after it."}`,
     action: "Acknowledge",
     reason: { label: "Note", hint: "For whoever looks next. May be empty.", value: alarm.acknowledged?.note ?? "" },
     perform: (reason) => request("POST", `/api/v1/alarms/${alarm.id}/acknowledge`, { note: reason }),
@@ -57,8 +57,8 @@ const alarms = new Listing({
       {
         name: "What is wrong",
         header: true,
-        cell: ({ detail, severity, kind }) => html`<span class="alarm-detail">${detail}</span>
-          <span class="rp-sub"><span class="badge ${SEVERITIES[severity]}">${severity}</span> ${kind.replaceAll("_", " ")}</span>`,
+        cell: ({ detail, severity, kind, lasting }) => html`<span class="alarm-detail">${detail}</span>
+          <span class="rp-sub"><span class="badge ${SEVERITIES[severity]}">${severity}</span> ${kind.replaceAll("_", " ")}${lasting ? ", until acknowledged" : ""}</span>`,
       },
       { name: "Of", width: "13rem", cell: (alarm) => subject(alarm) },
       { name: "Since", width: "9.75rem", cell: ({ since }) => html`<time datetime=${since} data-age></time>` },

@@ -7,7 +7,7 @@ import { age, byteRate, bytes, count, duration, percent, plural, rate } from "..
 import { Hottest } from "../hottest.js";
 import { openDomain } from "../live.js";
 import { Plot } from "../plot.js";
-import { getJson } from "../requests.js";
+import { SessionEnded, getJson } from "../requests.js";
 import { drawSparkline } from "../sparkline.js";
 import { Table, breakable, html, nothing, render } from "../table.js";
 
@@ -15,6 +15,7 @@ const LOAD_SAMPLED = "io.herald.load.sampled";
 const GATEWAY_LOST = "io.herald.gateway.lost";
 const ALARMS_SHOWN = 5;
 const HOT_SHOWN = 8;
+const ENDING_EVERY_MS = 30_000; // how often is asked how many leases end soon
 const LINES_EVERY_MS = 1_000; // how often the lines of the last hour are drawn anew
 const page = document.getElementById("main").dataset;
 const byId = (id) => document.getElementById(id);
@@ -133,6 +134,19 @@ function drawLines() {
   }
 }
 
+// ---- leases that end soon ----
+
+async function askEnding() {
+  try {
+    const { ending } = await getJson(page.endingUrl);
+    byId("ending").hidden = ending === 0;
+    setText(byId("ending-count"), ending === 1 ? "1 lease ends" : `${ending.toLocaleString()} leases end`);
+  } catch (error) {
+    if (error instanceof SessionEnded) return;
+  }
+  setTimeout(askEnding, ENDING_EVERY_MS);
+}
+
 // ---- alarms ----
 
 let drawn = false;
@@ -186,7 +200,7 @@ const gateways = new Table(byId("gateways"), {
   columns: [
     { name: "Gateway", header: true, cell: (row) => html`<span class="mono nowrap">${row.gateway}</span>`, by: (row) => row.gateway },
     { name: "Sessions", number: true, width: "6rem", cell: (row) => count(row.sessions), by: (row) => row.sessions },
-    { name: "CPU", number: true, width: "4.75rem", cell: (row) => percent(row.cpu_s, row.interval_s), by: (row) => row.cpu_s / row.interval_s },
+    { name: "CPU", number: true, width: "5.25rem", cell: (row) => percent(row.cpu_s, row.interval_s), by: (row) => row.cpu_s / row.interval_s },
     { name: "Memory", number: true, width: "6.25rem", wideOnly: true, cell: (row) => bytes(row.rss_bytes), by: (row) => row.rss_bytes },
     { name: "Loop late", number: true, width: "6rem", wideOnly: true, cell: (row) => duration(row.lag_ms), by: (row) => row.lag_ms },
   ],
@@ -253,3 +267,4 @@ const live = openDomain({
 hottest.onNames = () => hot.show(hottest.rows());
 await loadHour();
 if (live.state) drawLines();
+setTimeout(askEnding, ENDING_EVERY_MS);

@@ -2,7 +2,7 @@
 
 import { act, renewed } from "../acting.js";
 import { ask } from "../dialog.js";
-import { duration, plural } from "../format.js";
+import { behind, duration } from "../format.js";
 import { Listing, keepCurrent } from "../listing.js";
 import { request } from "../requests.js";
 import { RpLabels } from "../rp_labels.js";
@@ -27,12 +27,17 @@ function renew(button, row) {
 async function remove(row) {
   const answer = await ask({
     title: "Delete this subscription?",
-    says: `${row.owner} gets no more events by it, and its place in the log is forgotten${row.lag ? `: ${plural(row.lag, "event")} it has not acknowledged` : ""}. This cannot be undone.`,
+    says: `${row.owner} gets no more events by it, and its place in the log is forgotten${row.lag ? `: it is ${behind(row.lag, row.lost)}` : ""}. This cannot be undone.`,
     action: "Delete",
     danger: true,
     perform: () => request("DELETE", path(row)),
   });
   if (answer !== null) subscriptions.refresh();
+}
+
+function lagging({ lag, lost }) {
+  if (lag < LAG_SHOWN) return html`<span class="muted">0</span>`;
+  return lost ? html`<span class="badge bad">loses</span> ${behind(lag, lost)}` : behind(lag);
 }
 
 /** Whether a sample of the load says that lags have moved, and it is time to look. */
@@ -71,8 +76,8 @@ const subscriptions = new Listing({
       {
         name: "Behind",
         number: true,
-        width: "8.5rem",
-        cell: (row) => (row.lag >= LAG_SHOWN ? plural(row.lag, "event") : html`<span class="muted">0</span>`),
+        width: "11rem",
+        cell: lagging,
       },
       {
         name: "Lease ends",

@@ -66,7 +66,7 @@ function row(event) {
   return html`<li class=${kind}>
     <details>
       <summary>
-        <time class="number" datetime=${event.time} data-clock></time>
+        <time class="number" datetime=${event.time} data-moment></time>
         <span>${says}${more.length ? html` <span class="muted">${more.join(", ")}</span>` : nothing}</span>
       </summary>
       <pre class="ev-raw">${JSON.stringify(event, null, 2)}</pre>

@@ -1,7 +1,7 @@
 /** An RP at a glance: what flows now and in the last hour, how full its history is, alarms, its lease. */
 
 import { causeOf } from "../alarm_cause.js";
-import { age, byteRate, bytes, count, plural, rate } from "../format.js";
+import { age, behind, byteRate, bytes, count, plural, rate } from "../format.js";
 import { LoadSeries } from "../load_series.js";
 import { Plot } from "../plot.js";
 import { Rate, pollEnds, rateText } from "../poll.js";
@@ -85,20 +85,20 @@ function flows() {
 function drawNow() {
   const now = flows();
   const subscriptions = Object.values(state.subscriptions);
-  const behind = Math.max(0, ...subscriptions.map(({ lag }) => lag.events ?? 0));
+  const furthest = subscriptions.map(({ lag }) => lag).reduce((one, other) => ((other.events ?? 0) > one.events ? other : one), { events: 0 });
   const oldest = subscriptions.map(({ lag }) => lag.oldest_at).filter(Boolean).sort()[0];
   tile("in", rate(now.eventsIn), byteRate(now.bytesIn));
   tile("out", rate(now.deliveries), byteRate(now.bytesOut));
   tile("readings", count(now.readings), now.readings ? `at ${plural(now.gateways, "gateway")}` : "nobody reads it");
-  tile("subscriptions", count(subscriptions.length), lagWords(subscriptions.length, behind, oldest));
+  tile("subscriptions", count(subscriptions.length), lagWords(subscriptions.length, furthest, oldest));
   setText(byId("readers-count"), now.readings + subscriptions.length || "");
   drawPlot();
 }
 
-function lagWords(number, behind, oldest) {
+function lagWords(number, furthest, oldest) {
   if (number === 0) return "none";
-  if (behind === 0) return "all have read all";
-  return `${count(behind)} behind${oldest ? `, ${age(oldest)}` : ""}`;
+  if (!furthest.events) return "all have read all";
+  return `${behind(furthest.events, furthest.lost)}${oldest ? `, ${age(oldest)}` : ""}`;
 }
 
 function tile(name, quantity, note) {
@@ -177,7 +177,7 @@ function drawAlarms() {
   render(
     alarms.length
       ? html`<ul class="alarm-list">${alarms.map(alarm)}</ul>`
-      : html`<div class="empty"><strong>No alarm is raised</strong><span>${rules ? `${plural(rules, "rule")} watched.` : html`No rules watch it: <a href="#watching">add one</a>.`}</span></div>`,
+      : html`<div class="empty"><strong>No alarm is raised</strong><span>${rules ? `${plural(rules, "rule")} watched` : html`Durable subscriptions are watched for loss; <a href="#watching">add rules</a>`}.</span></div>`,
     byId("alarms"),
   );
   fillTimes(byId("alarms"));

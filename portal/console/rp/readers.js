@@ -1,7 +1,7 @@
 /** Who reads an RP: live sessions over all gateways, the slowest first, and durable subscriptions with their lag. */
 
 import { ask } from "../dialog.js";
-import { bytes, count, plural } from "../format.js";
+import { behind, bytes, count, plural } from "../format.js";
 import { getJson, request } from "../requests.js";
 import { Table, html, nothing, render } from "../table.js";
 import { toast } from "../toast.js";
@@ -124,7 +124,7 @@ const SUBSCRIPTIONS = {
       cell: (row) => html`<strong class="who">${row.owner}</strong><span class="rp-sub mono" title=${row.id}>${row.id}</span>`,
       by: (row) => row.owner,
     },
-    { name: "Behind", number: true, width: "9rem", cell: behind, by: (row) => row.lag.events },
+    { name: "Behind", number: true, width: "11rem", cell: lagging, by: (row) => row.lag.events },
     { name: "Oldest waits", width: "9rem", cell: (row) => (row.lag.oldest_at ? html`<time datetime=${row.lag.oldest_at} data-age></time>` : "–"), by: (row) => row.lag.oldest_at },
     { name: "Lease ends", width: "10rem", cell: (row) => html`<time datetime=${row.lease.expires_at} data-countdown></time>`, by: (row) => row.lease.expires_at },
     {
@@ -140,9 +140,9 @@ const SUBSCRIPTIONS = {
   empty: html`<strong>No durable subscriptions</strong><span>Those who want what they missed while they were away make one: <code>herald sub --durable</code>.</span>`,
 };
 
-function behind({ lag }) {
-  if (lag.events === null) return "–";
-  return lag.events ? plural(lag.events, "event") : "0";
+function lagging({ lag }) {
+  if (!lag.events) return lag.events === null ? "–" : "0";
+  return lag.lost ? html`<span class="badge bad">loses</span> ${behind(lag.events, lag.lost)}` : behind(lag.events);
 }
 
 async function renew(row) {
@@ -155,7 +155,7 @@ async function renew(row) {
 }
 
 async function end(row) {
-  const waiting = row.lag.events ? ` ${plural(row.lag.events, "event")} that it has not read are lost to it.` : "";
+  const waiting = row.lag.events ? ` It is ${behind(row.lag.events, row.lag.lost)}; what it has not read is lost to it.` : "";
   const done = await ask({
     title: `End ${row.owner}'s subscription?`,
     says: `It is gone for good, with its place.${waiting}`,

@@ -10,6 +10,7 @@ import { byId, page, setText, whenShown } from "./page.js";
 import { audienceAsked, audienceEnded, ruleAsked, ruleEnded } from "./watch_asking.js";
 
 const CHANGED = "io.herald.watch.changed";
+const LOSS = "loss";
 const BADGES = { critical: "bad", warning: "warn" };
 
 let described = null; // {watch, audience} of the RP
@@ -49,9 +50,10 @@ function draw() {
   if (!described) return;
   const { watch, audience } = described;
   render(
-    watch.length
-      ? html`<ol class="watched">${watch.map((rule) => shown(rule, ruleWords(rule), alarmsOf(kindOf(rule), rule), ruleAsked, ruleEnded, ruleLabel(rule)))}</ol>`
-      : html`<div class="empty"><strong>No rules</strong><span>${page.mayAdminister ? "Say what is to be so here; an alarm tells when it is not." : "Nothing is watched here."}</span></div>`,
+    html`<ol class="watched">
+      ${watch.map((rule) => shown(rule, ruleWords(rule), alarmsOf(kindOf(rule), rule), ruleAsked, ruleEnded, ruleLabel(rule)))}
+      ${watch.some((rule) => LOSS in rule) ? nothing : lossRules()}
+    </ol>`,
     emptied(byId("watch-rules")),
   );
   render(
@@ -61,6 +63,17 @@ function draw() {
     emptied(byId("audience")),
   );
   fillTimes(byId("watching"));
+}
+
+/** The rules about loss that an RP without any of its own has: the domain's, or the one that is built in. */
+function lossRules() {
+  const { by, rules } = JSON.parse(byId("loss-rules").textContent);
+  const alarms = state && Object.values(state.alarms).filter(({ kind }) => kind === LOSS);
+  const whose = by === "domain" ? "a rule of the domain" : "built in";
+  return rules.map((rule) => html`<li><div class="watched-line"><div>
+    <p>${ruleWords(rule)} <span class="tag">${whose}</span></p>
+    ${alarms === null || !rule[LOSS].within_s ? nothing : alarms.length ? alarms.map(alarm) : html`<p class="small"><span class="badge good">kept</span></p>`}
+  </div></div></li>`);
 }
 
 const begun = new WeakSet();
@@ -118,6 +131,7 @@ const KINDS = {
     "Durable subscriptions are ",
     joined([events && `at most ${plural(events, "event")} behind`, seconds && `${events ? "" : "behind "}for at most ${lasting(seconds)}`]),
   ],
+  loss: ({ within_s: within }) => (within ? `Durable subscriptions lose no events, as far as ${lasting(within)} ahead can be told` : "Nothing is watched for loss"),
   backlog: ({ events, oldest_s: oldest, peer }) => [
     "For ", peer ? html`<strong>${peer}</strong>` : "each peer", " wait ",
     joined([events && `at most ${plural(events, "event")}`, oldest && `${events ? "none" : "events"} longer than ${lasting(oldest)}`].map((one) => one && one.replace(/^events/, "no events"))),

@@ -19,6 +19,8 @@ for (const [about, row, level, word] of [
   ["something always waits while events flow", peer({ traffic: { sent: 50, taken: 0, copies: 0, interval_s: 1, at: ago(1) } }, { backlog: 5, oldest_at: ago(60) }), "good", "Well"],
   ["less flows than waits", peer({ traffic: { sent: 50, taken: 0, copies: 0, interval_s: 1, at: ago(1) } }, { backlog: 5000, oldest_at: ago(60) }), "warn", "Behind"],
   ["it fails", peer({}, { failures: 2, class: "unreachable" }), "bad", "Failing"],
+  ["it asked for a pause", peer({}, { class: "paused", first_failure_at: ago(90), next_try_at: ago(-3000) }), "bad", "Paused"],
+  ["it answers and takes nothing", peer({}, { backlog: 5, oldest_at: ago(60), class: "not-taking", first_failure_at: ago(60) }), "bad", "Takes nothing"],
   ["it stopped", peer({}, { failures: 1, class: "refused", stopped_at: ago(5) }), "bad", "Stopped"],
   ["it asks", peer({ state: "asked" }), "wait", "Asks"],
   ["it has yet to approve", peer({ state: "proposed", theirs: "waits" }), "wait", "Proposed"],

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { age, byteRate, bytes, clock, count, duration, percent, plural, rate } from "../format.js";
+import { age, behind, byteRate, bytes, clock, count, duration, percent, plural, rate } from "../format.js";
 import { snippets } from "../snippets.js";
 
 const said = (quantity) => String(quantity).replaceAll("\u202f", " ").replaceAll(",", "");
@@ -24,6 +24,13 @@ test("bytes are in binary units", () => {
     assert.equal(said(bytes(value)), text);
   }
   assert.equal(said(byteRate(2048)), "2.0 KiB/s");
+});
+
+test("what is lost is said with how far behind it is", () => {
+  assert.equal(said(behind(7319, 6819)), "7319 behind 6819 of them lost");
+  assert.equal(said(behind(12, 0)), "12 behind");
+  assert.equal(said(behind(12)), "12 behind");
+  assert.equal(said(behind(null, null)), "–");
 });
 
 test("parts, durations and ages", () => {

@@ -8,6 +8,7 @@ import { fromBase64, hexdump } from "../timescale/hexdump.js";
 import { HELD_MAX, Lane } from "../timescale/lane.js";
 import { SPAN_MAX_MS, SPAN_MIN_MS, Scale, tickText, ticks } from "../timescale/scale.js";
 import { WATCHED_MS, watch } from "../timescale/way.js";
+import { momentText } from "../times.js";
 
 const NOON = Date.UTC(2026, 10, 21, 12);
 
@@ -54,6 +55,26 @@ test("ticks are at round times of the reader's zone, and as far apart as text ne
   const kathmandu = 5.75 * 3_600_000;
   const [tick] = ticks(new Scale(NOON, NOON + 7 * 86_400_000, 800), 110, () => kathmandu);
   assert.equal((tick.at + kathmandu) % 86_400_000, 0, "a day begins at the reader's midnight");
+});
+
+test("an event's time is to the millisecond, of 24 hours, on any day", () => {
+  const now = new Date();
+  assert.match(momentText(now.getTime()), /^\d\d:\d\d:\d\d[.,]\d{3}$/);
+  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate(), 0, 5, 9, 7);
+  assert.match(momentText(midnight), /^00:05:09[.,]007$/);
+  assert.match(momentText(Date.UTC(2020, 1, 2, 12)), /Feb.*\d\d:\d\d:\d\d[.,]000$/);
+});
+
+test("a lane counts what the log still holds, not what the page has kept of what left it", () => {
+  const lane = new Lane();
+  const events = (from, to) => Array.from({ length: to - from + 1 }, (_, index) => ({ offset: from + index, at: NOON + from + index }));
+  lane.take({ epoch: "e", first: 1, next: 501, events: events(1, 500) });
+  assert.deepEqual([lane.shown, lane.held], [500, 500]);
+  lane.take({ epoch: "e", first: 7, next: 512, events: events(501, 511) });
+  assert.equal(lane.events.length, 511);
+  assert.deepEqual([lane.shown, lane.held], [505, 505]);
+  lane.take({ epoch: "e", first: 512, next: 512, events: [] });
+  assert.deepEqual([lane.shown, lane.held], [0, 0]);
 });
 
 test("a tick says what tells it from its neighbours", () => {

@@ -165,8 +165,8 @@ function laneText({ state, says, lane, waiting }) {
   if (state === "loading") return "Reading its history";
   if (state === "broken" || state === "away") return says;
   if (lane.next <= 1) return "No events yet";
-  const held = `${count(lane.events.length)} of ${count(lane.next - lane.first)} held here`;
-  return waiting ? `${held}, ${count(waiting)} new` : held;
+  const shown = `showing ${count(lane.shown)} of ${count(lane.held)}`;
+  return waiting ? `${shown}, ${count(waiting)} new` : shown;
 }
 
 function axis(scale) {

@@ -118,7 +118,7 @@ export class Detail {
         ${ATTRIBUTES.filter((name) => name in event).map((name) => fact(name, event[name]))}
         ${Object.keys(event).filter((name) => !NO_ATTRIBUTES.has(name)).map((name) => fact(name, event[name]))}
         <div><dt>Size</dt><dd class="number">${bytes(shown.bytes.length)}${shown.bytes.length >= 1024 ? html` <span class="muted small">${count(shown.bytes.length)} B</span>` : nothing}</dd></div>
-        <div><dt>Stored</dt><dd><time datetime=${facts.stored_at} data-clock>${facts.stored_at}</time> <span class="muted small">${lateness(event.time, facts.stored_at)}</span></dd></div>
+        <div><dt>Stored</dt><dd><time datetime=${facts.stored_at} data-moment>${facts.stored_at}</time> <span class="muted small">${lateness(event.time, facts.stored_at)}</span></dd></div>
         <div><dt>Cursor</dt><dd><code>${facts.cursor}</code></dd></div>
       </dl>
       <section aria-labelledby="detail-data"><h3 id="detail-data">Data</h3>${dataOf(event)}</section>
@@ -190,7 +190,7 @@ const VERDICTS = {
 };
 
 function fact(name, value) {
-  return html`<div><dt>${name}</dt><dd>${name === "time" ? html`<time datetime=${value} data-clock>${value}</time>` : String(value)}</dd></div>`;
+  return html`<div><dt>${name}</dt><dd>${name === "time" ? html`<time datetime=${value} data-moment>${value}</time>` : String(value)}</dd></div>`;
 }
 
 function dataOf(event) {

@@ -3,17 +3,10 @@
 import { html, render } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
 import { bytes, count } from "../format.js";
+import { momentText } from "../times.js";
 import { between } from "./clusters.js";
 
 const ROWS_MAX = 150;
-const NANOS = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 };
-const CLOCK = new Intl.DateTimeFormat(undefined, NANOS);
-const DAY_CLOCK = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", ...NANOS });
-
-/** When an event was stored, as the page tells it. @param {number} at */
-export function momentText(at) {
-  return (new Date(at).toDateString() === new Date().toDateString() ? CLOCK : DAY_CLOCK).format(at);
-}
 
 /** The events of all lanes within the scale, the newest first: {reader, event}. */
 export function seen(readers, scale) {

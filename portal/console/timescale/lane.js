@@ -29,6 +29,17 @@ export class Lane {
     return this.events.at(-1)?.offset ?? this.next - 1;
   }
 
+  /** How many events the log holds, as far as it was looked at. */
+  get held() {
+    return this.next - this.first;
+  }
+
+  /** How many of these are on the page, which keeps what has left the history meanwhile, too. */
+  get shown() {
+    const begin = this.events.findIndex(({ offset }) => offset >= this.first);
+    return begin < 0 ? 0 : this.events.length - begin;
+  }
+
   /** Whether the newest event of the log is held. */
   get whole() {
     return this.newest >= this.next - 1;

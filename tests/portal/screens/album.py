@@ -12,16 +12,28 @@ from playwright.sync_api import Error as PlaywrightError
 
 from tests.portal.browsing import PHONE, WIDE, Closing, Console, eventually
 from tests.portal.screens.camera import take
-from tests.portal.screens.shots import Shot, name_of
+from tests.portal.screens.shots import BETWEEN_PX, Shot, name_of
 from tests.servers import Domain
 
 TRIES = 2  # a page that is not ready in time, on a machine that does something else as well, is opened once more
 SETTLED_MS = 1_200  # plots and rates have drawn by then what they knew when the page was opened
 _LOADING = "[...document.querySelectorAll('.skeleton, .loading')].some((one) => one.checkVisibility())"
 
+SIZES = {
+    "": (WIDE, "light"),
+    "phone": (PHONE, "dark"),
+    **{str(px): ({"width": px, "height": 800}, look) for px, look in zip(BETWEEN_PX, ("light", "dark"), strict=True)},
+}
+"""By the end of a picture's name: the view, and the look."""
+
+
+def _is_taken(shot: Shot, size: str) -> bool:
+    return {"": True, "phone": shot.phone}.get(size, shot.table)
+
 
 class Album:
-    """Pictures of one domain in `folder`: NAME.png wide and light, NAME-phone.png small and dark."""
+    """Pictures of one domain in `folder`: NAME.png wide and light, NAME-phone.png small and dark; of tables NAME-1024.png, light,
+    and NAME-1152.png, dark."""
 
     def __init__(self, browser: Any, domain: Domain, folder: Path) -> None:
         self._browser, self._domain, self._folder = browser, domain, folder
@@ -32,14 +44,14 @@ class Album:
     def take(self, state: str, shots: Iterable[Shot], *, logged_in: bool = True) -> None:
         """Each in a page of its own, wide and then as on a phone; `state` goes before the name ("" for none)."""
         chosen = list(shots)
-        for phone in (False, True):
-            wanted = [shot for shot in chosen if shot.phone or not phone]
+        for size in SIZES:
+            wanted = [shot for shot in chosen if _is_taken(shot, size)]
             if not wanted:
                 continue
-            with self._console(phone=phone, logged_in=logged_in) as console:
+            with self._console(size, logged_in=logged_in) as console:
                 for shot in wanted:
                     self._open(console, shot)
-                    self._take(console, state, shot, phone=phone)
+                    self._take(console, state, shot, size)
 
     def take_broken(self, shots: Iterable[Shot]) -> None:
         """Nothing that a page asks for is answered; the page itself is."""
@@ -54,18 +66,18 @@ class Album:
 
     def take_away(self, shots: Iterable[Shot]) -> None:
         """Pages that are open when the domain stops. It is stopped by this."""
-        chosen = [(shot, phone) for shot in shots for phone in ((False, True) if shot.phone else (False,))]
-        consoles: list[tuple[Console, Shot, bool]] = []
+        chosen = [(shot, size) for shot in shots for size in SIZES if _is_taken(shot, size)]
+        consoles: list[tuple[Console, Shot, str]] = []
         try:
-            for shot, phone in chosen:
-                console = self._opened(phone=phone)
-                consoles.append((console, shot, phone))
+            for shot, size in chosen:
+                console = self._opened(size)
+                consoles.append((console, shot, size))
                 self._open(console, shot)
             self._domain.kill_everything()
-            for console, shot, phone in consoles:
+            for console, shot, size in consoles:
                 self._expect_away(console, shot)
                 console.page.wait_for_timeout(3 * SETTLED_MS)
-                self._take(console, "reconnecting", shot, phone=phone)
+                self._take(console, "reconnecting", shot, size)
         finally:
             for console, _, _ in consoles:
                 console.context.close()
@@ -78,13 +90,13 @@ class Album:
             self._failed(shot, error, ", away")
 
     @contextmanager
-    def _console(self, *, phone: bool = False, logged_in: bool = True) -> Any:
-        with Closing(self._opened(phone=phone, logged_in=logged_in)) as console:
+    def _console(self, size: str = "", *, logged_in: bool = True) -> Any:
+        with Closing(self._opened(size, logged_in=logged_in)) as console:
             yield console
 
-    def _opened(self, *, phone: bool = False, logged_in: bool = True) -> Console:
-        looks = {"color_scheme": "dark"} if phone else {}
-        console = Console(self._browser, self._domain, PHONE if phone else WIDE, **looks)
+    def _opened(self, size: str = "", *, logged_in: bool = True) -> Console:
+        view, scheme = SIZES[size]
+        console = Console(self._browser, self._domain, view, color_scheme=scheme)
         return console.log_in() if logged_in else console
 
     def _open(self, console: Console, shot: Shot) -> None:
@@ -105,10 +117,10 @@ class Album:
         console.page.mouse.move(1, 1)
         console.page.wait_for_timeout(SETTLED_MS)
 
-    def _take(self, console: Console, state: str, shot: Shot, *, phone: bool = False) -> None:
+    def _take(self, console: Console, state: str, shot: Shot, size: str = "") -> None:
         """One that cannot be taken is said; the others are taken all the same."""
         try:
-            take(console.page, self._folder / f"{name_of(state, shot, phone=phone)}.png")
+            take(console.page, self._folder / f"{name_of(state, shot, size)}.png")
         except (AssertionError, PlaywrightError) as error:
             self._failed(shot, error)
 

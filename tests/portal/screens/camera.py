@@ -14,7 +14,7 @@ COLOURS = 256
 KIND = 12
 """Colours whose parts differ by less than this may count as one."""
 
-HEIGHT_MAX = {1280: 1900, 390: 1700}
+HEIGHT_MAX = {1280: 1900, 1152: 1500, 1024: 1500, 390: 1700}
 """CSS pixels by the width of the view: lists go on below, a picture need not."""
 
 SECRETS = re.compile(r"eyJ[\w-]{8,}\.[\w-]+\.[\w-]+|/login/once/[\w-]+|-----BEGIN")

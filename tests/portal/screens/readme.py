@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.portal.screens.shots import AWAY, BROKEN, EMPTY, FULL, OUTSIDE, REFUSED, REPORTS, Shot, name_of
+from tests.portal.screens.shots import AWAY, BETWEEN_PX, BROKEN, EMPTY, FULL, OUTSIDE, REFUSED, REPORTS, Shot, name_of
 
 _HEAD = """# The console in pictures
 
@@ -42,4 +42,6 @@ def _shown(folder: Path, name: str, shot: Shot) -> str:
     wide = f'<img src="{name}.png" width="640" alt="{alt}">'
     small = f' <img src="{name}-phone.png" width="195" alt="{shot.title}, on a phone">'
     phone = small if (folder / f"{name}-phone.png").exists() else ""
-    return f"### {shot.title}\n\n{shot.says}\n\n{wide}{phone}\n"
+    between = [f"[{px} px]({name}-{px}.png)" for px in BETWEEN_PX if (folder / f"{name}-{px}.png").exists()]
+    widths = f"\n\nAt other widths: {', '.join(between)}." if between else ""
+    return f"### {shot.title}\n\n{shot.says}\n\n{wide}{phone}{widths}\n"

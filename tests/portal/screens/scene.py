@@ -268,16 +268,17 @@ class Scene:
         return Reader(self.network.background, self.here.url, token, self.rps[name], "now")
 
     def _subscriptions(self) -> None:
-        for name, who, lease_s in (
-            ("ships/positions", "archive", 7 * 86_400),
-            ("tides/north-pier", "archive", 7 * 86_400),
-            ("tides/north-pier", "flood-model", 86_400),
-            ("ships/arrivals", "invoicing", 3600),
-            ("cranes/1/state", "maintenance", 420),
-            ("pilots/requests", "pilot-rota", 2 * 86_400),
+        for name, who, lease_s, kept in (
+            ("ships/positions", "archive", 7 * 86_400, 1000),
+            ("ships/positions", "chart-plotter", 7 * 86_400, 150),  # reads nothing, and loses what it does not read
+            ("tides/north-pier", "archive", 7 * 86_400, 1000),
+            ("tides/north-pier", "flood-model", 86_400, 1000),
+            ("ships/arrivals", "invoicing", 3600, 1000),
+            ("cranes/1/state", "maintenance", 420, 1000),
+            ("pilots/requests", "pilot-rota", 2 * 86_400, 1000),
         ):
             with self.here.http(subject=who) as http:
-                wanted = {"lease_s": lease_s, "history": {"max_events": 1000}, "from": "now"}
+                wanted = {"lease_s": lease_s, "history": {"max_events": kept}, "from": "now"}
                 answer = http.post(f"/api/v1/rps/{self.rps[name]}/subscriptions", json=wanted)
                 assert answer.status_code == 201, answer.text
                 if who in ("archive", "invoicing", "pilot-rota"):

@@ -10,13 +10,16 @@ from tests.portal.browsing import WITHIN_MS, eventually, expect
 
 Prepare = Callable[[Any], None]
 NORTH = "tides/north-pier"
+BETWEEN_PX = (1024, 1152)
+"""Widths of small laptops and tablets, at which the navigation has its column and tables have little room left."""
 
 
 @dataclass(frozen=True)
 class Shot:
     """A picture. `path` may name an RP of the scene in braces; `prepare` brings the open page to what is to be seen.
 
-    `live`: whether the page is, when it is taken. `phone`: whether it is taken in that size as well.
+    `live`: whether the page is, when it is taken. `phone`: whether it is taken in that size as well. `table`: whether it is one
+    of tables, which is taken at the widths between, too (BETWEEN_PX).
     """
 
     name: str
@@ -26,11 +29,15 @@ class Shot:
     prepare: Prepare = lambda page: None
     live: bool = True
     phone: bool = True
+    table: bool = False
 
 
-def name_of(state: str, shot: Shot, *, phone: bool = False) -> str:
-    """What its picture is called, without ".png": the state that the domain is in goes first ("" for none)."""
-    return "-".join(filter(None, (state, shot.name, "phone" if phone else "")))
+def name_of(state: str, shot: Shot, size: str = "") -> str:
+    """What its picture is called, without ".png": the state that the domain is in goes first ("" for none).
+
+    `size`: "phone", or one of BETWEEN_PX in digits; "" for the wide one.
+    """
+    return "-".join(filter(None, (state, shot.name, size)))
 
 
 def _tab(name: str) -> Prepare:
@@ -91,8 +98,21 @@ FULL = (
         "The domain at a glance: rates, sessions, what waits for peers, alarms, the busiest.",
         _drawn("#hot tbody tr"),
     ),
-    Shot("alarms", "Alarms", "/alarms", "What is wrong, since when, who looks after it.", _drawn("#listing tbody tr")),
-    Shot("rps", "Rendezvous points", "/rps?sort=name", "Every rendezvous point with its rates; names as a tree."),
+    Shot(
+        "alarms",
+        "Alarms",
+        "/alarms",
+        "What is wrong, since when, who looks after it.",
+        _drawn("#listing tbody tr"),
+        table=True,
+    ),
+    Shot(
+        "rps",
+        "Rendezvous points",
+        "/rps?sort=name",
+        "Every rendezvous point with its rates; names as a tree.",
+        table=True,
+    ),
     Shot(
         "rp",
         "One rendezvous point",
@@ -113,6 +133,7 @@ FULL = (
         "/rps/{ships/positions}",
         "Sessions, the slowest first, and durable subscriptions with how far they are behind.",
         _tab("Readers"),
+        table=True,
     ),
     Shot(
         "rp-access",
@@ -198,14 +219,16 @@ FULL = (
         "/subscriptions",
         "Durable subscriptions of all rendezvous points, with lag and lease.",
         _drawn("#listing tbody tr"),
+        table=True,
     ),
-    Shot("leases", "Leases", "/leases", "What ends next, of every kind.", _drawn("#listing tbody tr")),
+    Shot("leases", "Leases", "/leases", "What ends next, of every kind.", _drawn("#listing tbody tr"), table=True),
     Shot(
         "keys",
         "Tokens and keys",
         "/keys",
         "Which key signs, a form for tokens, what is revoked.",
         _drawn("#keys tbody tr"),
+        table=True,
     ),
     Shot("quotas", "Quotas", "/quotas", "What is limited, how far it is used, and the setting that changes it."),
     Shot(
@@ -214,6 +237,7 @@ FULL = (
         "/audit",
         "Who did what, on what, with which outcome; refusals too.",
         _drawn("#listing tbody tr"),
+        table=True,
     ),
     Shot(
         "system",
@@ -221,6 +245,7 @@ FULL = (
         "/system",
         "Processes, stores, versions, findings of doctor, settings and where each value comes from.",
         _drawn("#processes tbody tr"),
+        table=True,
     ),
     Shot("users", "Users", "/users", "Who may use the console, and how.", live=False),
     Shot("account", "Your account", "/account", "Where you are logged in.", live=False, phone=False),

@@ -1,0 +1,99 @@
+"""The connection of Celery's processes to their broker, the domain's Redis, as it must be to outlive any outage of Redis.
+
+Kombu's own transport fails in two ways when a connection is lost:
+
+- A task that ends after the loss is acknowledged on its old channel, which has no connection any more. Kombu raises
+  AttributeError there; that is no connection error, so the consumer ends with its whole process instead of connecting
+  anew. Here the use of a closed channel is the connection error that it is, and an acknowledgement on it is dropped.
+- The first try to connect again is followed by a pause of 2 s, and the pauses grow to 30 s. Here a domain's Redis is
+  tried from RETRY_S up to RETRY_S_MAX, so that its processes work again as soon as Redis does.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import kombu
+from celery.app.amqp import AMQP
+from kombu.transport import TRANSPORT_ALIASES, redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+RETRY_S = 0.1
+"""Seconds before the second try to connect; each further pause is RETRY_S_STEP longer."""
+RETRY_S_STEP = 0.2
+RETRY_S_MAX = 1.0
+"""Seconds between two tries at most: a process works again this long after Redis does."""
+PAUSES_S = {"interval_start": RETRY_S, "interval_step": RETRY_S_STEP, "interval_max": RETRY_S_MAX}
+CONNECT_TIMEOUT_S = 2.0
+ANSWER_TIMEOUT_S = 10
+"""Seconds without an answer to a command before a connection is taken for dead; the queue is polled each second."""
+HEALTH_CHECK_S = 5
+"""Seconds between two checks that the connection which waits for tasks is alive."""
+
+TRANSPORT_OPTIONS: dict[str, Any] = {
+    "socket_connect_timeout": CONNECT_TIMEOUT_S,
+    "socket_timeout": ANSWER_TIMEOUT_S,
+    "socket_keepalive": True,
+    "health_check_interval": HEALTH_CHECK_S,
+}
+
+logger = logging.getLogger(__name__)
+
+
+def _is_closed(channel: Any) -> bool:
+    """Whether the connection of a channel was lost or closed."""
+    return channel.connection is None or channel.connection.client is None
+
+
+class QoS(redis.QoS):
+    """Acknowledgements. One that comes after its connection was lost is dropped: every task is safe to run twice."""
+
+    def ack(self, delivery_tag: str) -> None:
+        """Acknowledge a task, unless its channel is closed."""
+        if _is_closed(self.channel):
+            logger.info("A task ended after its connection to Redis was lost; it is not acknowledged.")
+        else:
+            super().ack(delivery_tag)
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """Reject a task, unless its channel is closed: Redis hands it out again after the visibility timeout."""
+        if not _is_closed(self.channel):
+            super().reject(delivery_tag, requeue=requeue)
+
+
+class Channel(redis.Channel):
+    """A channel whose use after the loss of its connection is a connection error."""
+
+    QoS = QoS
+
+    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
+        if _is_closed(self):
+            raise RedisConnectionError("The connection of this channel was closed.")
+        found: dict[str, Any] = super()._connparams(asynchronous)  # type: ignore[misc]  # not in its stubs
+        return found
+
+
+class Transport(redis.Transport):
+    """Kombu's transport with our channels."""
+
+    Channel = Channel
+
+
+class Connection(kombu.Connection):
+    """A connection that is tried again after short pauses."""
+
+    def ensure_connection(self, *arguments: Any, **options: Any) -> Any:
+        """Connect. Arguments as of kombu's, whose pauses are shorter unless they are given."""
+        return super().ensure_connection(*arguments, **{**PAUSES_S, **options})
+
+
+class Broker(AMQP):
+    """What Celery makes connections by."""
+
+    Connection = Connection
+
+
+def transport_set() -> None:
+    """Have kombu use our transport for every Redis URL of this process."""
+    TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "portal.broker:Transport"))

@@ -1,0 +1,152 @@
+"""Redis or the forwarder of a domain goes away for a moment: forwarding goes on as soon as they are back."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+import redis
+from celery import Celery
+
+from tests.federation.harness import Network
+from tests.servers import Domain, wait_for
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+
+CHILDREN = ("worker", "forwarder", "beat")
+GOES_ON_WITHIN_S = 8.0
+"""From Redis answering to the last event's arrival at the peer: about a second on a quiet machine."""
+HEALED_WITHIN_S = 20.0
+"""From the end of a cut to equal vectors on both sides: 2 s on a quiet machine; half a minute at least by the back-off."""
+
+
+@contextmanager
+def data_plane(domain: Domain) -> Iterator[redis.Redis]:
+    """A client of a domain's Redis."""
+    client = redis.Redis(unix_socket_path=str(domain.data_dir / "redis.sock"))
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def celery_of(domain: Domain) -> Celery:
+    """Celery as a domain's processes use it."""
+    app = Celery(broker=f"redis+socket://{domain.data_dir / 'redis.sock'}")
+    app.conf.broker_transport_options = {"global_keyprefix": f"herald:{domain.name}:celery:"}
+    return app
+
+
+def turn_ends(domain: Domain, peer: str) -> None:
+    """Wait until the task that forwards to `peer` has ended; its acknowledgement follows."""
+
+    def ended() -> bool:
+        with data_plane(domain) as client:
+            return not client.exists(f"herald:peer:{{{peer}.test}}:turn")
+
+    wait_for(ended, 60.0, about="the turn ends")
+
+
+def killed(domain: Domain) -> None:
+    """Redis is killed, and started again by the supervisor."""
+    pid = domain.kill("redis")
+    domain.wait_replaced("redis", pid)
+
+
+def stopped(domain: Domain) -> None:
+    """Redis does nothing for half a second."""
+    domain.kill("redis", signal.SIGSTOP)
+    time.sleep(0.5)
+    domain.kill("redis", signal.SIGCONT)
+
+
+def disconnected(domain: Domain) -> None:
+    """Redis closes all connections."""
+    with data_plane(domain) as client:
+        client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+@pytest.mark.parametrize("outage", [killed, stopped, disconnected])
+def test_an_outage_of_redis_ends_no_process_and_forwarding_goes_on_at_once(network: Network, outage: object) -> None:
+    assert callable(outage)
+    rp = network.replicated_rp("a", "b")
+    domain = network["a"]
+    before = {name: domain.pids[name] for name in CHILDREN}
+    took_s = []
+    for _ in range(3):
+        network.publish(rp, "a", 2)
+        network.converged(rp, "a", "b")  # the task that forwards now waits for more: it is not acknowledged yet
+        outage(domain)
+        network.publish(rp, "a")
+        began = time.monotonic()
+        network.converged(rp, "a", "b", within_s=90)
+        took_s.append(time.monotonic() - began)
+        turn_ends(domain, "b")
+        network.publish(rp, "a")  # another task, sent after the outage
+        began = time.monotonic()
+        network.converged(rp, "a", "b", within_s=90)
+        took_s.append(time.monotonic() - began)
+        turn_ends(domain, "b")
+    assert {name: domain.pids[name] for name in CHILDREN} == before, domain.logs()
+    assert max(took_s) < GOES_ON_WITHIN_S, took_s
+
+
+def test_a_forwarder_that_ends_by_itself_waits_for_no_peer_that_hangs(network: Network) -> None:
+    rp = network.replicated_rp("a", "b")
+    domain = network["a"]
+    network.publish(rp, "a")
+    network.converged(rp, "a", "b")
+    turn_ends(domain, "b")
+    network.partition("a", "b", one_way=True, blackhole=True)
+    network.publish(rp, "a")
+    with data_plane(domain) as client:
+        wait_for(lambda: client.exists("herald:peer:{b.test}:turn"), about="a request hangs")
+    pid = domain.pids["forwarder"]
+    forwarder = f"forwarder-{domain.name}@{socket.gethostname()}"
+    celery_of(domain).control.shutdown(destination=[forwarder])
+    domain.wait_replaced("forwarder", pid)
+    assert f"exit code {os.EX_SOFTWARE}" in domain.output, domain.logs()
+    network.heal()
+    network.converged(rp, "a", "b")
+
+
+def put_off(domain: Domain, peer: str) -> None:
+    """Put the next try of `peer` off for a minute, as after a cut of some minutes."""
+
+    def waits() -> bool:
+        with closing(sqlite3.connect(domain.data_dir / "herald.sqlite3", timeout=10)) as database, database:
+            changed = database.execute(
+                "UPDATE eventing_peerdelivery SET failures = 12, next_try_at = datetime('now', '+60 seconds') "
+                "WHERE peer_id = ? AND failures > 0",
+                [f"{peer}.test"],
+            )
+            return changed.rowcount == 1
+
+    wait_for(waits, 60.0, about=f"delivery to {peer} fails")
+
+
+@pytest.mark.parametrize("blackhole", [False, True])
+def test_what_was_cut_is_whole_within_seconds_of_healing_whatever_the_pause_after_the_last_failure(
+    network: Network, blackhole: bool
+) -> None:
+    rp = network.replicated_rp("a", "b")
+    took_s = []
+    for _ in range(4):
+        network.partition("a", "b", blackhole=blackhole)
+        network.publish(rp, "a")
+        network.publish(rp, "b")
+        for at, of in (("a", "b"), ("b", "a")):
+            put_off(network[at], of)
+        time.sleep(random.uniform(0.0, 2.0))
+        network.heal("a", "b")
+        began = time.monotonic()
+        network.converged(rp, "a", "b", within_s=90)
+        took_s.append(time.monotonic() - began)
+    assert max(took_s) < HEALED_WITHIN_S, took_s
