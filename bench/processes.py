@@ -147,7 +147,12 @@ class Group:
 
     def cpu_s(self) -> float:
         """CPU seconds, user and system, that all processes have used since their start."""
-        return sum(map(_cpu_ticks, self.pids())) / _TICKS_PER_S
+        return self.cpu_of(self.pids())
+
+    @staticmethod
+    def cpu_of(pids: Sequence[int]) -> float:
+        """CPU seconds of these processes, and of those children of theirs that have ended."""
+        return sum(map(_cpu_ticks, pids)) / _TICKS_PER_S
 
     def resident_bytes(self, *names: str) -> int:
         """Resident memory of `pids(*names)`."""

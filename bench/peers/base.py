@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
+from bench import wrk
 from bench.load import Client
 from bench.processes import Group, free_port
 
@@ -100,6 +101,14 @@ class Server(ABC):
     @abstractmethod
     def request(self, route: Route, stream: int, events: int = 1) -> bytes:
         """A request that publishes `events` events to `stream`, with marks for load.c to fill in."""
+
+    def posts(self, stream: int) -> Sequence[wrk.Post]:
+        """The ways in which its users publish one event to `stream` by an HTTP request; none if it has no such way."""
+        return ()
+
+    def beside_cpu_s(self) -> float:
+        """CPU seconds of those of its processes that take no part in what is measured, and are not counted."""
+        return 0.0
 
     def resident_bytes(self) -> int:
         """Resident memory of the processes that hold the sessions."""

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import http.client
 import json
-import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bench.peers.herald import LEASE_S, ROOT, Herald
-from bench.processes import CannotStart
+from bench.peers.herald import LEASE_S, Herald
 
-READY_WITHIN_S = 60.0
 PEERED_WITHIN_S = 30.0
 STOP_WITHIN_S = 20.0
 _JOINERS = 2  # joins at a time: a peer takes four requests of one domain at once, and forwarding is one
@@ -28,12 +24,13 @@ class Domain(Herald):
     """One domain, NAME.test. Not in SERVERS: the scenario starts as many as it needs."""
 
     label = "Herald domain"
+    all_cores = True
 
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(folder / name)
         self.folder.mkdir()
         self.short = name
-        self.domain = f"{name}.test"
+        self.domain = self.called = f"{name}.test"
         self.source = f"/bench/{name}"  # the same id at another domain is another event
 
     @property
@@ -43,37 +40,9 @@ class Domain(Herald):
     def _environment(self) -> dict[str, str]:
         return super()._environment() | {"HERALD_DOMAIN": self.domain, "HERALD_ALLOW_PRIVATE_PEERS": "1"}
 
-    def spawn(self) -> None:
-        """Start it and do not wait."""
-        command = [sys.executable, str(ROOT / "manage.py"), "run"]
-        self.processes.start("run", command, env=self._environment(), all_cores=True)
-
-    def wait_up(self) -> None:
-        """Wait until it serves after `spawn`."""
-        self._until(lambda: self._status("/readyz") == 200, READY_WITHIN_S, "ready")
-        if not self._token:
-            self._token = self._manage("token_create", "--admin", "--lease-s", str(LEASE_S)).strip()
-
     def start(self) -> None:
         self.spawn()
         self.wait_up()
-
-    def _until(self, holds: Any, within_s: float, what: str) -> None:
-        deadline = time.monotonic() + within_s
-        while not holds():
-            if time.monotonic() > deadline:
-                raise CannotStart(f"{self.domain} was not {what} within {within_s:g} s: {self.processes.tail('run')}")
-            time.sleep(0.05)
-
-    def _status(self, path: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
-        try:
-            connection.request("GET", path)
-            return connection.getresponse().status
-        except OSError:
-            return 0
-        finally:
-            connection.close()
 
     def ask(self, method: str, path: str, members: Any = None) -> Any:
         """A request as administrator; its JSON. Raises CannotStart for a refusal."""
@@ -121,5 +90,5 @@ class Domain(Herald):
 
     def pid_of(self, process: str) -> int:
         """The process of this name (gateway, forwarder, redis ...)."""
-        table = json.loads((self.folder / "herald" / "processes.json").read_text())
+        table = json.loads((self.data / "processes.json").read_text())
         return int(table["processes"][process]["pid"])

@@ -1,7 +1,8 @@
-"""Herald: one gateway process and its Redis, started as `make run` starts them, without the Celery processes.
+"""Herald: a whole domain, started by the command that users start one with, `manage.py run`, with its default settings.
 
-Redis runs with the options of an embedded domain: append-only file, fsync before every answer. RPs are created by REST
-with the default acknowledgement level `stored`.
+What is counted is the gateway and Redis; worker, forwarder and beat run beside them, on the same core. Redis runs with the
+options of an embedded domain: append-only file, fsync before every answer. RPs are created by REST with the default
+acknowledgement level `stored`.
 """
 
 from __future__ import annotations
@@ -12,25 +13,48 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bench import wire
+from bench import wire, wrk
 from bench.load import Client
 from bench.peers.base import HTTP_ANSWERS, Answers, Route, Server
-from bench.processes import CannotStart
+from bench.processes import CannotStart, Group
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _EVENT_ROOM_BYTES = 1024  # of history, reserved for each event
 _CREATORS = 8  # connections that create RPs
 LEASE_S = 36_000
+COUNTED = ("gateway", "redis")
+READY_WITHIN_S = 60.0
+REST_S = 0.5
+REST_CPU_MAX = 0.15  # share of a core that a whole domain may use and count as at rest: start-up is over
+
+
+class Processes(Group):
+    """The supervisor that `manage.py run` is, and the processes that it has started, by its own table."""
+
+    def __init__(self, folder: Path, data: Path) -> None:
+        super().__init__(folder)
+        self._data = data
+
+    def pids(self, *names: str) -> list[int]:
+        """The processes of the domain with these names; gateway and Redis, when none is given."""
+        table = json.loads((self._data / "processes.json").read_text())["processes"]
+        return [int(of["pid"]) for name, of in table.items() if name in (names or COUNTED)]
+
+    def everything_cpu_s(self) -> float:
+        """CPU seconds of all processes of the domain."""
+        return self.cpu_of(super().pids())
 
 
 class Herald(Server):
     """What is counted is the gateway and Redis together."""
 
+    all_cores = False
     name = "herald"
     label = "Herald"
     durability = "stored: fsynced before the answer"
@@ -44,6 +68,9 @@ class Herald(Server):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
+        self.called = self.label  # in messages
+        self.data = folder / "herald"
+        self.processes: Processes = Processes(folder, self.data)
         self.rps: list[str] = []
         self._token = ""
         self._runs = itertools.count(1)
@@ -57,27 +84,48 @@ class Herald(Server):
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HERALD_")}
         return inherited | {
-            "HERALD_DATA_DIR": str(self.folder / "herald"),
+            "HERALD_DATA_DIR": str(self.data),
             "HERALD_PORT": str(self.port),
-            "HERALD_LOG_LEVEL": "warning",
             "PYTHONPATH": str(ROOT),
         }
 
-    def start(self) -> None:
-        # The project's own modules are imported here, so that the peers can be measured without them.
-        from eventing.core.config import Config
-        from portal.supervisor import redis_server
+    def spawn(self) -> None:
+        """Start it and do not wait."""
+        command = [sys.executable, str(ROOT / "manage.py"), "run"]
+        self.processes.start("run", command, env=self._environment(), all_cores=self.all_cores)
 
-        environment = self._environment()
-        config = Config.from_env(environment)
-        (config.data_path / "redis").mkdir(parents=True)
-        redis_server.prepare_socket(config)
-        self.processes.start("redis", redis_server.command(redis_server.find_server(), config), env=environment)
-        self.processes.await_condition(config.redis_socket.exists, "redis")
-        self._manage("migrate", "--verbosity", "0")
-        self._token = self._manage("token_create", "--admin", "--lease-s", str(LEASE_S)).strip()
-        self.processes.start("gateway", [sys.executable, "-m", "portal.gateway"], env=environment)
-        self.processes.await_port(self.port)
+    def wait_up(self) -> None:
+        """Wait until it serves after `spawn`."""
+        self._until(lambda: self._status("/readyz") == 200, READY_WITHIN_S, "ready")
+        if not self._token:
+            self._token = self._manage("token_create", "--admin", "--lease-s", str(LEASE_S)).strip()
+
+    def start(self) -> None:
+        self.spawn()
+        self.wait_up()
+        self._until(self._rests, READY_WITHIN_S, "at rest")
+
+    def _rests(self) -> bool:
+        used, since = self.processes.everything_cpu_s(), time.monotonic()
+        time.sleep(REST_S)
+        return self.processes.everything_cpu_s() - used < REST_CPU_MAX * (time.monotonic() - since)
+
+    def _until(self, holds: Any, within_s: float, what: str) -> None:
+        deadline = time.monotonic() + within_s
+        while not holds():
+            if time.monotonic() > deadline:
+                raise CannotStart(f"{self.called} was not {what} within {within_s:g} s: {self.processes.tail('run')}")
+            time.sleep(0.05)
+
+    def _status(self, path: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except OSError:
+            return 0
+        finally:
+            connection.close()
 
     def _manage(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -149,6 +197,23 @@ class Herald(Server):
             return wire.post(self.port, path, body, [*self._authorization(), ("Content-Type", kind)])
         what = b'"event":%s' % bodies[0] if events == 1 else b'"events":[%s]' % b",".join(bodies)
         return wire.frame(b'{"op":"publish","id":1,"rp":"%s",%s}' % (self.rps[stream].encode(), what))
+
+    def posts(self, stream: int) -> Sequence[wrk.Post]:
+        path = f"/api/v1/rps/{self.rps[stream]}/events"
+        run = next(self._runs)
+        event = {"specversion": "1.0", "id": f"wrk-{run}-{wrk.NUMBER}", "source": self.source, "type": "bench.sample"}
+        shapes = {
+            "text/plain": "x" * wire.DATA_BYTES,
+            "application/json": json.dumps({"sample": "x" * (wire.DATA_BYTES - len('{"sample": ""}'))}),
+            "application/cloudevents+json": json.dumps({**event, "data": "x" * wire.DATA_BYTES}),
+        }
+        return [
+            wrk.Post(kind, path, [*self._authorization(), ("Content-Type", kind)], body)
+            for kind, body in shapes.items()
+        ]
+
+    def beside_cpu_s(self) -> float:
+        return self.processes.everything_cpu_s() - self.processes.cpu_s()
 
     def resident_bytes(self) -> int:
         return self.processes.resident_bytes("gateway")

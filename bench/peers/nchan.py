@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import wire
+from bench import wire, wrk
 from bench.load import Client
 from bench.peers.base import HTTP_ANSWERS, Route, Server
 
@@ -99,6 +99,9 @@ class Nchan(Server):
 
     def publisher(self, route: Route) -> Client:
         return Client()
+
+    def posts(self, stream: int) -> Sequence[wrk.Post]:
+        return [wrk.Post("text/plain", f"/pub/{stream}", [("Content-Type", "text/plain")], "x" * wire.DATA_BYTES)]
 
     def request(self, route: Route, stream: int, events: int = 1) -> bytes:
         assert events == 1

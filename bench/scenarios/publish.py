@@ -1,25 +1,73 @@
 """Single-event publishes: 16 kept connections, each sending the next event when the last is answered.
 
-Events per server CPU-second, and the delay to the answer. Nobody subscribes. Over HTTP; nats-server has no HTTP publish
-and is asked over 16 WebSocket connections instead.
+Events per server CPU-second, and the delay to the answer. Nobody subscribes. Over HTTP, by wrk where it is installed, each
+way in which users of the server publish; and by our own load generator, which checks every answer. nats-server has no HTTP
+publish and is asked over 16 WebSocket connections instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from bench import wrk
 from bench.load import Plan
-from bench.measure import Bench, Measurement, generator_notes, per
+from bench.measure import GENERATOR_BUSY_MAX, Bench, Measurement, generator_notes, per
 from bench.peers.base import Route, Server
 
 CONNECTIONS = 16
+WRK = f"wrk -t1 -c{CONNECTIONS},"
 
 
 def run(bench: Bench, server: Server) -> Iterator[Measurement]:
-    """One row."""
+    """One row for each way to publish by wrk, and one by our own load generator."""
     server.prepare(1)
+    program = wrk.find()
+    for post in server.posts(0):
+        if program is None:
+            break
+        yield wrk_case(bench, server, program, post)
+    missing = () if program or not server.posts(0) else (wrk.MISSING,)
     route = Route.HTTP if Route.HTTP in server.routes else Route.WEBSOCKET
-    yield publish_case(bench, server, "publish", f"single, {CONNECTIONS} connections", route, CONNECTIONS, 1, 1)
+    own = publish_case(bench, server, "publish", f"single, {CONNECTIONS} connections", route, CONNECTIONS, 1, 1)
+    yield replace(own, notes=(*own.notes, *missing))
+
+
+def wrk_case(bench: Bench, server: Server, program: str, post: wrk.Post) -> Measurement:
+    """Publish to stream 0 with wrk, as fast as it is answered."""
+    stored_before = server.stored(0)
+    before, beside = server.processes.cpu_s(), server.beside_cpu_s()
+    outcome = wrk.run(program, server.folder, server.port, post, CONNECTIONS, bench.options.seconds)
+    cpu_s = server.processes.cpu_s() - before
+    beside = server.beside_cpu_s() - beside
+    stored_after = server.stored(0)
+    answered = outcome.requests - outcome.refused
+    flaws = [f"{count:,} {what}" for count, what in ((outcome.refused, "refused"), (outcome.failed, "failed")) if count]
+    if stored_before is not None and stored_after is not None:
+        surplus = stored_after - stored_before - answered  # wrk ends with requests on their way
+        if not 0 <= surplus <= CONNECTIONS:
+            flaws.append(f"{-surplus:,} answered but not in the log")
+    busy = outcome.cpu_s / outcome.seconds if outcome.seconds else 0.0
+    notes = [server.durability]
+    if busy > GENERATOR_BUSY_MAX:
+        notes.append(f"wrk busy {busy:.0%}")
+    if beside:
+        notes.append(f"the domain's other processes: {beside / outcome.seconds:.1%} of a core")
+    return Measurement(
+        "publish",
+        f"{WRK} {post.case}",
+        server.name,
+        {
+            "events_per_cpu_s": per(answered, cpu_s),
+            "events_per_s": answered / outcome.seconds if outcome.seconds else 0.0,
+            "answer_p50_ms": outcome.p50_ms,
+            "answer_p99_ms": outcome.p99_ms,
+            "server_cpu_s": cpu_s,
+            "generator_cpu_s": outcome.cpu_s,
+        },
+        tuple(flaws),
+        tuple(notes),
+    )
 
 
 def publish_case(
