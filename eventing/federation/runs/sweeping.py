@@ -98,10 +98,12 @@ def begin_anew() -> None:
     """At the start of the process that forwards: whatever the one before it was at is over, and what peers said that they
     hold is forgotten, because this domain may have been put back from a copy.
 
-    Each is asked anew, before anything new is sealed (holding.py), at the cost of one vector per RP.
+    Each is asked anew, before anything new is sealed (holding.py), at the cost of one vector per RP: in the first sweep, not
+    only when the last comparison of the process before is COMPARED_S ago.
     """
     holding.begin()
     for peer in peers_active():
+        control.client().delete(_key(peer.name))
         for rps in _shared(peer.name):
             holding.hold(rps)
         watermarks.links_drop(peer.name)
