@@ -89,9 +89,9 @@ $(VENV)/.reports-installed: requirements/reports.txt $(VENV)/.run-installed
 			|| echo "PySpark could not be installed (see above): the domain runs without reports."; \
 	else echo "No Java 17 or newer was found: PySpark is not installed, and the domain makes no reports."; fi
 
-# The console's scripts and styles: bundled from portal/console and client/js by esbuild. Packages are fetched once per lock
+# The console's scripts and styles: bundled from portal/web and client/js by esbuild. Packages are fetched once per lock
 # file; after that it is built without a network. Node.js: the one on PATH, else the one of requirements/node.txt.
-CONSOLE := portal/console
+CONSOLE := portal/web
 CONSOLE_SOURCES := $(wildcard $(CONSOLE)/*.js $(filter-out $(CONSOLE)/test/%,$(wildcard $(CONSOLE)/*/*.js)) $(CONSOLE)/*.mjs $(CONSOLE)/css/*.css $(CONSOLE)/css/*/*.css client/js/*.js)
 FIND_NODE = for node in node $(BIN)/node; do \
 	$$node -e 'process.exit(+(parseInt(process.versions.node) < 20))' 2>/dev/null && command -v "$${node%node}npm" >/dev/null && break; \

@@ -1,4 +1,4 @@
 """Administrative rendezvous points as their readers see them: what is reported, snapshots and live feed of the console.
 
-The events themselves are written by `eventing.services.administrative_events`, in the transaction of the change.
+The events themselves are written by `eventing.outbox.administrative_events`, in the transaction of the change.
 """

@@ -17,13 +17,13 @@ from rest_framework.response import Response
 from admin_rp import catalogue
 from admin_rp.names import names_begin, names_run
 from admin_rp.snapshots import domain_snapshot, rp_snapshot
-from eventing.api import documents as docs
-from eventing.api.base import View
-from eventing.core.access.roles import oversees
 from eventing.core.errors import Forbidden, NotFound
 from eventing.core.ids import admin_id, is_admin
-from eventing.selectors.rps.descriptors import descriptor_get
-from eventing.services.access.permission import require
+from eventing.core.roles import oversees
+from eventing.rest import documents as docs
+from eventing.rest.base import View
+from eventing.rps.selectors.descriptors import descriptor_get
+from eventing.rps.services.permission import require
 
 _FOREVER_S = 365 * 86_400
 _VERSION = OpenApiParameter(

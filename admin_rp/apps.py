@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
 
-from admin_rp.kind import DOMAIN, RP
 from admin_rp.parts import part_add
-from eventing.edge.companions import COMPANIONS
+from eventing.gateway.background_services import COMPANIONS
+from eventing.outbox.kind import DOMAIN, RP
 
 if TYPE_CHECKING:
-    from admin_rp.sampling import Sampler
-    from admin_rp.watcher import Watcher
-    from eventing.edge.gateway import Gateway
+    from eventing.gateway.gateway import Gateway
+    from eventing.operations.alarms.watcher import Watcher
+    from eventing.operations.samples.sampling import Sampler
 
 
 class AdminRpConfig(AppConfig):
-    """Administrative RPs: catalogue, samples, snapshots. Changes are told by eventing/services/administrative_events.py."""
+    """Administrative RPs: catalogue, samples, snapshots. Changes are told by eventing/outbox/administrative_events.py."""
 
     name = "admin_rp"
     verbose_name = "Administrative rendezvous points"
@@ -34,30 +34,30 @@ class AdminRpConfig(AppConfig):
 
 
 def _sampler(gateway: Gateway) -> Sampler:
-    from admin_rp.sampling import Sampler  # only a gateway needs it
+    from eventing.operations.samples.sampling import Sampler  # only a gateway needs it
 
     return Sampler(gateway)
 
 
 def _watcher(gateway: Gateway) -> Watcher:
-    from admin_rp.watcher import Watcher  # only a gateway needs it
+    from eventing.operations.alarms.watcher import Watcher  # only a gateway needs it
 
     return Watcher(gateway)
 
 
 def _alarms(rp: str | None) -> Mapping[str, Any]:
-    from admin_rp.alarm_parts import alarms_part  # models: after all apps are there
+    from eventing.operations.alarms.snapshot_parts import alarms_part  # models: after all apps are there
 
     return alarms_part(rp)
 
 
 def _watches(rp: str | None) -> Mapping[str, Any]:
-    from admin_rp.alarm_parts import watches_part
+    from eventing.operations.alarms.snapshot_parts import watches_part
 
     return watches_part(rp)
 
 
 def _reports(rp: str | None) -> Mapping[str, Any]:
-    from eventing.selectors.operating.reports import reports_latest  # models: after all apps are there
+    from eventing.reports.selectors.reports import reports_latest  # models: after all apps are there
 
     return reports_latest()

@@ -2,7 +2,7 @@
 
 It exists once. `schema` checks what is published, docs/administrative-events.md is made from it
 (`manage.py administrative_events --markdown`), admin_rp/state.py interprets its effects on the server and
-portal/console/state.js in the browser, which reads it at /api/v1/admin/catalogue.
+portal/web/state.js in the browser, which reads it at /api/v1/admin/catalogue.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from admin_rp.kind import DOMAIN, RP, Kind
-from admin_rp.kinds import actions, alarms, load, peers, replicas, reports, rps, subscriptions, trust
+from eventing.operations.events import actions, alarms, load
+from eventing.outbox.kind import DOMAIN, RP, Kind
+from eventing.peering.events import peers, trust
+from eventing.replication import events as replicas
+from eventing.reports import events as reports
+from eventing.rps import events as rps
+from eventing.subscriptions import events as subscriptions
 
 FORMAT = 1
 """Of the effects. A reader that knows a lower one only takes a new snapshot after every event that it cannot apply."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin_rp.catalogue import CATALOGUE
-from admin_rp.kind import DOMAIN, RP, Kind
+from eventing.outbox.kind import DOMAIN, RP, Kind
 
 BEGIN = "<!-- Made by `manage.py administrative_events --write` from admin_rp/kinds; a test keeps it current. -->"
 END = "<!-- End of what is made. -->"

@@ -13,7 +13,7 @@ from django.utils import timezone
 from admin_rp.snapshots import cursor_of
 from eventing.conf import config
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.models import RendezvousPoint
+from eventing.rps.models import RendezvousPoint
 
 RUN = 1000
 """Rows of one query and one piece of the answer, about 150 KiB."""

@@ -15,7 +15,7 @@ _parts: dict[str, dict[str, Part]] = {"domain": {}, "rp": {}}
 
 
 def part_add(which: str, name: str, part: Part) -> None:
-    """Have snapshots of the domain or of RPs (admin_rp/kind.py: DOMAIN, RP) read a member of catalogue.EMPTY by `part`."""
+    """Have snapshots of the domain or of RPs (eventing/outbox/kind.py: DOMAIN, RP) read a member of catalogue.EMPTY by `part`."""
     _parts[which][name] = part
 
 

@@ -15,26 +15,29 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from admin_rp import progress
 from admin_rp.catalogue import EMPTY
-from admin_rp.kind import DOMAIN, RP
-from admin_rp.kinds.rps import RECENT_RPS
-from admin_rp.kinds.subscriptions import NO_LAG
-from admin_rp.kinds.trust import MISBEHAVIOUR_MAX
 from admin_rp.parts import parts
-from admin_rp.peer_traffic import traffic_kept
-from admin_rp.sampling import counts
-from admin_rp.shapes import NO_DELIVERY, NO_PROGRESS, NO_TRAFFIC
 from eventing.conf import config
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.log import control, keys
-from eventing.models import Misbehaviour, RendezvousPoint, Subscription
-from eventing.selectors.federation.peers import peers_all
-from eventing.selectors.federation.quarantines import quarantines_list
-from eventing.selectors.rps.descriptors import admin_history
-from eventing.selectors.rps.replicas import admissions_of
-from eventing.services import administrative_events as events
-from eventing.services.federation.forwarding import deliveries_shown
+from eventing.log import control
+from eventing.operations.samples import progress
+from eventing.operations.samples.peer_traffic import traffic_kept
+from eventing.operations.samples.sampling import counts
+from eventing.outbox import administrative_events as events
+from eventing.outbox.kind import DOMAIN, RP
+from eventing.outbox.shapes import NO_DELIVERY, NO_PROGRESS, NO_TRAFFIC
+from eventing.peering.events.trust import MISBEHAVIOUR_MAX
+from eventing.peering.models import Misbehaviour
+from eventing.peering.selectors.peers import peers_all
+from eventing.peering.selectors.quarantines import quarantines_list
+from eventing.peering.services.deliveries import deliveries_shown
+from eventing.replication.selectors.replicas import admissions_of
+from eventing.rps.events import RECENT_RPS
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.selectors.descriptors import admin_history
+from eventing.store import keys
+from eventing.subscriptions.events import NO_LAG
+from eventing.subscriptions.models import Subscription
 
 SUBSCRIPTIONS_MAX = 10_000
 """Of an RP's state (HERALD_SUBSCRIPTIONS_PER_RP_MAX is no more by default)."""

@@ -6,7 +6,7 @@
 
 A state is a JSON object; nothing of it is changed in place: `apply` copies what is on the way to a change and shares the
 rest. Events that the state knows already change nothing for good: a snapshot is taken after its cursor was read, so the
-first events after the cursor may be in it. portal/console/state.js does the same in the browser, and both are proved
+first events after the cursor may be in it. portal/web/state.js does the same in the browser, and both are proved
 with the same vectors (tests/admin_rp/vectors.json).
 
 An effect's members:

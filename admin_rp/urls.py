@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from admin_rp.api import Catalogue, DomainSnapshot, Names, RendezvousPointSnapshot
-from eventing.api import urls as _with_converters  # noqa: F401 - registers `reference_before_action`
+from eventing import urls as _with_converters  # noqa: F401 - registers `reference_before_action`
 
 urlpatterns = [
     path("admin/catalogue", Catalogue.as_view(), name="admin-catalogue"),

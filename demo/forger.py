@@ -13,9 +13,11 @@ from typing import Any
 
 import httpx
 
+from eventing.core import merkle
 from eventing.core.events.feeds import Feed
-from eventing.core.federation import merkle, seals
-from eventing.federation import signatures, wire
+from eventing.core.seals import seals
+from eventing.peering.wire import messages as wire
+from eventing.peering.wire import signatures
 
 EVENT = b'{"specversion":"1.0","id":"forged","source":"/hosts/%s","type":"herald.host.load","data":{"cpu":100}}'
 ANSWER_S = 10.0

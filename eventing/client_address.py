@@ -1,6 +1,6 @@
 """The client's address of a request, for all who count, record or show it: of an ASGI scope, or of Django's request.
 
-The rule is in core/access/client_address.py; HERALD_TRUSTED_PROXIES says which proxies are believed.
+The rule is in core/client_address.py; HERALD_TRUSTED_PROXIES says which proxies are believed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from eventing.conf import config
-from eventing.core.access.client_address import Network, client_address, parse_networks
+from eventing.core.client_address import Network, client_address, parse_networks
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -9,7 +9,7 @@ from django.apps import apps as installed
 from django.apps.registry import Apps
 from django.db.models.signals import post_migrate
 
-from eventing.core.access.roles import ROLES
+from eventing.core.roles import ROLES
 
 
 class PortalConfig(AppConfig):
@@ -21,10 +21,10 @@ class PortalConfig(AppConfig):
     def ready(self) -> None:
         """Make the groups after every migration, and say how forwarding to a peer is started."""
         post_migrate.connect(_make_roles, sender=self)
-        from eventing.federation.runs import waking
+        from eventing.replication.forwarding import wakeups
         from portal.forwarding import forwards_waiting, send_forward
 
-        waking.sender_set(send_forward, forwards_waiting)
+        wakeups.sender_set(send_forward, forwards_waiting)
 
 
 def _make_roles(using: str, apps: Apps = installed, **_: Any) -> None:

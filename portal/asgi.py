@@ -1,4 +1,4 @@
-"""The ASGI application: the hot path (eventing/edge) in front of Django. Runs under uvicorn, with the fast transport, and
+"""The ASGI application: the hot path (eventing/gateway) in front of Django. Runs under uvicorn, with the fast transport, and
 under daphne."""
 
 import logging
@@ -18,9 +18,9 @@ django_application = get_asgi_application()  # sets Django up: our own modules m
 
 from eventing.conf import config  # noqa: E402
 from eventing.core.config import unknown_setting, unknown_settings  # noqa: E402
-from eventing.edge.request_ids import RequestIds  # noqa: E402
-from eventing.edge.router import EdgeRouter, refuse_websocket, serve_lifespan, serve_websocket  # noqa: E402
-from eventing.edge.watching.tracing import Traced  # noqa: E402
+from eventing.gateway.observation.tracing import Traced  # noqa: E402
+from eventing.gateway.request_ids import RequestIds  # noqa: E402
+from eventing.gateway.router import EdgeRouter, refuse_websocket, serve_lifespan, serve_websocket  # noqa: E402
 from eventing.telemetry import tracing  # noqa: E402
 from eventing.telemetry.folder import process_name  # noqa: E402
 

@@ -25,13 +25,13 @@ measure_as("gateway")
 django.setup()
 
 from eventing.conf import config
-from eventing.edge.gateway import drain_gateway
-from eventing.edge.protocol import HeraldHttpProtocol
-from eventing.edge.traced_protocol import TracedHttpProtocol
-from eventing.edge.websocket_protocol import HeraldWebSocketProtocol
+from eventing.gateway.gateway import drain_gateway
+from eventing.gateway.server.protocol import HeraldHttpProtocol
+from eventing.gateway.server.traced_protocol import TracedHttpProtocol
+from eventing.gateway.server.websocket_protocol import HeraldWebSocketProtocol
 from eventing.telemetry import tracing
 from eventing.telemetry.folder import process_name
-from portal.log_lines import catch_the_rest
+from portal.logs.log_lines import catch_the_rest
 from portal.security import refusal
 from portal.supervisor.leash import say_ready
 from portal.supervisor.listening import BACKLOG

@@ -1,4 +1,4 @@
-"""What Django learns of a request, for its access record (eventing/edge/recording.py): the operation, by the URL's name
+"""What Django learns of a request, for its access record (eventing/gateway/recording.py): the operation, by the URL's name
 and the method as in the audit, who asked, and at which RP. Never the path or the query.
 """
 
@@ -13,12 +13,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.functional import SimpleLazyObject, empty
 
-from eventing.api.authentication import ApiUser
+from eventing.access.api.authentication import ApiUser
 from eventing.conf import config
-from eventing.core.access.principals import Principal
-from eventing.edge.recording import Access, access
+from eventing.core.principals import Principal
+from eventing.gateway.recording import Access, access
 from eventing.records.rows import rp_or_nothing
-from portal.auditing import ACTIONS, PROBLEM_BYTES_MAX, VERBS
+from portal.console.auditing import ACTIONS, PROBLEM_BYTES_MAX, VERBS
 
 _PROBLEM = "urn:herald:problem:"
 

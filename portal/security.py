@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from eventing.core.config import Config
-from portal.oidc.fetching import is_loopback, secure_url
+from portal.console.oidc.fetching import is_loopback, secure_url
 
 SECRET_CHARACTERS_MIN = 12
 """Different characters that a random text of 32 or more has all but certainly; `aaaa...` and `1234...` have not."""

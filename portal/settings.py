@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from eventing.core.config import Config
 from eventing.core.errors import ConfigError
-from portal.log_lines import formatter
+from portal.logs.log_lines import formatter
 
 HERALD = Config.from_env(os.environ)
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -99,7 +99,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "portal.recording.recording",
-    "portal.auditing.AuditRefusals",
+    "portal.console.auditing.AuditRefusals",
     "portal.middleware.SecurityHeaders",  # outermost: errors of the others get the headers too
     "portal.middleware.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -122,7 +122,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "portal.context.domain",
+                "portal.console.context.domain",
             ]
         },
     }
@@ -141,20 +141,22 @@ SESSION_COOKIE_NAME = f"herald_session_{HERALD.port}"  # two domains on one host
 CSRF_COOKIE_NAME = f"herald_csrf_{HERALD.port}"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HERALD.base_url.startswith("https:")
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_AGE = HERALD.console_session_s  # from the last use; portal/accounts/sessions.py ends them in any case
+SESSION_COOKIE_AGE = (
+    HERALD.console_session_s
+)  # from the last use; portal/console/accounts/sessions.py ends them in any case
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
 if HERALD.oidc_issuer:
-    AUTHENTICATION_BACKENDS.append("portal.oidc.backend.Backend")
+    AUTHENTICATION_BACKENDS.append("portal.console.oidc.backend.Backend")
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "portal" / "static", ("js", BASE_DIR / "client" / "js")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "portal.console_files.ConsoleFiles"},
+    "staticfiles": {"BACKEND": "portal.console.files.ConsoleFiles"},
 }
 WHITENOISE_USE_FINDERS = True  # served from the source tree: no collectstatic step to forget
 WHITENOISE_IMMUTABLE_FILE_TEST = (
-    r"/portal/dist/[\w.]+-[A-Z0-9]{8}\.(js|css)$"  # names with a hash: portal/console_files.py
+    r"/portal/dist/[\w.]+-[A-Z0-9]{8}\.(js|css)$"  # names with a hash: portal/console/files.py
 )
 
 USE_TZ = True
@@ -163,14 +165,14 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "eventing.api.authentication.TokenAuthentication",
+        "eventing.access.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["eventing.api.authentication.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["eventing.access.api.authentication.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["eventing.api.parsers.BoundedJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["eventing.rest.parsers.BoundedJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "eventing.api.problems.exception_handler",
+    "EXCEPTION_HANDLER": "eventing.rest.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,
 }
@@ -181,15 +183,15 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["eventing.api.schema.add_edge_paths"],
+    "POSTPROCESSING_HOOKS": ["eventing.rest.schema.add_edge_paths"],
 }
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "request": {"()": "portal.request_log.RequestId"},
-        "cancellations": {"()": "portal.request_log.NoCancellations"},
+        "request": {"()": "portal.logs.request_log.RequestId"},
+        "cancellations": {"()": "portal.logs.request_log.NoCancellations"},
     },
     "formatters": {"line": {"()": formatter(HERALD.log_format)}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},

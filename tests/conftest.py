@@ -14,10 +14,10 @@ from django.core.management.color import no_style
 from django.db import connection, connections
 from django.test import TransactionTestCase
 
+from eventing.access.verification.revocations import revocations
+from eventing.access.verification.verifier import fresh_verifier
 from eventing.conf import config
-from eventing.identity.revocations import revocations
-from eventing.identity.verifier import fresh_verifier
-from eventing.selectors.federation.recent_keys import recent_keys_forget
+from eventing.peering.selectors.recent_keys import recent_keys_forget
 from portal.supervisor import redis_server
 from portal.supervisor.leash import death_signal
 from tests import scheduling

@@ -30,7 +30,7 @@ from typing import Any, Self, TypeVar
 import httpx
 import psutil
 
-from eventing.core.access import tokens
+from eventing.access.rules import tokens
 from portal.supervisor.leash import death_signal
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,8 +11,8 @@ from celery import signals
 from django.utils import timezone
 
 from eventing.conf import config
-from eventing.core.federation.peers import State
-from eventing.selectors.operating.measures import domain_measures
+from eventing.operations.selectors.measures import domain_measures
+from eventing.peering.rules.peers import State
 from eventing.telemetry import metrics
 
 _began: dict[str, float] = {}

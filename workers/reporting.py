@@ -18,9 +18,9 @@ from pathlib import Path
 from django.conf import settings
 
 from eventing.conf import config
-from eventing.core.operating.reports import DAYS_BACK, Extent, Period
-from eventing.selectors.operating.reports import report_engine_tell
-from eventing.services.operating.reports import report_claim, report_fail, reports_due, reports_recover
+from eventing.reports.rules.runs import DAYS_BACK, Extent, Period
+from eventing.reports.selectors.reports import report_engine_tell
+from eventing.reports.services.reports import report_claim, report_fail, reports_due, reports_recover
 from spark import periods, reading
 from spark.java import java_check
 from spark.places import Place

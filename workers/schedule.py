@@ -20,7 +20,7 @@ FORWARDERS_PERIODIC = (
 """What the forwarder runs by itself, each on a thread of its own (workers/beside.py): no peer can take that from them."""
 
 ON_DEMAND = frozenset({FORWARD})
-"""Tasks that whoever has work for them sends (eventing/federation/runs/waking.py)."""
+"""Tasks that whoever has work for them sends (eventing/replication/forwarding/wakeups.py)."""
 
 PERIODS_S: dict[str, float] = {
     "workers.tasks.reap_leases": 2,

@@ -11,24 +11,24 @@ from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
 from redis.exceptions import RedisError
 
-from eventing.federation.peering import peers_greet
-from eventing.federation.replicas.replica_sweeping import replicas_sweep
-from eventing.federation.runs.outbound import forward as federation_forward
-from eventing.federation.runs.sweeping import peers_sweep
-from eventing.federation.runs.waking import wake
-from eventing.federation.subscriptions.shared_subscriptions import subscriptions_sweep
+from eventing.access.services.revocations import revocations_purge
+from eventing.audit.services import audit_purge
+from eventing.operations.services.leases import leases_reap, leases_warn
+from eventing.outbox.services import outbox_relay
+from eventing.peering.services.peers import peers_expire
+from eventing.peering.wire.hello import peers_greet
 from eventing.records.retention import segments_purge
-from eventing.services.access.revocations import revocations_purge
-from eventing.services.audit import audit_purge
-from eventing.services.federation.peers import peers_expire
-from eventing.services.federation.sealing import seal_heads_purge
-from eventing.services.idempotency import idempotency_purge
-from eventing.services.operating.reports import reports_purge
-from eventing.services.outbox import outbox_relay
-from eventing.services.rps.histories import histories_trim, logs_sweep
-from eventing.services.rps.leases import leases_reap, leases_warn
-from eventing.services.rps.replica_admissions import admissions_purge, documents_purge
-from eventing.services.rps.replica_ends import ends_purge
+from eventing.replication.forwarding.outbound import forward as federation_forward
+from eventing.replication.forwarding.sweeping import peers_sweep
+from eventing.replication.forwarding.wakeups import wake
+from eventing.replication.joining.sweeping import replicas_sweep
+from eventing.replication.services.replica_admissions import admissions_purge, documents_purge
+from eventing.replication.services.replica_ends import ends_purge
+from eventing.replication.services.sealing import seal_heads_purge
+from eventing.reports.services.reports import reports_purge
+from eventing.rest.idempotency_records import idempotency_purge
+from eventing.rps.services.histories import histories_trim, logs_sweep
+from eventing.subscriptions.sharing.shared_subscriptions import subscriptions_sweep
 from workers.measuring import domain_told
 from workers.reporting import reports_plan, reports_start
 from workers.schedule import TASK_S_HARD, TASK_S_SOFT

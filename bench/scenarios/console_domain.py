@@ -24,7 +24,7 @@ from bench.peers.base import Route
 from bench.peers.domain import Domain
 from bench.peers.herald import LEASE_S
 from bench.processes import CannotStart, free_port
-from eventing.core.federation import domain_documents
+from eventing.peering.rules import domain_documents
 
 RPS = 1000
 SESSIONS_EACH = 5

@@ -16,11 +16,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from eventing.core.access.algorithms import parse_algorithms
-from eventing.core.access.client_address import parse_networks
-from eventing.core.access.roles import parse_role_mapping
+from eventing.core.algorithms import parse_algorithms
+from eventing.core.client_address import parse_networks
 from eventing.core.errors import ConfigError
 from eventing.core.names import DOMAIN_PATTERN
+from eventing.core.roles import parse_role_mapping
 
 NEAR_MIN = 0.8  # of difflib's ratio, for a name to be taken for a misspelling of another
 NAME_CHARS_SHOWN = 100  # of a name that is no setting

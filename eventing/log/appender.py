@@ -20,11 +20,11 @@ from redis.exceptions import BusyLoadingError, ConnectionError, NoScriptError, R
 
 from eventing.core.errors import AckUnavailable, HeraldError, Unavailable
 from eventing.core.events.cloudevents import Event
-from eventing.core.rps.descriptor import Ack, Descriptor
 from eventing.log import scripts
-from eventing.log.bulk_connection import BulkConnection, Command
-from eventing.log.connection import ANSWER_TIMEOUT_S, Durability
 from eventing.log.scripts import Appended
+from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.store.bulk_connection import BulkConnection, Command
+from eventing.store.connection import ANSWER_TIMEOUT_S, Durability
 from eventing.telemetry.flows import FLOWS
 from eventing.telemetry.totals import TOTALS
 

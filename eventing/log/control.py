@@ -18,10 +18,11 @@ from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
-from eventing.log import keys, scripts
-from eventing.log.connection import sync_client
-from eventing.log.pipelined import evalsha_all
+from eventing.log import scripts
 from eventing.log.scripts import Appended, NoLog, Script
+from eventing.store import keys
+from eventing.store.connection import sync_client
+from eventing.store.pipelined import evalsha_all
 
 HASTE_S = 0.5  # a revocation is in force before Redis is back; its report can wait
 

@@ -21,12 +21,13 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from eventing.conf import config
+from eventing.core import merkle
 from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX
-from eventing.core.federation import merkle
-from eventing.log import keys, scripts
+from eventing.log import scripts
 from eventing.log.control import call, call_all, client, stored_at
 from eventing.log.federated_types import Head, Place, Received, StoredRun, StoredSeal, Unsealed
 from eventing.log.scripts import OWN, NoLog
+from eventing.store import keys
 
 __all__ = [
     "OWN",
@@ -131,7 +132,7 @@ def seal_keep(
         feed_key: of the own feed.
         leaves: the leaf hashes of all events of the run.
         epoch: that of the Unsealed which was sealed; "" to take the log's present one.
-        tip: of the seal (core/federation/tips.py); empty for not known.
+        tip: of the seal (core/seals/heads.py); empty for not known.
 
     Returns False if the run does not follow the last one kept: somebody else was first, or the epoch has changed.
     `first` may leave out sequences that left the history unsealed. Raises NoLog.
@@ -229,7 +230,7 @@ def receive(
         leaves: the leaf hashes of the run's events before those (or of all of them).
         path: the domains that the run came through, the origin first.
         gap_to: sequences up to this one need not be held here: a gap that the receiver has accepted.
-        tip: of the seal (core/federation/tips.py); empty for not known.
+        tip: of the seal (core/seals/heads.py); empty for not known.
 
     Raises NoLog, OwnFeed.
     """

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
 
-from eventing.log import federated, keys, scripts
+from eventing.log import federated, scripts
 from eventing.log.control import call_all, client
 from eventing.log.federated import RUN_BYTES_MAX, RUN_EVENTS_MAX, Received, StoredRun, StoredSeal, Unsealed
-from eventing.log.pipelined import commands_all
+from eventing.store import keys
+from eventing.store.pipelined import commands_all
 
 READ_AT_ONCE = 32  # RPs whose runs are read in one round trip: each may give up to what is left of the request
 ARGUMENT_BYTES_AT_ONCE = 4 * 1024 * 1024  # of one pipeline that writes

@@ -17,7 +17,7 @@ class Head(NamedTuple):
         own: last sequence of the own feed.
         foreign: last sequence held of each other feed.
         sealed: last own sequence that a seal covers.
-        tip: of the newest own seal (core/federation/tips.py); empty for none.
+        tip: of the newest own seal (core/seals/heads.py); empty for none.
         tips: of the newest seal of each other feed, where it is known.
     """
 

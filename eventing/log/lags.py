@@ -17,11 +17,11 @@ from eventing.core.events.history import HistoryBounds, tightest
 from eventing.core.events.lag import Lag, Waiting, lag_by_offset, lag_by_vector
 from eventing.core.events.positions import LogState
 from eventing.core.events.vectors import Vector
-from eventing.core.rps.takeover import Standing
 from eventing.log import federated, scripts
 from eventing.log.control import call_all, stored_at
 from eventing.log.scripts import OWN
 from eventing.log.shared_subscriptions import Kept, Place, read_all
+from eventing.overlay.takeover import Standing
 
 CALL_MAX = 500
 """Subscriptions of one script call: Redis serves nobody else meanwhile. Measured: 1.5 ms."""

@@ -14,10 +14,11 @@ from eventing.core.errors import InvalidCursor, Unavailable
 from eventing.core.events.cursors import OFFSET_MAX, Cursor
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
-from eventing.log import control, keys, scripts
-from eventing.log.bulk_connection import BulkConnection, Command
-from eventing.log.connection import ANSWER_TIMEOUT_S, Durability, durability
+from eventing.log import control, scripts
 from eventing.log.scripts import NoLog, Run, Script
+from eventing.store import keys
+from eventing.store.bulk_connection import BulkConnection, Command
+from eventing.store.connection import ANSWER_TIMEOUT_S, Durability, durability
 from eventing.telemetry import metrics
 
 READ_EVENTS_MAX = 1000

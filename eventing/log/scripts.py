@@ -18,7 +18,7 @@ from eventing.core.events.cloudevents import Event
 from eventing.core.events.feeds import KEY_CHARS
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
-from eventing.log import keys
+from eventing.store import keys
 
 RUN_EVENTS_MAX = 500  # events of one script call; Lua can pass 8,000 values to a command
 RUN_BYTES_MAX = 1024 * 1024  # bytes of one script call: Redis serves nobody else meanwhile

@@ -1,6 +1,6 @@
 """What moves about shared durable subscriptions, in the data plane: who delivers, and what is acknowledged of each feed.
 
-Per subscription one hash: `s` the standing (core/rps/takeover.py), `l` the line that it came by, and for each feed the sequence
+Per subscription one hash: `s` the standing (overlay/takeover.py), `l` the line that it came by, and for each feed the sequence
 acknowledged. Standings change by a pure function and are written only if they are as they were read; acknowledgements only
 grow, whoever writes them. All of it ends by itself after the subscription: a lost hash is learnt again from other holders.
 The subscriptions that something is due for are in one sorted set by time, so that the sweep's cost follows those.
@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import redis.asyncio
 
-from eventing.core.rps.takeover import Standing
-from eventing.log import control, keys
+from eventing.log import control
 from eventing.log.scripts import script_of
+from eventing.overlay.takeover import Standing
+from eventing.store import keys
 
 FEEDS_MAX = 130  # acknowledged of one subscription that are kept: twice what a vector has, for epochs that ended
 KEPT_S = 86_400  # after the subscription's lease

@@ -26,7 +26,7 @@ class Flow:
         entered: whether it is among those that moved.
         sampled: the totals as they were sampled last; since: when it moved first after that (Unix seconds; 0: it has not);
             seen_in, seen_out: events_in and deliveries when they were looked at last; hot_in, hot_out: what came to them
-            then. The sampler's (admin_rp/flow_samples.py).
+            then. The sampler's (eventing/operations/samples/flow_samples.py).
     """
 
     __slots__ = (

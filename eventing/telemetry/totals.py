@@ -1,6 +1,6 @@
 """Plain running totals of this process, for code that is too busy for metrics: an addition for each batch, nothing else.
 
-Once a second somebody takes the differences (edge/watching/measuring.py for the metrics, the load samples for the console).
+Once a second somebody takes the differences (gateway/observation/metrics.py for the metrics, the load samples for the console).
 Counted on the event loop's thread only.
 """
 
@@ -40,7 +40,7 @@ class Totals:
 
     Attributes:
         publishes: appends that succeeded: requests or operations, each of one event or a batch.
-        fast_path: publishes over HTTP that took the fast path (edge/endpoints/short_way.py).
+        fast_path: publishes over HTTP that took the fast path (gateway/server/fast_path.py).
         fast_path_declined: those that the fast path left to the ASGI application, by reason.
         events_in, bytes_in: events of these, repeated ones included, and their bytes.
         duplicates: of the events, those that the log had already.

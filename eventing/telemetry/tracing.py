@@ -1,7 +1,7 @@
 """Spans, where an address for them is configured (HERALD_OTLP_URL or OTEL_EXPORTER_OTLP_ENDPOINT); else nothing at all.
 
 `start` decides once, when a process begins. While it is off, no module of OpenTelemetry is imported, no context is read
-and nothing on the hot path asks: edge/watching/tracing.py puts other classes in place of the ordinary ones only when it is on.
+and nothing on the hot path asks: gateway/observation/tracing.py puts other classes in place of the ordinary ones only when it is on.
 
 How traces go on: an HTTP request by its `traceparent` header, also between domains; an event by its own `traceparent`
 attribute (the distributed tracing extension of CloudEvents), which no gateway changes. So one trace can reach from a

@@ -17,10 +17,10 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from eventing.conf import config
-from eventing.core.operating.reports import BEAT_S, Extent, Period
-from eventing.models import ReportRun
-from eventing.selectors.access.quotas import rps_in_domain
-from eventing.services.operating.reports import report_fail, report_finish, report_progress, report_release
+from eventing.reports.models import ReportRun
+from eventing.reports.rules.runs import BEAT_S, Extent, Period
+from eventing.reports.services.reports import report_fail, report_finish, report_progress, report_release
+from eventing.rps.selectors.quotas import rps_in_domain
 from portal.reporting.process import Progress, SparkProcess
 from portal.supervisor import reporter
 from spark.places import Place

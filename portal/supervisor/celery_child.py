@@ -29,11 +29,11 @@ from celery import bootsteps, signals
 from celery.utils.nodenames import host_format
 
 from eventing.conf import config
-from eventing.federation.runs import waking
+from eventing.replication.forwarding import wakeups
 from eventing.telemetry.folder import process_name
 from eventing.telemetry.process import measure_in_background
 from portal.celery import app
-from portal.log_lines import catch_the_rest
+from portal.logs.log_lines import catch_the_rest
 from portal.supervisor.leash import say_ready, set_death_signal
 from portal.supervisor.presence import Presence
 from workers.schedule import FORWARD_QUEUE
@@ -71,8 +71,8 @@ def worker() -> None:
 
 def forwarder() -> None:
     """Run the worker that forwards to peers until SIGTERM: threads, because it mostly waits for them."""
-    from eventing.federation.measures import copy_in_flight  # models: after Django is set up
-    from eventing.federation.runs.sweeping import begin_anew
+    from eventing.replication.forwarding.sweeping import begin_anew
+    from eventing.replication.measures import copy_in_flight  # models: after Django is set up
 
     if config().log_level != "debug":
         for name in ("celery.worker.strategy", "celery.app.trace"):
@@ -118,7 +118,7 @@ def quiet() -> bool:
         return False
     from celery.apps import worker
 
-    from portal.json_lines import said
+    from portal.logs.json_lines import said
 
     said_by: Any = worker  # its stubs do not know the function
     said_by.safe_say = said
@@ -135,21 +135,21 @@ class EndPromptly(bootsteps.StartStopStep):
 
     def stop(self, _worker: Any) -> None:
         """Stop turns; `waking.stopping` says whether the end was asked for, in which case the supervisor watches it."""
-        if not waking.stopping():
-            waking.stop()
+        if not wakeups.stopping():
+            wakeups.stop()
             timer = threading.Timer(END_S, os._exit, (END_STATUS,))
             timer.daemon = True
             timer.start()
 
 
 def _stop_forwarding(**_: Any) -> None:
-    waking.stop()
+    wakeups.stop()
 
 
 def _repeat_beside(**_: Any) -> None:
     from workers.beside import repeat  # models: after Django is set up
 
-    repeat(app, waking.stopping)
+    repeat(app, wakeups.stopping)
 
 
 def beat() -> None:

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TextIO
 
-from portal.log_lines import without_credentials
+from portal.logs.log_lines import without_credentials
 from portal.supervisor.terminal import Terminal
 
 

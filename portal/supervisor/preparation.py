@@ -9,9 +9,9 @@ from django.db import DatabaseError, OperationalError, connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 
+from eventing.access.services.tokens import ensure_domain_key
 from eventing.core.config import Config
-from eventing.services.access.tokens import ensure_domain_key
-from portal.accounts import ensure_administrator, login_link_create
+from portal.console.accounts import ensure_administrator, login_link_create
 from portal.supervisor.errors import StartError
 
 

@@ -23,7 +23,7 @@ import psutil
 import redis
 
 from eventing.core.config import Config
-from eventing.log.connection import VERSION_MIN
+from eventing.store.connection import VERSION_MIN
 from portal.supervisor.errors import StartError
 
 ANSWER_WITHIN_S = 2.0

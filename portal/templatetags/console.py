@@ -6,9 +6,9 @@ from typing import Any
 
 from django import template
 
-from eventing.core.access.roles import ADMINISTRATOR
-from portal.console_files import HOW_TO_BUILD, NOT_BUILT, manifest
-from portal.pages.navigation import Link, links
+from eventing.core.roles import ADMINISTRATOR
+from portal.console.files import HOW_TO_BUILD, NOT_BUILT, manifest
+from portal.console.pages.navigation import Link, links
 
 register = template.Library()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from eventing.access.services.keys import ensure_domain_key
 from eventing.log import control
-from eventing.selectors.federation.peers import peers_forget
-from eventing.services.access.keys import ensure_domain_key
-from eventing.services.federation.domain_documents import own_document
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.services.domain_documents import own_document
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import django
 
 django.setup()
 
-from eventing.federation.runs import outbound, sweeping, waking  # noqa: E402
 from eventing.log import control  # noqa: E402
+from eventing.replication.forwarding import outbound, sweeping, wakeups  # noqa: E402
 from tests.federation.answering import FakePeer, publish, shared  # noqa: E402
 from tests.federation.other_domain import OtherDomain  # noqa: E402
 from tests.federation.shared_rp import peer_made  # noqa: E402
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _forward(rp: str) -> None:
-    waking.wake(PEER, [rp])
+    wakeups.wake(PEER, [rp])
     outbound.forward(PEER)
 
 

@@ -20,13 +20,13 @@ from typing import Any, Self
 from jsonschema import Draft202012Validator, FormatChecker
 
 from admin_rp.catalogue import CATALOGUE
-from admin_rp.kind import DOMAIN, RP
 from admin_rp.snapshots import Snapshot, domain_snapshot, rp_snapshot
 from admin_rp.state import apply
 from eventing.core.events.cursors import Cursor
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
 from eventing.log import control
-from eventing.services import administrative_events as events
+from eventing.outbox import administrative_events as events
+from eventing.outbox.kind import DOMAIN, RP
 
 CHECKED: set[str] = set()
 """Types that have been proved in this process."""

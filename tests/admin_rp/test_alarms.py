@@ -8,20 +8,21 @@ from typing import Any
 import pytest
 
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, PreconditionFailed, QuotaExceeded
-from eventing.core.operating.alarms import NOTE_CHARS_MAX, Changed, Cleared, Raised, Stated, Value
-from eventing.core.operating.audience import AUDIENCES_MAX
-from eventing.core.operating.watches import rules_of
-from eventing.models import Alarm, RendezvousPoint
-from eventing.selectors.operating.alarms import alarms_open, alarms_page
-from eventing.selectors.operating.watches import rules_in_force, rules_stamp
-from eventing.services.operating import alarms as service
-from eventing.services.operating.alarms import alarm_acknowledge, alarms_apply, alarms_purge
-from eventing.services.operating.watches import domain_watches_replace
-from eventing.services.rps.rendezvous_points import (
+from eventing.operations.models import Alarm
+from eventing.operations.rules.alarms import NOTE_CHARS_MAX, Changed, Cleared, Raised, Stated, Value
+from eventing.operations.selectors.alarms import alarms_open, alarms_page
+from eventing.operations.services import alarms as service
+from eventing.operations.services.alarms import alarm_acknowledge, alarms_apply, alarms_purge
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.audience import AUDIENCES_MAX
+from eventing.rps.rules.watches import rules_of
+from eventing.rps.selectors.watches import rules_in_force, rules_stamp
+from eventing.rps.services.rendezvous_points import (
     rendezvous_point_create,
     rendezvous_point_delete,
     rendezvous_point_update,
 )
+from eventing.rps.services.watches import domain_watches_replace
 from tests.admin_rp.proving import Proof
 from tests.federation.homes import ANN, ROOT
 
@@ -117,7 +118,7 @@ def test_audiences_and_watched_rps_are_bounded(monkeypatch: pytest.MonkeyPatch) 
     for wrong in (many, [AUDIENCE, AUDIENCE], {"label": "a"}):
         with pytest.raises(InvalidRequest):
             rendezvous_point_create(principal=ANN, audience=wrong)
-    monkeypatch.setattr("eventing.services.operating.watches.WATCHED_RPS_MAX", 1)
+    monkeypatch.setattr("eventing.rps.services.watches.WATCHED_RPS_MAX", 1)
     watched = rendezvous_point_create(principal=ANN, watch=[LAG])
     with pytest.raises(QuotaExceeded):
         rendezvous_point_create(principal=ANN, watch=[LAG])

@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 
 from admin_rp.catalogue import CATALOGUE, EMPTY
 from admin_rp.documentation import filled
-from admin_rp.kind import DOMAIN, RP
-from eventing.services import administrative_events
+from eventing.outbox import administrative_events
+from eventing.outbox.kind import DOMAIN, RP
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "administrative-events.md"
 OPS = {"put", "merge", "remove"}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from asgiref.sync import sync_to_async
 
-from admin_rp import progress
-from admin_rp.following import Following
 from eventing.core.events.history import HistoryBounds
-from eventing.log import control, keys
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
-from eventing.services.rps.subscriptions import subscription_create
+from eventing.log import control
+from eventing.operations.samples import progress
+from eventing.operations.samples.progress_samples import Following
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
+from eventing.store import keys
+from eventing.subscriptions.services.subscriptions import subscription_create
 from tests.federation.homes import ANN
 
 pytestmark = pytest.mark.usefixtures("planes")

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from admin_rp import sources, watcher
-from admin_rp.looking import Looks
-from admin_rp.sources import Last, Sources
-from admin_rp.watching import ABOUTS_MAX, Finding
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.history import HistoryBounds
 from eventing.log import control
-from eventing.selectors.operating.watches import rules_in_force
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
-from eventing.services.rps.subscriptions import subscription_create
+from eventing.operations.alarms import sources, watcher
+from eventing.operations.alarms.evaluation import ABOUTS_MAX, Finding
+from eventing.operations.alarms.measurements import Looks
+from eventing.operations.alarms.sources import Last, Sources
+from eventing.rps.selectors.watches import rules_in_force
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
+from eventing.subscriptions.services.subscriptions import subscription_create
 from tests.federation.homes import ANN
 
 pytestmark = pytest.mark.usefixtures("planes")

@@ -11,20 +11,23 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from admin_rp import losses
-from admin_rp.losses import Losses
-from admin_rp.watching import Observed
+from eventing.audit.models import AuditEntry
 from eventing.core.events.history import HistoryBounds
-from eventing.core.operating import alarms as alarm_bounds
-from eventing.core.operating.alarms import LASTING, MORE
 from eventing.log import control, scripts
-from eventing.models import Alarm, AuditEntry, RendezvousPoint, Subscription
-from eventing.selectors.operating.alarms import alarms_open
-from eventing.services.operating import alarms as service
-from eventing.services.operating.alarms import alarm_acknowledge
-from eventing.services.rps.leases import leases_reap
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
-from eventing.services.rps.subscriptions import subscription_create, subscription_delete
+from eventing.operations.alarms import losses
+from eventing.operations.alarms.evaluation import Observed
+from eventing.operations.alarms.losses import Losses
+from eventing.operations.models import Alarm
+from eventing.operations.rules import alarms as alarm_bounds
+from eventing.operations.rules.alarms import LASTING, MORE
+from eventing.operations.selectors.alarms import alarms_open
+from eventing.operations.services import alarms as service
+from eventing.operations.services.alarms import alarm_acknowledge
+from eventing.operations.services.leases import leases_reap
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.services.subscriptions import subscription_create, subscription_delete
 from tests.admin_rp.proving import Proof
 from tests.federation.homes import ANN, ROOT
 from tests.log.harness import make_event

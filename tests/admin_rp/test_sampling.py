@@ -14,24 +14,25 @@ import pytest
 from asgiref.sync import sync_to_async
 from redis.exceptions import ConnectionError
 
-from admin_rp import progress, sampling
-from admin_rp.flow_samples import FlowSamples
-from admin_rp.presence import SILENT_S, WATCHED_MAX, Presence
-from admin_rp.sampling import Sampler
+from eventing.audit.refusals import refusals
 from eventing.conf import config
 from eventing.core.errors import Forbidden
 from eventing.core.events.cursors import Cursor
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.edge.gateway import Gateway
-from eventing.federation import traffic
-from eventing.log import control, keys
-from eventing.services import administrative_events as events
-from eventing.services.access.refusals import refusals
-from eventing.services.rps import histories
-from eventing.services.rps.leases import leases_reap
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
-from eventing.services.rps.replica_links import links_offer
-from eventing.services.rps.subscriptions import subscription_create
+from eventing.gateway.gateway import Gateway
+from eventing.log import control
+from eventing.operations.samples import progress, sampling
+from eventing.operations.samples.flow_samples import FlowSamples
+from eventing.operations.samples.presence import SILENT_S, WATCHED_MAX, Presence
+from eventing.operations.samples.sampling import Sampler
+from eventing.operations.services.leases import leases_reap
+from eventing.outbox import administrative_events as events
+from eventing.peering.wire import traffic
+from eventing.replication.services.replica_links import links_offer
+from eventing.rps.services import histories
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
+from eventing.store import keys
+from eventing.subscriptions.services.subscriptions import subscription_create
 from eventing.telemetry.flows import FLOWS, FLOWS_MAX, Flows
 from eventing.telemetry.totals import TOTALS
 from tests.admin_rp.proving import Proof

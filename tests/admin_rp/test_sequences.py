@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from admin_rp.snapshots import Snapshot, domain_snapshot, rp_snapshot
 from eventing.core.errors import HeraldError
-from eventing.core.federation.peers import Stance
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
 from eventing.log import control
-from eventing.models import Peer, RendezvousPoint, Subscription
-from eventing.selectors.federation.peers import peers_forget
-from eventing.services.federation.peers import (
+from eventing.operations.services.leases import leases_reap
+from eventing.peering.models import Peer
+from eventing.peering.rules.peers import Stance
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.services.peers import (
     hello_received,
     peer_add,
     peer_change,
@@ -29,15 +30,16 @@ from eventing.services.federation.peers import (
     peer_resume,
     peer_suspend,
 )
-from eventing.services.rps.leases import leases_reap
-from eventing.services.rps.pausing import rendezvous_point_pause, rendezvous_point_resume
-from eventing.services.rps.rendezvous_points import (
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services.pausing import rendezvous_point_pause, rendezvous_point_resume
+from eventing.rps.services.rendezvous_points import (
     rendezvous_point_create,
     rendezvous_point_delete,
     rendezvous_point_renew,
     rendezvous_point_update,
 )
-from eventing.services.rps.subscriptions import subscription_create, subscription_delete, subscription_renew
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.services.subscriptions import subscription_create, subscription_delete, subscription_renew
 from tests.admin_rp.proving import events_after, followed, same
 from tests.federation.homes import ANN, ROOT, now_ms
 from tests.federation.other_domain import OtherDomain

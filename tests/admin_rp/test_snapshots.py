@@ -13,23 +13,18 @@ import pytest
 
 from admin_rp.catalogue import CATALOGUE
 from admin_rp.snapshots import rp_snapshot
+from eventing.access.services.keys import key_retire, key_rotate
+from eventing.access.services.revocations import revocation_create, revocation_lift
 from eventing.core.events.cursors import Cursor
-from eventing.core.federation.deliveries import Failure
-from eventing.core.federation.peers import Stance
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.federation.operating import replay
 from eventing.log import control
-from eventing.services.access.keys import key_retire, key_rotate
-from eventing.services.access.revocations import revocation_create, revocation_lift
-from eventing.services.federation.forwarding import (
-    backlog_noted,
-    deliveries_report,
-    delivery_failed,
-    delivery_succeeded,
-)
-from eventing.services.federation.misbehaviour import misbehaviour_note
-from eventing.services.federation.peer_operating import peer_renew, peer_retry
-from eventing.services.federation.peers import (
+from eventing.operations.services.leases import leases_reap, leases_warn
+from eventing.peering.rules.deliveries import Failure
+from eventing.peering.rules.peers import Stance
+from eventing.peering.services.deliveries import backlog_noted, deliveries_report, delivery_failed, delivery_succeeded
+from eventing.peering.services.misbehaviour import misbehaviour_note
+from eventing.peering.services.peer_operating import peer_renew, peer_retry
+from eventing.peering.services.peers import (
     hello_received,
     peer_add,
     peer_approve,
@@ -39,28 +34,28 @@ from eventing.services.federation.peers import (
     peer_resume,
     peer_suspend,
 )
-from eventing.services.federation.quarantines import quarantine, quarantine_lift
-from eventing.services.federation.sealing import heads_checked, seal_own
-from eventing.services.rps.histories import histories_trim
-from eventing.services.rps.leases import leases_reap, leases_warn
-from eventing.services.rps.pausing import rendezvous_point_pause, rendezvous_point_resume
-from eventing.services.rps.rendezvous_points import (
+from eventing.peering.services.quarantines import quarantine, quarantine_lift
+from eventing.replication.operating import replay
+from eventing.replication.services.replica_admissions import replica_admit
+from eventing.replication.services.replica_links import links_offer
+from eventing.replication.services.replica_statements import statements_accept
+from eventing.replication.services.replicas import replica_leave
+from eventing.replication.services.sealing import heads_checked, seal_own
+from eventing.rps.services.histories import histories_trim
+from eventing.rps.services.pausing import rendezvous_point_pause, rendezvous_point_resume
+from eventing.rps.services.rendezvous_points import (
     rendezvous_point_create,
     rendezvous_point_delete,
     rendezvous_point_renew,
     rendezvous_point_update,
 )
-from eventing.services.rps.replica_admissions import replica_admit
-from eventing.services.rps.replica_links import links_offer
-from eventing.services.rps.replica_statements import statements_accept
-from eventing.services.rps.replicas import replica_leave
-from eventing.services.rps.subscriptions import (
+from eventing.rps.services.trimming import history_trim
+from eventing.subscriptions.services.subscriptions import (
     subscription_create,
     subscription_delete,
     subscription_renew,
     subscription_update,
 )
-from eventing.services.rps.trimming import history_trim
 from tests.admin_rp.proving import Proof
 from tests.federation.homes import ANN, OPEN_TO_B, ROOT, Home, join_of, make, now_ms, peer
 from tests.federation.other_domain import OtherDomain

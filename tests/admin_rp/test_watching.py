@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin_rp import findings
-from admin_rp.findings import Behind, Lease
-from admin_rp.watching import (
+from eventing.core.errors import InvalidRequest
+from eventing.operations.alarms import findings
+from eventing.operations.alarms.evaluation import (
     ABOUTS_MAX,
     CHANGED_S,
     CHANGES_PER_S,
@@ -26,9 +26,9 @@ from admin_rp.watching import (
     Rules,
     Tick,
 )
-from eventing.core.errors import InvalidRequest
-from eventing.core.operating.alarms import Changed, Cleared, Raised, Stated
-from eventing.core.operating.watches import KINDS, RULES_MAX, Rule, parse_rules, rules_of
+from eventing.operations.alarms.findings import Behind, Lease
+from eventing.operations.rules.alarms import Changed, Cleared, Raised, Stated
+from eventing.rps.rules.watches import KINDS, RULES_MAX, Rule, parse_rules, rules_of
 
 
 def rule(name: str = "r", for_s: int = 10, kind: str = "lag", **settings: Any) -> Rule:

@@ -2,7 +2,7 @@
 
 For each type, in each state that it is told for: onto the empty state, again, once more with every time and version later,
 and then an older one; a few that show a rule at its edge. `tests/admin_rp/vectors.json` holds them for interpreters in other
-languages (portal/console/test/state.test.js); test_vectors.py says when it is stale.
+languages (portal/web/test/state.test.js); test_vectors.py says when it is stale.
 
     .venv/bin/python manage.py shell -c "from tests.admin_rp.vectors import write; write()"
 """
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from admin_rp.catalogue import CATALOGUE, EMPTY, exported
-from admin_rp.kind import DOMAIN, RP
 from admin_rp.state import apply
-from eventing.services import administrative_events as events
+from eventing.outbox import administrative_events as events
+from eventing.outbox.kind import DOMAIN, RP
 
 FILE = Path(__file__).with_name("vectors.json")
 KEYS = {"id", "name", "domain", "peer", "gateway", "origin", "carrier", "subscription", "home", "rp"}

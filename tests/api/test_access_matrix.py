@@ -22,7 +22,7 @@ import httpx
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from eventing.edge import router
+from eventing.gateway import router
 from tests.api.access_matrix import MATRIX, ROLES
 from tests.edge.server import PLAIN, Edge, Prepared, environment, event
 from tests.identity.issuer_server import IssuerServer
@@ -70,7 +70,7 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
-from portal.accounts.users import user_invite
+from portal.console.accounts.users import user_invite
 made = {}
 for role in ("viewer", "operator", "administrator"):
     user, _ = user_invite(name=role, role=role)

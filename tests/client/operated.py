@@ -12,8 +12,8 @@ import django
 
 django.setup()
 
-from eventing.services.federation.evidence import evidence_keep  # noqa: E402
-from eventing.services.operating import reports  # noqa: E402
+from eventing.peering.services.evidence import evidence_keep  # noqa: E402
+from eventing.reports.services import reports  # noqa: E402
 from tests.admin_rp.peer_behind import PEER, behind  # noqa: E402
 from tests.control.conftest import principal  # noqa: E402
 from tests.control.test_reports import NOW, Extent, claimed, written  # noqa: E402

@@ -18,10 +18,10 @@ from herald.commands import cli
 from herald.delegation import BLOCKS_MAX, TOKEN_CHARS_MAX, delegate, inspect
 from joserfc.jwk import OKPKey
 
-from eventing.core.access import tokens
-from eventing.core.access.principals import Principal
-from eventing.identity.biscuits import verify_biscuit
-from eventing.services.access.delegation import sign_biscuit
+from eventing.access.rules import tokens
+from eventing.access.services.delegation import sign_biscuit
+from eventing.access.verification.biscuits import verify_biscuit
+from eventing.core.principals import Principal
 
 NOW = 1_800_000_000
 _KEY = OKPKey.generate_key("Ed25519")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from eventing.core.access.principals import Principal, Scope
+from eventing.access.services.tokens import token_create
+from eventing.core.principals import Principal, Scope
 from eventing.log import control
-from eventing.services.access.tokens import token_create
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
 
 
 @pytest.fixture(autouse=True)

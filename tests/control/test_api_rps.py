@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, rp_id
 from eventing.log import control
-from eventing.models import RendezvousPoint
+from eventing.rps.models import RendezvousPoint
 from tests.control.conftest import problem_code
 from tests.control.making import events_made
 

@@ -12,7 +12,8 @@ from rest_framework.test import APIClient
 
 from eventing.core.ids import admin_id
 from eventing.log import control
-from eventing.models import RendezvousPoint, Subscription
+from eventing.rps.models import RendezvousPoint
+from eventing.subscriptions.models import Subscription
 from tests.control.conftest import problem_code
 from tests.control.making import events_made
 

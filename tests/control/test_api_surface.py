@@ -15,12 +15,12 @@ from django.core.asgi import get_asgi_application
 from django.test import Client
 from rest_framework.test import APIClient
 
-from eventing.api.rps import rendezvous_points as views
-from eventing.core.access import tokens
-from eventing.core.access.principals import Scope
+from eventing.access.rules import tokens
+from eventing.access.selectors.keys import verification_keys
+from eventing.access.services.tokens import token_create
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.selectors.access.keys import verification_keys
-from eventing.services.access.tokens import token_create
+from eventing.core.principals import Scope
+from eventing.rps.api import rendezvous_points as views
 from tests.control.conftest import problem_code
 
 ClientOf = Callable[..., APIClient]

@@ -22,31 +22,31 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from rest_framework.test import APIClient
 
-from eventing.core.access.audit_chain import ChainKey
-from eventing.core.access.origins import Origin, current_origin
-from eventing.core.access.principals import Principal
+from eventing.access.services.tokens import ensure_domain_key, token_create
+from eventing.audit import services as audit
+from eventing.audit.models import RETENTION_DAYS_MIN, AuditEntry
+from eventing.audit.refusals import KINDS_MAX, KINDS_PER_WHO_MAX, WINDOW_S, Refusals
+from eventing.audit.rules.chain import ChainKey
+from eventing.audit.selectors import RUN, AuditFilter, audit_check, audit_page
+from eventing.audit.services import REFUSED, Act, audit_purge, audit_record, audit_record_all, chain_key
 from eventing.core.errors import Conflict, Forbidden
-from eventing.models import AuditEntry, RendezvousPoint
-from eventing.models.audit_entry import RETENTION_DAYS_MIN
-from eventing.selectors.access.audit import RUN, AuditFilter, audit_check, audit_page
-from eventing.services import audit
-from eventing.services.access.refusals import KINDS_MAX, KINDS_PER_WHO_MAX, WINDOW_S, Refusals
-from eventing.services.access.tokens import ensure_domain_key, token_create
-from eventing.services.audit import REFUSED, Act, audit_purge, audit_record, audit_record_all, chain_key
-from eventing.services.rps.rendezvous_points import (
+from eventing.core.principals import Principal
+from eventing.core.request_origin import Origin, current_origin
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services.rendezvous_points import (
     rendezvous_point_create,
     rendezvous_point_delete,
     rendezvous_point_renew,
     rendezvous_point_update,
 )
-from eventing.services.rps.subscriptions import (
+from eventing.subscriptions.services.subscriptions import (
     subscription_create,
     subscription_delete,
     subscription_renew,
     subscription_update,
 )
-from portal.log_lines import formatter
-from portal.request_log import RequestId
+from portal.logs.log_lines import formatter
+from portal.logs.request_log import RequestId
 
 MIGRATION = importlib.import_module("eventing.migrations.0004_audit")
 

@@ -9,14 +9,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from eventing.core.access.principals import Principal
 from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
+from eventing.core.principals import Principal
 from eventing.log import control
-from eventing.models import RendezvousPoint
-from eventing.services.rps import histories
-from eventing.services.rps.histories import TRIM_EVERY_S, histories_trim, logs_sweep
-from eventing.services.rps.rendezvous_points import rendezvous_point_delete
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services import histories
+from eventing.rps.services.histories import TRIM_EVERY_S, histories_trim, logs_sweep
+from eventing.rps.services.rendezvous_points import rendezvous_point_delete
 from tests.control.conftest import events_at, types_at
 from tests.control.making import events_made
 

@@ -10,11 +10,13 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from eventing.api import idempotency as api_idempotency
 from eventing.core.errors import Conflict
-from eventing.models import IdempotencyRecord, RendezvousPoint, Subscription
-from eventing.services import idempotency
-from eventing.services.idempotency import CLAIM_S, KEPT_S, Claim, claim_fulfil, idempotency_claim, idempotency_purge
+from eventing.rest import idempotency as api_idempotency
+from eventing.rest import idempotency_records
+from eventing.rest.idempotency_model import IdempotencyRecord
+from eventing.rest.idempotency_records import CLAIM_S, KEPT_S, Claim, claim_fulfil, idempotency_claim, idempotency_purge
+from eventing.rps.models import RendezvousPoint
+from eventing.subscriptions.models import Subscription
 from tests.control.conftest import principal, problem_code
 from tests.control.making import in_threads
 
@@ -111,7 +113,7 @@ def test_keys_are_kept_a_day_and_purged_in_bounded_batches(monkeypatch: pytest.M
     now = timezone.now()
     for number in range(5):
         idempotency_claim(**{**ASKED, "key": str(number)}, now=now)
-    monkeypatch.setattr(idempotency, "PURGE_BATCH", 3)
+    monkeypatch.setattr(idempotency_records, "PURGE_BATCH", 3)
     assert idempotency_purge(now=now + timedelta(seconds=KEPT_S - 1)) == 0
     late = now + timedelta(seconds=KEPT_S)
     assert isinstance(idempotency_claim(**{**ASKED, "key": "0", "path": "/other"}, now=late), Claim)
@@ -120,7 +122,7 @@ def test_keys_are_kept_a_day_and_purged_in_bounded_batches(monkeypatch: pytest.M
 
 
 def test_the_keys_of_a_principal_are_bounded(api: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency, "KEYS_PER_PRINCIPAL_MAX", 2)
+    monkeypatch.setattr(idempotency_records, "KEYS_PER_PRINCIPAL_MAX", 2)
     create(api, "1"), create(api, "2")
     refused = create(api, "3")
     assert problem_code(refused) == "rate-limited"

@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from eventing.core.access import tokens
-from eventing.core.access.principals import Principal
+from eventing.access.models import DomainKey, PolicyIssuer, Revocation
+from eventing.access.rules import tokens
+from eventing.access.selectors.keys import public_keys, signing_key, verification_keys
+from eventing.access.selectors.policy_issuers import policy_sources
+from eventing.access.services import keys as key_services
+from eventing.access.services import policy_issuers
+from eventing.access.services.keys import SIGNS_AFTER_S, ensure_domain_key, key_new, key_retire, key_rotate
+from eventing.access.services.tokens import token_create
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, QuotaExceeded, Unauthenticated
-from eventing.log import control, keys
-from eventing.models import DomainKey, PolicyIssuer, Revocation
-from eventing.selectors.access.keys import public_keys, signing_key, verification_keys
-from eventing.selectors.access.policy_issuers import policy_sources
-from eventing.services.access import keys as key_services
-from eventing.services.access import policy_issuers
-from eventing.services.access.keys import SIGNS_AFTER_S, ensure_domain_key, key_new, key_retire, key_rotate
-from eventing.services.access.tokens import token_create
-from eventing.services.rps.leases import leases_reap
-from eventing.services.rps.rendezvous_points import rendezvous_point_delete, rendezvous_point_update
+from eventing.core.principals import Principal
+from eventing.log import control
+from eventing.operations.services.leases import leases_reap
+from eventing.rps.services.rendezvous_points import rendezvous_point_delete, rendezvous_point_update
+from eventing.store import keys
 from tests.control.conftest import principal, problem_code
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -10,17 +10,19 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from eventing.core.access.principals import Principal
+from eventing.audit.models import AuditEntry
 from eventing.core.ids import admin_id
+from eventing.core.principals import Principal
 from eventing.log import control
-from eventing.models import AuditEntry, RendezvousPoint, Subscription
-from eventing.selectors.rps.lease_use import renewed_from
-from eventing.selectors.rps.leases import ENDING_COUNTED_MAX, leases_ending
-from eventing.services.rps import lease_use
-from eventing.services.rps.lease_use import leases_use
-from eventing.services.rps.leases import leases_warn
-from eventing.services.rps.rendezvous_points import rendezvous_point_renew, rendezvous_point_update
-from eventing.services.rps.subscriptions import subscription_create
+from eventing.operations.selectors.leases import ENDING_COUNTED_MAX, leases_ending
+from eventing.operations.services import lease_use
+from eventing.operations.services.lease_use import leases_use
+from eventing.operations.services.leases import leases_warn
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.selectors.lease_use import renewed_from
+from eventing.rps.services.rendezvous_points import rendezvous_point_renew, rendezvous_point_update
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.services.subscriptions import subscription_create
 from tests.control.conftest import types_at
 from tests.control.making import events_made
 

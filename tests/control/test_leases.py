@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from eventing.core.access.principals import Principal
 from eventing.core.errors import HeraldError
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
+from eventing.core.principals import Principal
 from eventing.log import control
-from eventing.models import OutboxEntry, RendezvousPoint, Subscription
-from eventing.services.rps import leases
-from eventing.services.rps.leases import leases_reap, leases_warn
-from eventing.services.rps.rendezvous_points import rendezvous_point_renew
-from eventing.services.rps.subscriptions import subscription_create, subscription_renew
+from eventing.operations.services import leases
+from eventing.operations.services.leases import leases_reap, leases_warn
+from eventing.outbox.models import OutboxEntry
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services.rendezvous_points import rendezvous_point_renew
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.services.subscriptions import subscription_create, subscription_renew
 from tests.control.conftest import events_at, types_at
 from tests.control.making import events_made, in_threads
 

@@ -10,16 +10,17 @@ from django.test import RequestFactory
 from rest_framework.test import APIClient
 
 from eventing.client_address import request_address, scope_address
-from eventing.core.access.principals import Principal
 from eventing.core.errors import QuotaExceeded
-from eventing.models import RendezvousPoint, Subscription
-from eventing.selectors.access import quotas
-from eventing.services.rps.rendezvous_points import (
+from eventing.core.principals import Principal
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.selectors import quotas
+from eventing.rps.services.rendezvous_points import (
     rendezvous_point_create,
     rendezvous_point_delete,
     rendezvous_point_update,
 )
-from eventing.services.rps.subscriptions import subscription_create, subscription_delete
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.services.subscriptions import subscription_create, subscription_delete
 from tests.control.conftest import problem_code
 from tests.control.making import in_threads
 

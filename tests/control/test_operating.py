@@ -13,22 +13,25 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from admin_rp.catalogue import CATALOGUE
-from eventing.core.access.principals import Principal
-from eventing.core.access.roles import OPERATOR, VIEWER, scopes_of
+from eventing.access.services.keys import ensure_domain_key, key_retire, key_rotate
+from eventing.access.services.revocations import revocation_create, revocation_lift
+from eventing.audit.models import AuditEntry
 from eventing.core.errors import Forbidden, InvalidRequest
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.core.operating.session_listing import SORTS, Answer, Row, key_valid, merged, row_key
+from eventing.core.principals import Principal
+from eventing.core.roles import OPERATOR, VIEWER, scopes_of
 from eventing.log import control, federated
-from eventing.models import AuditEntry, Peer, RendezvousPoint, Subscription
-from eventing.selectors.rps import subscription_lists
-from eventing.selectors.rps.rendezvous_point_lists import names_below
-from eventing.selectors.rps.subscription_lists import subscriptions_listed
-from eventing.services.access.keys import ensure_domain_key, key_retire, key_rotate
-from eventing.services.access.revocations import revocation_create, revocation_lift
-from eventing.services.federation.sealing import floor_own, seal_own
-from eventing.services.rps.pausing import rendezvous_point_pause, rendezvous_point_resume
-from eventing.services.rps.subscriptions import subscription_create, subscription_renew
-from eventing.services.rps.trimming import ALL, history_trim
+from eventing.operations.rules.session_listing import SORTS, Answer, Row, key_valid, merged, row_key
+from eventing.peering.models import Peer
+from eventing.replication.services.sealing import floor_own, seal_own
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.selectors.rendezvous_point_lists import names_below
+from eventing.rps.services.pausing import rendezvous_point_pause, rendezvous_point_resume
+from eventing.rps.services.trimming import ALL, history_trim
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.selectors import subscription_lists
+from eventing.subscriptions.selectors.subscription_lists import subscriptions_listed
+from eventing.subscriptions.services.subscriptions import subscription_create, subscription_renew
 from tests.control.conftest import events_at, principal, problem_code, types_at
 from tests.control.making import events_made
 

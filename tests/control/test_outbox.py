@@ -13,13 +13,15 @@ from jsonschema import validate
 from redis.exceptions import RedisError
 
 from admin_rp.catalogue import CATALOGUE
-from eventing.core.access.principals import Principal
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
+from eventing.core.principals import Principal
 from eventing.log import control
-from eventing.models import OutboxEntry, RendezvousPoint
-from eventing.services import administrative_events, outbox
-from eventing.services.outbox import GIVE_UP_AFTER_S, RELAY_AFTER_S, Outbox, change, outbox_relay
-from eventing.services.rps.rendezvous_points import rendezvous_point_delete
+from eventing.outbox import administrative_events
+from eventing.outbox import services as outbox
+from eventing.outbox.models import OutboxEntry
+from eventing.outbox.services import GIVE_UP_AFTER_S, RELAY_AFTER_S, Outbox, change, outbox_relay
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services.rendezvous_points import rendezvous_point_delete
 from tests.control.conftest import events_at, types_at
 
 NewRp = Callable[..., RendezvousPoint]

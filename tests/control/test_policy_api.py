@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 from rest_framework.test import APIClient
 
-from eventing.core.access.policy import OPERATIONS, RULES_MAX
-from eventing.core.access.tokens import sign
+from eventing.access.rules.policy import OPERATIONS, RULES_MAX
+from eventing.access.rules.tokens import sign
+from eventing.access.selectors.keys import signing_key
+from eventing.access.services.tokens import token_create
 from eventing.core.errors import Unavailable
-from eventing.selectors.access.keys import signing_key
-from eventing.services.access.tokens import token_create
 from tests.control.conftest import problem_code
 from tests.identity.issuer_server import IssuerServer
 
@@ -185,7 +185,7 @@ def test_token_of_another_is_not_verified_before_the_asker_may_ask(
         raise Unavailable("The issuer does not answer.")
 
     rp, ben = new_rp(api, [TEAM]), client_of("ben")
-    monkeypatch.setattr("eventing.api.access.policy.verified", verified)
+    monkeypatch.setattr("eventing.rps.api.policy.verified", verified)
     asked = {"operation": "publish", "token": "some"}
     assert problem_code(ben.post(f"{RPS}/{rp}/policy/explain", asked, format="json")) == "forbidden"
     assert problem_code(api.post(f"{RPS}/{rp}/policy/explain", asked, format="json")) == "unavailable"

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from eventing.core.access.policy import compile_policy
-from eventing.core.access.principals import Principal
+from eventing.access.rules.policy import compile_policy
 from eventing.core.errors import (
     Conflict,
     Forbidden,
@@ -24,16 +23,18 @@ from eventing.core.errors import (
     QuotaExceeded,
 )
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, rp_id, same_json
+from eventing.core.principals import Principal
 from eventing.log import control
-from eventing.models import RendezvousPoint, Subscription
-from eventing.selectors.rps.descriptors import ADMIN_HISTORY, descriptor_get
-from eventing.selectors.rps.rendezvous_points import rendezvous_point_get, rendezvous_points_page, reserved_bytes
-from eventing.services.rps.rendezvous_points import (
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.selectors.descriptors import ADMIN_HISTORY, descriptor_get
+from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, rendezvous_points_page, reserved_bytes
+from eventing.rps.services.rendezvous_points import (
     rendezvous_point_delete,
     rendezvous_point_renew,
     rendezvous_point_update,
 )
-from eventing.services.rps.subscriptions import subscription_create
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.services.subscriptions import subscription_create
 from tests.control.conftest import events_at, principal, types_at
 from tests.control.making import events_made, in_threads
 

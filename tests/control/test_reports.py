@@ -13,14 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from rest_framework.test import APIClient
 
+from eventing.audit.models import AuditEntry
 from eventing.conf import config
-from eventing.core.access.principals import Principal
 from eventing.core.errors import Conflict, Forbidden, QuotaExceeded
-from eventing.core.operating.reports import ATTEMPTS_MAX, DAILY, LEASE, START_LEASE, Extent, Period
-from eventing.models import AuditEntry, ReportRun
-from eventing.selectors.operating.report_output import ReportTable, _cell
-from eventing.selectors.operating.reports import report_engine, report_engine_tell
-from eventing.services.operating import reports
+from eventing.core.principals import Principal
+from eventing.reports.models import ReportRun
+from eventing.reports.rules.runs import ATTEMPTS_MAX, DAILY, LEASE, START_LEASE, Extent, Period
+from eventing.reports.selectors.report_output import ReportTable, _cell
+from eventing.reports.selectors.reports import report_engine, report_engine_tell
+from eventing.reports.services import reports
 from portal.reporting.runner import make_room
 from tests.admin_rp.proving import Proof
 from tests.control.conftest import problem_code

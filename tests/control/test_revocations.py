@@ -13,17 +13,17 @@ from django.utils import timezone
 from redis import Redis
 from rest_framework.test import APIClient
 
-from eventing.core.access.principals import Principal
+from eventing.access.models import DomainKey, Revocation
+from eventing.access.selectors import revocations as selectors
+from eventing.access.selectors.keys import signing_key
+from eventing.access.services import revocations as services
+from eventing.access.services.revocations import revocation_create, revocation_lift, revocations_purge
+from eventing.access.services.tokens import token_create
+from eventing.access.verification.revocations import Revocations, revocations
+from eventing.access.verification.verifier import verifier
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, QuotaExceeded, TokenRevoked
-from eventing.identity.revocations import Revocations, revocations
-from eventing.identity.verifier import verifier
-from eventing.log import keys
-from eventing.models import DomainKey, Revocation
-from eventing.selectors.access import revocations as selectors
-from eventing.selectors.access.keys import signing_key
-from eventing.services.access import revocations as services
-from eventing.services.access.revocations import revocation_create, revocation_lift, revocations_purge
-from eventing.services.access.tokens import token_create
+from eventing.core.principals import Principal
+from eventing.store import keys
 from tests.control.conftest import principal, problem_code
 from tests.control.making import in_threads
 from tests.servers import wait_for

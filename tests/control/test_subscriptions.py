@@ -10,7 +10,6 @@ import pytest
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from eventing.core.access.principals import Principal
 from eventing.core.errors import (
     Forbidden,
     Gone,
@@ -23,11 +22,13 @@ from eventing.core.errors import (
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
+from eventing.core.principals import Principal
 from eventing.log import control
-from eventing.models import RendezvousPoint, Subscription
-from eventing.selectors.rps.subscriptions import subscription_get, subscription_view, subscriptions_page
-from eventing.services.rps.rendezvous_points import rendezvous_point_delete
-from eventing.services.rps.subscriptions import (
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services.rendezvous_points import rendezvous_point_delete
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.selectors.subscriptions import subscription_get, subscription_view, subscriptions_page
+from eventing.subscriptions.services.subscriptions import (
     subscription_create,
     subscription_delete,
     subscription_renew,

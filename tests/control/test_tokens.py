@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joserfc.jwk import OKPKey
 
-from eventing.core.access import tokens
-from eventing.core.access.principals import Scope
+from eventing.access.models import DomainKey
+from eventing.access.rules import tokens
+from eventing.access.selectors.keys import public_keys, signing_key, verification_keys
+from eventing.access.services.tokens import ensure_domain_key, token_create
 from eventing.core.errors import InvalidRequest, Unauthenticated
-from eventing.models import DomainKey
-from eventing.selectors.access.keys import public_keys, signing_key, verification_keys
-from eventing.services.access.tokens import ensure_domain_key, token_create
+from eventing.core.principals import Scope
 
 NOW = 1_800_000_000.0
 _KEY = OKPKey.generate_key("Ed25519")

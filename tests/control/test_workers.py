@@ -22,8 +22,11 @@ from django.utils import timezone
 
 from eventing.conf import config
 from eventing.core.ids import admin_id
-from eventing.models import IdempotencyRecord, OutboxEntry, RendezvousPoint
-from eventing.services import idempotency, outbox
+from eventing.outbox import services as outbox
+from eventing.outbox.models import OutboxEntry
+from eventing.rest import idempotency_records
+from eventing.rest.idempotency_model import IdempotencyRecord
+from eventing.rps.models import RendezvousPoint
 from portal.celery import app, broker_url
 from tests.control.conftest import types_at
 from tests.servers import wait_for
@@ -99,7 +102,7 @@ def test_each_task_survives_an_away_redis_and_repeats(name: str, configure: Call
 
 def test_a_sweep_removes_more_than_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     app.loader.import_default_modules()
-    monkeypatch.setattr(idempotency, "PURGE_BATCH", 2)
+    monkeypatch.setattr(idempotency_records, "PURGE_BATCH", 2)
     then = timezone.now() - timedelta(days=2)
     for number in range(5):  # more come between two sweeps than a batch holds
         IdempotencyRecord.objects.create(

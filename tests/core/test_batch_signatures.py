@@ -1,4 +1,4 @@
-"""core/federation/signing.py: statements under one signature. Each stands alone, and nobody can make another pass as one of them."""
+"""core/signing.py: statements under one signature. Each stands alone, and nobody can make another pass as one of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joserfc.jwk import OKPKey
 
-from eventing.core.federation import merkle, signing
-from eventing.core.federation.signing import BATCH_MAX, FLOOR, SEAL, SIGNATURE_BYTES, Signed, sign, sign_all, verified
+from eventing.core import merkle, signing
+from eventing.core.signing import BATCH_MAX, FLOOR, SEAL, SIGNATURE_BYTES, Signed, sign, sign_all, verified
 
 
 def _key() -> tuple[dict[str, Any], dict[str, Any]]:

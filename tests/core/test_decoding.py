@@ -16,31 +16,32 @@ from hypothesis import strategies as st
 from eventing.core import decoding
 from eventing.core.decoding import EXPLANATION_CHARS_MAX, NestedTooDeeply, Undecodable, json_reader, msgpack_reader
 from eventing.core.events.cloudevents_attributes import is_string
-from eventing.core.federation import links, seals
-from eventing.core.federation.signing import Signed
-from eventing.core.rps.shared_subscriptions import BadStatement, record_read
-from eventing.federation import wire
-from eventing.federation.replicas import replica_messages
-from eventing.federation.subscriptions import subscription_messages
+from eventing.core.seals import seals
+from eventing.core.signing import Signed
+from eventing.overlay import broadcast
+from eventing.peering.wire import messages as wire
+from eventing.replication.joining import messages as replica_messages
+from eventing.subscriptions.rules.shared_subscriptions import BadStatement, record_read
+from eventing.subscriptions.sharing import messages as subscription_messages
 from tests.servers import ROOT
 
 SERVER = ("eventing", "admin_rp", "portal", "workers")
 JSON_LOADS = {
     "eventing/core/strict_json.py": "the reader of strangers' untyped JSON",
     "eventing/core/events/cloudevents.py": "names the repeated member of an object that was decoded before",
-    "eventing/core/access/policy.py": "canonical JSON of rules that were read strictly",
-    "eventing/selectors/operating/reports.py": "this domain's own note in Redis",
-    "admin_rp/peer_traffic.py": "this domain's own rows in Redis",
+    "eventing/access/rules/policy.py": "canonical JSON of rules that were read strictly",
+    "eventing/reports/selectors/reports.py": "this domain's own note in Redis",
+    "eventing/operations/samples/peer_traffic.py": "this domain's own rows in Redis",
     "admin_rp/snapshots.py": "this domain's own rows in Redis",
-    "portal/oidc/fetching.py": "the identity provider's documents; refuses every kind of malformed text",
+    "portal/console/oidc/fetching.py": "the identity provider's documents; refuses every kind of malformed text",
     "portal/reporting/process.py": "lines of this domain's own process",
     "portal/supervisor/data_folder.py": "a file of this domain",
     "portal/supervisor/reporter.py": "a file of this domain",
-    "portal/load_history.py": "this domain's own administrative events",
-    "portal/rp_history.py": "this domain's own administrative events",
+    "portal/console/load_history.py": "this domain's own administrative events",
+    "portal/console/rp_history.py": "this domain's own administrative events",
     "portal/recording.py": "an answer that this process made",
-    "portal/auditing.py": "an answer that this process made",
-    "portal/console_files.py": "a file of the build",
+    "portal/console/auditing.py": "an answer that this process made",
+    "portal/console/files.py": "a file of the build",
 }
 """Modules that call json.load(s), and whose bytes they read so."""
 
@@ -167,10 +168,10 @@ def test_each_reader_of_the_wire_refuses_what_is_malformed_as_its_own_kind(name:
 
 
 def test_a_kept_link_that_is_malformed_is_begun_anew() -> None:
-    stored = links.stored(msgspec.structs.replace(links.NEW, theirs={"a" * 16: 7}))
-    assert links.read(stored).theirs == {"a" * 16: 7}
+    stored = broadcast.stored(msgspec.structs.replace(broadcast.NEW, theirs={"a" * 16: 7}))
+    assert broadcast.read(stored).theirs == {"a" * 16: 7}
     for data in (stored.replace(b"a" * 16, b"\xff" * 16), b"\x91" * 100_000, b""):
-        assert links.read(data) == links.NEW
+        assert broadcast.read(data) == broadcast.NEW
 
 
 def _parsed() -> list[tuple[str, ast.Module]]:

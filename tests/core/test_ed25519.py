@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.access import tokens
+from eventing.access.rules import tokens
+from eventing.core import signing
 from eventing.core.ed25519 import BadPublicKey, public_key, public_key_check, public_key_text
 from eventing.core.errors import Unauthenticated
-from eventing.core.federation import signing
-from eventing.core.federation.signing import SEAL, Signed
+from eventing.core.signing import SEAL, Signed
 from tests.core.ed25519_vectors import NEUTRAL, NOT_CANONICAL, NOT_ON_THE_CURVE, SMALL_ORDER
 from tests.core.test_decoding import SERVER
 from tests.servers import ROOT

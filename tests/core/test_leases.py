@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventing.core.errors import InvalidRequest
-from eventing.core.rps.leases import USE_LEASE_S_MIN, WARNING_S_MAX, grant, renew, renewed_by_use_from
+from eventing.core.leases import USE_LEASE_S_MIN, WARNING_S_MAX, grant, renew, renewed_by_use_from
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 DAY = 86_400

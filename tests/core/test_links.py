@@ -1,4 +1,4 @@
-"""core/federation/links.py, core/federation/exchange.py and core/federation/deliveries.py: each decision by itself (all of them together: test_convergence.py)."""
+"""overlay/broadcast.py, overlay/exchange.py and peering/rules/deliveries.py: each decision by itself (all of them together: test_convergence.py)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from eventing.core.events.feeds import FEEDS_MAX
 from eventing.core.events.vectors import SEQUENCE_MAX
-from eventing.core.federation import deliveries, exchange, links
-from eventing.core.federation.deliveries import Failure
-from eventing.core.federation.exchange import Gap
-from eventing.core.federation.links import Came, Link, Plan
+from eventing.overlay import broadcast, exchange
+from eventing.overlay.broadcast import Came, Link, Plan
+from eventing.overlay.exchange import Gap
+from eventing.peering.rules import deliveries
+from eventing.peering.rules.deliveries import Failure
 
 F, G = "a" * 16, "b" * 16
 NOW = 1000.0
@@ -24,40 +25,40 @@ def met(theirs: dict[str, int], **more: object) -> Link:
     return msgspec.structs.replace(Link(theirs=theirs, met=True), **more)
 
 
-def hear(link: Link, have: dict[str, int], ours: dict[str, int], **more: object) -> links.Heard:
-    return links.heard(link, have, ours=ours, now=NOW, jitter=0.0, **more)  # type: ignore[arg-type]
+def hear(link: Link, have: dict[str, int], ours: dict[str, int], **more: object) -> broadcast.Heard:
+    return broadcast.heard(link, have, ours=ours, now=NOW, jitter=0.0, **more)  # type: ignore[arg-type]
 
 
 def test_a_peer_that_never_spoke_is_told_a_vector_first_and_runs_when_it_has_said_what_it_lacks() -> None:
-    assert links.plan(links.NEW, {F: 3}, now=NOW) is Plan.VECTOR
-    heard = hear(links.NEW, {}, {F: 3}, answers=True)
-    assert links.plan(heard.link, {F: 3}, now=NOW) is Plan.RUNS
-    assert links.wanting(heard.link, now=NOW) == {}
+    assert broadcast.plan(broadcast.NEW, {F: 3}, now=NOW) is Plan.VECTOR
+    heard = hear(broadcast.NEW, {}, {F: 3}, answers=True)
+    assert broadcast.plan(heard.link, {F: 3}, now=NOW) is Plan.RUNS
+    assert broadcast.wanting(heard.link, now=NOW) == {}
 
 
 def test_a_peer_that_was_met_is_asked_once_more_when_all_that_was_on_its_way_to_it_has_come_or_never_will() -> None:
-    link = hear(links.NEW, {}, {}, answers=True).link
-    at = NOW + links.CONFIRM_S
-    assert links.again_at(link) == at
-    assert links.plan(link, {}, now=at - 0.01) is Plan.NOTHING
-    assert links.plan(link, {}, now=at) is Plan.VECTOR
-    asked = links.heard(link, {F: 2}, ours={}, now=at, jitter=0.0)
-    assert links.plan(asked.link, {}, now=at) is Plan.VECTOR, "a request of the peer may be an older one"
-    answered = links.heard(asked.link, {F: 2}, ours={F: 2}, now=at, jitter=0.0, answers=True).link
-    assert links.again_at(answered) is None
-    assert links.plan(answered, {F: 2}, now=at) is Plan.NOTHING
+    link = hear(broadcast.NEW, {}, {}, answers=True).link
+    at = NOW + broadcast.CONFIRM_S
+    assert broadcast.again_at(link) == at
+    assert broadcast.plan(link, {}, now=at - 0.01) is Plan.NOTHING
+    assert broadcast.plan(link, {}, now=at) is Plan.VECTOR
+    asked = broadcast.heard(link, {F: 2}, ours={}, now=at, jitter=0.0)
+    assert broadcast.plan(asked.link, {}, now=at) is Plan.VECTOR, "a request of the peer may be an older one"
+    answered = broadcast.heard(asked.link, {F: 2}, ours={F: 2}, now=at, jitter=0.0, answers=True).link
+    assert broadcast.again_at(answered) is None
+    assert broadcast.plan(answered, {F: 2}, now=at) is Plan.NOTHING
 
 
 def test_a_peer_is_never_sent_what_it_said_it_holds() -> None:
-    assert links.plan(met({F: 3}), {F: 3}, now=NOW) is Plan.NOTHING
-    assert links.plan(met({F: 9, G: 1}), {F: 3}, now=NOW) is Plan.NOTHING
+    assert broadcast.plan(met({F: 3}), {F: 3}, now=NOW) is Plan.NOTHING
+    assert broadcast.plan(met({F: 9, G: 1}), {F: 3}, now=NOW) is Plan.NOTHING
 
 
 def test_a_pruned_feed_goes_as_vectors_and_the_other_feeds_as_runs() -> None:
     link = hear(met({}), {}, {F: 1, G: 1}, answers=True, prune=[F]).link
-    assert links.wanting(link, now=NOW) == {F: SEQUENCE_MAX}
-    assert links.plan(link, {F: 1, G: 1}, now=NOW) is Plan.RUNS
-    assert links.plan(link, {F: 1}, now=NOW) is Plan.VECTOR
+    assert broadcast.wanting(link, now=NOW) == {F: SEQUENCE_MAX}
+    assert broadcast.plan(link, {F: 1, G: 1}, now=NOW) is Plan.RUNS
+    assert broadcast.plan(link, {F: 1}, now=NOW) is Plan.VECTOR
 
 
 def test_a_run_that_came_by_another_link_prunes_this_one_and_prunes_it_again_when_the_answer_was_lost() -> None:
@@ -65,67 +66,67 @@ def test_a_run_that_came_by_another_link_prunes_this_one_and_prunes_it_again_whe
     assert first.prune == {F}
     again = hear(first.link, {F: 3}, {F: 3}, came=Came(new=frozenset([F])))
     assert again.prune == {F}
-    assert not links.feeds(first.link, F)
-    assert links.feeds(first.link, G)
+    assert not broadcast.feeds(first.link, F)
+    assert broadcast.feeds(first.link, G)
 
 
 def test_what_the_peer_holds_is_asked_for_when_it_has_not_come_in_time_and_no_sooner() -> None:
     link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
-    assert not links.due(link, ours={}, now=NOW + links.GRAFT_S - 0.01, jitter=0.0).ask
-    due = links.due(link, ours={}, now=NOW + links.GRAFT_S, jitter=0.0)
+    assert not broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S - 0.01, jitter=0.0).ask
+    due = broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S, jitter=0.0)
     assert due.ask
-    assert links.grafts(due.link, {}) == {F}
-    assert links.plan(due.link, {}, now=NOW + 1) is Plan.VECTOR
-    came = links.due(link, ours={F: 5}, now=NOW + links.GRAFT_S, jitter=0.0)
+    assert broadcast.grafts(due.link, {}) == {F}
+    assert broadcast.plan(due.link, {}, now=NOW + 1) is Plan.VECTOR
+    came = broadcast.due(link, ours={F: 5}, now=NOW + broadcast.GRAFT_S, jitter=0.0)
     assert not came.ask
     assert came.link.ask_at is None
 
 
 def test_what_the_peer_sends_anyway_is_asked_for_later_than_what_it_only_announces() -> None:
     link = hear(met({}, pruned=frozenset([G])), {F: 5, G: 3}, {}).link
-    first = links.due(link, ours={}, now=NOW + links.GRAFT_S, jitter=0.0)
+    first = broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S, jitter=0.0)
     assert first.ask
-    assert links.grafts(first.link, {}) == {G}
-    eager_at = NOW + links.EAGER_PATIENCE * links.GRAFT_S
+    assert broadcast.grafts(first.link, {}) == {G}
+    eager_at = NOW + broadcast.EAGER_PATIENCE * broadcast.GRAFT_S
     link = hear(met({}), {F: 5}, {}).link
-    for now in (NOW + links.GRAFT_S, eager_at - 0.01):
-        due = links.due(link, ours={}, now=now, jitter=0.0)
+    for now in (NOW + broadcast.GRAFT_S, eager_at - 0.01):
+        due = broadcast.due(link, ours={}, now=now, jitter=0.0)
         assert not due.ask
         assert not due.futile
-        assert links.again_at(due.link) == eager_at
+        assert broadcast.again_at(due.link) == eager_at
     link = due.link
     moving = hear(link, {F: 5, G: 1}, {G: 1}, came=Came(new=frozenset([G]))).link  # other feeds go on
     for waiting in (link, moving):
-        due = links.due(waiting, ours={G: 1}, now=eager_at, jitter=0.0)
+        due = broadcast.due(waiting, ours={G: 1}, now=eager_at, jitter=0.0)
         assert due.ask
-        assert links.grafts(due.link, {G: 1}) == {F}
+        assert broadcast.grafts(due.link, {G: 1}) == {F}
 
 
 @pytest.mark.parametrize("looked_at", ["by the next message", "by the timer"])
 def test_a_link_waits_twice_as_long_as_what_it_announced_was_seen_to_be_lacking(looked_at: str) -> None:
     link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
-    link = links.heard(link, {F: 6}, ours={}, now=NOW + 0.4, jitter=0.0).link
-    assert link.patience_s == links.GRAFT_S, "it may never come"
+    link = broadcast.heard(link, {F: 6}, ours={}, now=NOW + 0.4, jitter=0.0).link
+    assert link.patience_s == broadcast.GRAFT_S, "it may never come"
     if looked_at == "by the timer":
-        link = links.due(link, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
+        link = broadcast.due(link, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
     else:
-        link = links.heard(link, {F: 6}, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
-    assert link.patience_s == pytest.approx(links.PATIENCE_MARGIN * 0.4, rel=0.02)
-    following = links.heard(link, {F: 9}, ours={F: 6}, now=NOW + 1.0, jitter=0.0).link
-    assert following.ask_at == pytest.approx(NOW + 1.0 + links.PATIENCE_MARGIN * 0.4, abs=0.02)
+        link = broadcast.heard(link, {F: 6}, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
+    assert link.patience_s == pytest.approx(broadcast.PATIENCE_MARGIN * 0.4, rel=0.02)
+    following = broadcast.heard(link, {F: 9}, ours={F: 6}, now=NOW + 1.0, jitter=0.0).link
+    assert following.ask_at == pytest.approx(NOW + 1.0 + broadcast.PATIENCE_MARGIN * 0.4, abs=0.02)
 
 
 def test_what_catches_up_and_what_was_asked_for_teach_a_link_little() -> None:
     link = hear(met({}), {F: 1_000}, {}).link  # which this link brings itself, in many requests
     for at in range(1, 11):
-        link = links.heard(link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0).link
-    assert link.patience_s <= links.PATIENCE_MARGIN * links.LATE_S_MAX
+        link = broadcast.heard(link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0).link
+    assert link.patience_s <= broadcast.PATIENCE_MARGIN * broadcast.LATE_S_MAX
     link = hear(met({}, pruned=frozenset([F])), {F: 1_000}, {}).link
-    link = links.due(link, ours={}, now=NOW + links.GRAFT_S, jitter=0.0).link
+    link = broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S, jitter=0.0).link
     for at in range(1, 11):
         came = Came(new=frozenset([F]))
-        link = links.heard(link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0, came=came).link
-    assert link.patience_s == links.GRAFT_S
+        link = broadcast.heard(link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0, came=came).link
+    assert link.patience_s == broadcast.GRAFT_S
 
 
 def test_a_graft_makes_the_feed_eager_again_and_believes_the_lower_vector() -> None:
@@ -133,7 +134,7 @@ def test_a_graft_makes_the_feed_eager_again_and_believes_the_lower_vector() -> N
     heard = hear(link, {F: 3}, {F: 5, G: 2}, graft=[F]).link
     assert heard.lazy == frozenset()
     assert heard.theirs == {F: 3, G: 2}
-    assert links.plan(heard, {F: 5, G: 2}, now=NOW) is Plan.RUNS
+    assert broadcast.plan(heard, {F: 5, G: 2}, now=NOW) is Plan.RUNS
 
 
 def test_an_older_vector_that_was_overtaken_lowers_nothing() -> None:
@@ -142,37 +143,37 @@ def test_an_older_vector_that_was_overtaken_lowers_nothing() -> None:
 
 
 def test_what_a_message_shows_counts_before_the_message_is_worked_off() -> None:
-    link = links.said(met({F: 5, G: 1}), {F: 3, G: 2})
+    link = broadcast.said(met({F: 5, G: 1}), {F: 3, G: 2})
     assert link.theirs == {F: 5, G: 2}
-    assert links.plan(link, {F: 5, G: 2}, now=NOW) is Plan.NOTHING
-    assert links.said(link, {F: 5}) is link
-    assert links.said(links.NEW, {F: 3}) is links.NEW, "who never spoke says first what it holds"
+    assert broadcast.plan(link, {F: 5, G: 2}, now=NOW) is Plan.NOTHING
+    assert broadcast.said(link, {F: 5}) is link
+    assert broadcast.said(broadcast.NEW, {F: 3}) is broadcast.NEW, "who never spoke says first what it holds"
 
 
 def test_what_comes_into_the_log_while_a_request_is_built_waits_for_the_next() -> None:
     lazy = met({F: 3, G: 3}, lazy=frozenset([F]))
-    assert links.wanting(lazy, now=NOW)[F] >= 10**12, "whatever comes of a lazy feed until the runs are read"
-    assert links.within({F: 3}, F, 3)
-    assert not links.within({F: 3}, F, 4)
-    assert not links.within({F: 3}, G, 1)
+    assert broadcast.wanting(lazy, now=NOW)[F] >= 10**12, "whatever comes of a lazy feed until the runs are read"
+    assert broadcast.within({F: 3}, F, 3)
+    assert not broadcast.within({F: 3}, F, 4)
+    assert not broadcast.within({F: 3}, G, 1)
 
 
 def test_who_a_run_came_through_is_not_sent_it_and_is_asked_when_it_does_not_say_that_it_holds_it() -> None:
-    link = links.carried(met({F: 1}), F, 5, now=NOW)
+    link = broadcast.carried(met({F: 1}), F, 5, now=NOW)
     ours = {F: 5}
-    until = NOW + links.PRESUMED_S
-    assert links.plan(link, ours, now=until - 0.01) is Plan.NOTHING
-    assert links.again_at(link) == until
+    until = NOW + broadcast.PRESUMED_S
+    assert broadcast.plan(link, ours, now=until - 0.01) is Plan.NOTHING
+    assert broadcast.again_at(link) == until
     assert hear(link, {F: 5}, ours).link.ask_presumed_at is None, "it said so itself"
-    assert links.plan(link, ours, now=until) is Plan.VECTOR
-    assert links.asks(link, now=until)
+    assert broadcast.plan(link, ours, now=until) is Plan.VECTOR
+    assert broadcast.asks(link, now=until)
     early = hear(link, {F: 1}, ours).link
-    assert links.plan(early, ours, now=NOW) is Plan.NOTHING, "a vector from before"
-    lost = links.heard(link, {}, ours=ours, now=until, jitter=0.0, answers=True).link
-    assert links.again_at(lost) is None
-    assert links.plan(lost, ours, now=until) is Plan.RUNS
+    assert broadcast.plan(early, ours, now=NOW) is Plan.NOTHING, "a vector from before"
+    lost = broadcast.heard(link, {}, ours=ours, now=until, jitter=0.0, answers=True).link
+    assert broadcast.again_at(lost) is None
+    assert broadcast.plan(lost, ours, now=until) is Plan.RUNS
     grafted = hear(link, {}, ours, graft=[F]).link
-    assert links.wanting(grafted, now=NOW) == {F: 0}
+    assert broadcast.wanting(grafted, now=NOW) == {F: 0}
 
 
 def test_runs_are_waited_for_longer_where_a_graft_was_too_early_and_by_and_by_less_long_again() -> None:
@@ -181,31 +182,31 @@ def test_runs_are_waited_for_longer_where_a_graft_was_too_early_and_by_and_by_le
     for times in range(1, 8):
         assert link.ask_at is not None
         here = {F: times}
-        asked = links.due(link, ours={}, now=link.ask_at, jitter=0.0).link
-        first = links.early(asked, F)  # it came by this link first, and then by another
+        asked = broadcast.due(link, ours={}, now=link.ask_at, jitter=0.0).link
+        first = broadcast.early(asked, F)  # it came by this link first, and then by another
         second = hear(asked, here, here, came=known).link  # by another first
-        assert first.patience_s == second.patience_s == min(links.GRAFT_S * 2**times, links.PATIENCE_S_MAX)
-        assert links.early(first, F) is first, "once for each graft"
+        assert first.patience_s == second.patience_s == min(broadcast.GRAFT_S * 2**times, broadcast.PATIENCE_S_MAX)
+        assert broadcast.early(first, F) is first, "once for each graft"
         assert hear(second, here, here, came=known).link.patience_s == second.patience_s
         link = hear(second, {F: times + 1}, here).link
         assert link.ask_at == NOW + link.patience_s
     patient, here = link.patience_s, {F: 9}
-    later = links.heard(link, here, ours=here, now=NOW + links.PATIENCE_HALF_S, jitter=0.0).link
+    later = broadcast.heard(link, here, ours=here, now=NOW + broadcast.PATIENCE_HALF_S, jitter=0.0).link
     assert later.patience_s == pytest.approx(patient / 2)
-    link = links.heard(later, here, ours=here, now=NOW + 10 * links.PATIENCE_HALF_S, jitter=0.0).link
-    assert link.patience_s == links.GRAFT_S
+    link = broadcast.heard(later, here, ours=here, now=NOW + 10 * broadcast.PATIENCE_HALF_S, jitter=0.0).link
+    assert link.patience_s == broadcast.GRAFT_S
 
 
 def test_who_claims_what_it_does_not_send_is_found_out() -> None:
     link = hear(met({}), {F: 1_000_000}, {}).link
     now, asked = NOW, 0
-    for _ in range(links.GRAFTS_FUTILE + 1):  # the first time it is left alone: it may be about to send it
+    for _ in range(broadcast.GRAFTS_FUTILE + 1):  # the first time it is left alone: it may be about to send it
         assert link.ask_at is not None
         now = link.ask_at
-        due = links.due(link, ours={}, now=now, jitter=0.0)
+        due = broadcast.due(link, ours={}, now=now, jitter=0.0)
         asked += due.ask
-        link = links.heard(due.link, {F: 1_000_000}, ours={}, now=now, jitter=0.0, answers=True).link
-    assert asked == links.GRAFTS_FUTILE
+        link = broadcast.heard(due.link, {F: 1_000_000}, ours={}, now=now, jitter=0.0, answers=True).link
+    assert asked == broadcast.GRAFTS_FUTILE
     assert due.futile
     assert now - NOW < 30
 
@@ -215,16 +216,16 @@ def test_what_the_peer_does_not_take_is_put_off_longer_each_time_and_the_rest_go
     link, now = met({}), NOW
     pauses = []
     for _ in range(10):
-        after = links.told(link, link, {F: 5}, now=now)
+        after = broadcast.told(link, link, {F: 5}, now=now)
         until = after.deaf[F][0]
         pauses.append(until - now)
-        assert links.wanting(after, now=now) == {F: SEQUENCE_MAX}
-        assert links.plan(after, ours, now=now) is Plan.RUNS
+        assert broadcast.wanting(after, now=now) == {F: SEQUENCE_MAX}
+        assert broadcast.plan(after, ours, now=now) is Plan.RUNS
         link, now = after, until
-    assert pauses[0] == links.DEAF_S
+    assert pauses[0] == broadcast.DEAF_S
     assert pauses == sorted(pauses)
-    assert pauses[-1] == links.DEAF_S_MAX
-    taken = links.told(link, msgspec.structs.replace(link, theirs={F: 5}), {F: 5}, now=now)
+    assert pauses[-1] == broadcast.DEAF_S_MAX
+    taken = broadcast.told(link, msgspec.structs.replace(link, theirs={F: 5}), {F: 5}, now=now)
     assert F not in taken.deaf
 
 
@@ -233,28 +234,28 @@ def test_what_cannot_be_sent_is_put_off_longer_each_time_and_what_follows_it_goe
     link, now = met({}), NOW
     pauses = []
     for _ in range(10):
-        after = links.unsendable(link, {F: 5}, now=now)
-        assert links.unsendable(after, {F: 3}, now=now) == after, "what is found further on is part of the same"
+        after = broadcast.unsendable(link, {F: 5}, now=now)
+        assert broadcast.unsendable(after, {F: 3}, now=now) == after, "what is found further on is part of the same"
         until = after.unsendable[F][0]
-        assert links.again_at(after) == until
+        assert broadcast.again_at(after) == until
         pauses.append(until - now)
-        assert links.plan(after, ours, now=now) is Plan.NOTHING
-        assert links.plan(after, ours, now=until) is Plan.RUNS
-        assert links.wanting(after, now=now) == {F: 5}
-        assert links.plan(after, {F: 6}, now=now) is Plan.RUNS
+        assert broadcast.plan(after, ours, now=now) is Plan.NOTHING
+        assert broadcast.plan(after, ours, now=until) is Plan.RUNS
+        assert broadcast.wanting(after, now=now) == {F: 5}
+        assert broadcast.plan(after, {F: 6}, now=now) is Plan.RUNS
         link, now = after, until
-    assert pauses[0] == links.DEAF_S
+    assert pauses[0] == broadcast.DEAF_S
     assert pauses == sorted(pauses)
-    assert pauses[-1] == links.DEAF_S_MAX
+    assert pauses[-1] == broadcast.DEAF_S_MAX
     assert hear(link, {F: 6}, ours).link.unsendable == {}
     assert hear(link, {}, ours, graft=[F]).link.unsendable == {}
 
 
 def test_a_peer_that_refuses_the_rp_is_left_alone_until_later_or_until_it_speaks_of_it() -> None:
-    shut = links.told(met({}), met({}), {}, now=NOW, refused=True)
-    assert links.plan(shut, {F: 1}, now=NOW) is Plan.NOTHING
-    assert links.again_at(shut) == NOW + links.SHUT_S
-    assert links.plan(hear(shut, {}, {F: 1}).link, {F: 1}, now=NOW) is Plan.RUNS
+    shut = broadcast.told(met({}), met({}), {}, now=NOW, refused=True)
+    assert broadcast.plan(shut, {F: 1}, now=NOW) is Plan.NOTHING
+    assert broadcast.again_at(shut) == NOW + broadcast.SHUT_S
+    assert broadcast.plan(hear(shut, {}, {F: 1}).link, {F: 1}, now=NOW) is Plan.RUNS
 
 
 @given(
@@ -264,9 +265,9 @@ def test_a_peer_that_refuses_the_rp_is_left_alone_until_later_or_until_it_speaks
 def test_a_link_is_read_as_it_was_kept_and_what_is_no_link_is_a_new_one(
     theirs: dict[str, int], ours: dict[str, int]
 ) -> None:
-    link = hear(links.NEW, theirs, ours, prune=[F]).link
-    assert links.read(links.stored(link)) == link
-    assert links.read(None) == links.read(b"\xc1") == links.read(b"\x91\x63") == links.NEW
+    link = hear(broadcast.NEW, theirs, ours, prune=[F]).link
+    assert broadcast.read(broadcast.stored(link)) == link
+    assert broadcast.read(None) == broadcast.read(b"\xc1") == broadcast.read(b"\x91\x63") == broadcast.NEW
 
 
 KEYS = [f"{number:0>16}" for number in range(20 * FEEDS_MAX)]
@@ -277,21 +278,21 @@ MESSAGES = st.tuples(VECTORS, SOME, SOME, st.booleans(), st.floats(0, 5), st.sam
 
 @given(VECTORS, st.lists(MESSAGES, min_size=10, max_size=25))
 def test_a_link_stays_small_whatever_the_peer_says(ours: dict[str, int], messages: list[Any]) -> None:
-    assert links.THEIRS_MAX >= 3 * FEEDS_MAX, "ours, what it said last and what is waited for"
-    link, now = links.NEW, NOW
+    assert broadcast.THEIRS_MAX >= 3 * FEEDS_MAX, "ours, what it said last and what is waited for"
+    link, now = broadcast.NEW, NOW
     for have, graft, prune, answers, pause_s, what in messages:
         now += pause_s
         if what == "said":
-            link = links.said(link, have)
+            link = broadcast.said(link, have)
         elif what == "due":
-            link = links.due(link, ours=ours, now=now, jitter=0.0).link
+            link = broadcast.due(link, ours=ours, now=now, jitter=0.0).link
         else:
             more: dict[str, Any] = {"graft": graft, "prune": prune, "answers": answers}
-            link = links.heard(link, have, ours=ours, now=now, jitter=0.0, **more).link
+            link = broadcast.heard(link, have, ours=ours, now=now, jitter=0.0, **more).link
             assert all(link.theirs.get(feed, 0) >= last for feed, last in have.items()), "what it said last is believed"
-        assert max(len(link.theirs), len(link.awaited)) <= links.THEIRS_MAX
-        assert len(link.grafted | link.pruned | link.lazy) <= links.THEIRS_MAX + 2 * FEEDS_MAX
-        assert len(links.stored(link)) <= 32_768
+        assert max(len(link.theirs), len(link.awaited)) <= broadcast.THEIRS_MAX
+        assert len(link.grafted | link.pruned | link.lazy) <= broadcast.THEIRS_MAX + 2 * FEEDS_MAX
+        assert len(broadcast.stored(link)) <= 32_768
 
 
 def test_who_claims_ever_other_feeds_is_asked_for_what_it_claimed_first_and_found_out() -> None:
@@ -299,10 +300,10 @@ def test_who_claims_ever_other_feeds_is_asked_for_what_it_claimed_first_and_foun
     for at in range(200):
         now += 0.2
         have = dict.fromkeys([f"{number:0>16}" for number in range(64 * at, 64 * at + 64)], 1)
-        link = links.heard(link, have, ours={F: 1}, now=now, jitter=0.0).link
-        due = links.due(link, ours={F: 1}, now=now, jitter=0.0)
+        link = broadcast.heard(link, have, ours={F: 1}, now=now, jitter=0.0).link
+        due = broadcast.due(link, ours={F: 1}, now=now, jitter=0.0)
         link, futile = due.link, futile or due.futile
-        assert len(link.theirs) <= links.THEIRS_MAX
+        assert len(link.theirs) <= broadcast.THEIRS_MAX
     assert futile
 
 
@@ -342,30 +343,30 @@ def test_an_unsigned_gap_is_accepted_only_when_nobody_else_can_fill_it() -> None
     assert exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S, True)
     assert not exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S_MAX - 1, False)
     link = met({F: 2}, heard_at=NOW)
-    assert links.silent(link, F, Gap(3, 4, False), NOW, 0)
-    assert not links.silent(link, F, Gap(2, 4, False), NOW, 0)
-    assert not links.silent(link, F, Gap(3, 4, False), NOW + 1, 0)
-    assert not links.doubted(link, NOW + 1).met
-    assert links.doubted(link, NOW) is link
+    assert broadcast.silent(link, F, Gap(3, 4, False), NOW, 0)
+    assert not broadcast.silent(link, F, Gap(2, 4, False), NOW, 0)
+    assert not broadcast.silent(link, F, Gap(3, 4, False), NOW + 1, 0)
+    assert not broadcast.doubted(link, NOW + 1).met
+    assert broadcast.doubted(link, NOW) is link
 
 
 def test_a_peer_whose_own_runs_leave_out_as_much_cannot_fill_a_gap() -> None:
     """Or two replicas that lost the same would be waited for, each for the sake of the other (test_convergence.py)."""
     link = met({F: 9}, heard_at=NOW)
     gap = Gap(1, 4, False)
-    assert not links.silent(link, F, gap, NOW, 0)
-    assert not links.silent(link, F, gap, NOW, 3)
-    assert links.silent(link, F, gap, NOW, 4)
-    assert links.silent(link, F, gap, NOW, 8)
-    assert not links.silent(link, F, gap, NOW + 1, 4)
+    assert not broadcast.silent(link, F, gap, NOW, 0)
+    assert not broadcast.silent(link, F, gap, NOW, 3)
+    assert broadcast.silent(link, F, gap, NOW, 4)
+    assert broadcast.silent(link, F, gap, NOW, 8)
+    assert not broadcast.silent(link, F, gap, NOW + 1, 4)
 
 
 def test_where_a_link_is_in_doubt_only_an_answer_says_that_the_peer_holds_less() -> None:
-    link = links.doubted(met({F: 5}), NOW)
+    link = broadcast.doubted(met({F: 5}), NOW)
     older = hear(link, {F: 3, G: 1}, {F: 5}).link  # a request of the peer, which began before the last answer
     assert not older.met
     assert older.theirs == {F: 5, G: 1}
-    assert links.plan(older, {F: 5}, now=NOW) is Plan.VECTOR, "it is asked all the same"
+    assert broadcast.plan(older, {F: 5}, now=NOW) is Plan.VECTOR, "it is asked all the same"
     answered = hear(older, {F: 3}, {F: 5}, answers=True).link
     assert answered.met
     assert answered.theirs == {F: 3}

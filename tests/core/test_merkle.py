@@ -1,4 +1,4 @@
-"""core/federation/merkle.py: RFC 6962's trees, by the known answers of its reference implementation and by its own definition."""
+"""core/merkle.py: RFC 6962's trees, by the known answers of its reference implementation and by its own definition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.federation import merkle
+from eventing.core import merkle
 
 # The inputs and answers of Certificate Transparency's reference implementation (merkletree tests).
 INPUTS = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eventing.core.errors import Conflict
-from eventing.core.federation.peers import (
+from eventing.peering.rules.peers import (
     ACTS,
     HEARD,
     REFUSALS,
@@ -74,7 +74,7 @@ def test_the_safety_number_is_the_same_on_both_sides_and_another_for_others() ->
 
 @dataclass
 class Side:
-    """One domain's view of the other, as services/federation/peers.py keeps it."""
+    """One domain's view of the other, as peering/services/peers.py keeps it."""
 
     state: State | None = None
     theirs: Stance | None = None

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.access.policy import (
+from eventing.access.rules.policy import (
     ADMINISTRATORS_ONLY,
     CACHED_BYTES_MAX,
     ISSUERS_MAX,
@@ -25,10 +25,10 @@ from eventing.core.access.policy import (
     RULES_MAX,
     compile_policy,
 )
-from eventing.core.access.policy_issuers import ADDRESS_CHARS_MAX
-from eventing.core.access.policy_predicates import CLAIM_CHARS_MAX, PATH_PARTS_MAX, TESTS, TEXT_CHARS_MAX, VALUES_MAX
-from eventing.core.access.principals import ANONYMOUS, Principal
+from eventing.access.rules.policy_issuers import ADDRESS_CHARS_MAX
+from eventing.access.rules.policy_predicates import CLAIM_CHARS_MAX, PATH_PARTS_MAX, TESTS, TEXT_CHARS_MAX, VALUES_MAX
 from eventing.core.errors import InvalidRequest
+from eventing.core.principals import ANONYMOUS, Principal
 
 ID = "https://id.example.org"
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "policy.md").read_text()

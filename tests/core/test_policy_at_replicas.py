@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from eventing.core.access.policy import compile_policy
-from eventing.core.access.principals import ANONYMOUS, Principal
+from eventing.access.rules.policy import compile_policy
 from eventing.core.events.history import HistoryBounds
-from eventing.core.rps.descriptor import Ack, Descriptor
-from eventing.core.rps.policy_explain import explain
+from eventing.core.principals import ANONYMOUS, Principal
+from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.policy_explain import explain
 
 HOME, HERE, ELSEWHERE, OIDC = "a.example", "b.example", "c.example", "https://id.example.org"
 POLICY: list[dict[str, Any]] = [

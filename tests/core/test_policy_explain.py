@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventing.core.access.policy import OPERATIONS, compile_policy
-from eventing.core.access.principals import ANONYMOUS, Principal, Scope
+from eventing.access.rules.policy import OPERATIONS, compile_policy
 from eventing.core.events.history import HistoryBounds
-from eventing.core.rps.descriptor import Ack, Descriptor
-from eventing.core.rps.policy_explain import Explanation, explain
+from eventing.core.principals import ANONYMOUS, Principal, Scope
+from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.policy_explain import Explanation, explain
 
 ID, KEYS = "https://id.example.org", "https://keys.example.org/jwks"
 RP, NAME = "a" * 26, "/localhost/sensors/roof/"
@@ -54,7 +54,7 @@ def whys(explanation: Explanation) -> list[str]:
     return [finding.why for finding in explanation.rules]
 
 
-# An evaluator written from docs/policy.md without looking at core/access/policy.py: slow, plain, and the judge of it.
+# An evaluator written from docs/policy.md without looking at access/rules/policy.py: slow, plain, and the judge of it.
 
 
 def reference_allows(document: list[dict[str, Any]], who: Principal, operation: str) -> bool:

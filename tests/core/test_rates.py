@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.access.client_address import address_key, client_address, parse_networks
-from eventing.core.access.rates import LOOKED_AT, Bucket, Rate, Table
+from eventing.access.rules.limits import LINE_S_MAX, Limits
+from eventing.access.rules.rates import LOOKED_AT, Bucket, Rate, Table
+from eventing.core.client_address import address_key, client_address, parse_networks
 from eventing.core.config import Config
 from eventing.core.errors import ConfigError, RateLimited, Unavailable
-from eventing.core.limits import LINE_S_MAX, Limits
 
 RATES = st.builds(Rate, st.floats(0.1, 1e6, allow_nan=False), st.sampled_from([0.5, 1.0, 2.0, 10.0, 3600.0]))
 BEGIN = st.sampled_from([0.0, 1.0, 123_456.789, 3e7])  # a steady clock's first reading: a machine up for a year
@@ -224,7 +224,7 @@ def test_those_who_are_put_off_at_the_door_are_told_times_of_their_own() -> None
 
 
 def test_an_account_with_connections_is_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventing.core.limits.ACCOUNTS_MAX", 4)
+    monkeypatch.setattr("eventing.access.rules.limits.ACCOUNTS_MAX", 4)
     clock = Clock()
     limits = Limits(Config(), clock)
     ann = limits.principal("ann")

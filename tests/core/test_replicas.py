@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from joserfc.jwk import OKPKey
 
-from eventing.core.federation import signing
-from eventing.core.federation.signing import Signed
+from eventing.core import signing
 from eventing.core.ids import canonical_json, rp_id
-from eventing.core.rps.replicas import (
+from eventing.core.signing import Signed
+from eventing.rps.rules.statements import (
     DESCRIPTOR_BYTES_MAX,
     JOIN_WINDOW_S,
     Admission,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventing.core.errors import Conflict, InvalidRequest
-from eventing.core.operating import reports
-from eventing.core.operating.reports import GRAPH, Act, Extent, Period, State, acted, after_failure, due, period_asked
+from eventing.reports.rules import runs as reports
+from eventing.reports.rules.runs import GRAPH, Act, Extent, Period, State, acted, after_failure, due, period_asked
 
 NOW = datetime(2027, 1, 15, 8, 30, tzinfo=UTC)
 

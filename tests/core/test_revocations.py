@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from eventing.core.access.principals import ANONYMOUS, Principal
-from eventing.core.access.revocations import KEY_REVOKED, SUBJECT_REVOKED, TOKEN_REVOKED, Entry, RevocationSet, moment
-from eventing.core.access.tokens import SKEW_S
+from eventing.access.rules.revocations import KEY_REVOKED, SUBJECT_REVOKED, TOKEN_REVOKED, Entry, RevocationSet, moment
+from eventing.access.rules.tokens import SKEW_S
+from eventing.core.principals import ANONYMOUS, Principal
 
 
 def bearer(iat: Any = 1000, *, issuer: str = "here", jti: str = "t1", keys_from: str = "") -> Principal:

@@ -1,4 +1,4 @@
-"""core/federation/seals.py and core/federation/seal_heads.py: whatever is done to a sealed feed on its way, whoever checks it finds it."""
+"""core/seals/seals.py and core/seals/seal_heads.py: whatever is done to a sealed feed on its way, whoever checks it finds it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joserfc.jwk import OKPKey
 
+from eventing.core import merkle, signing
 from eventing.core.events.feeds import Feed
-from eventing.core.federation import merkle, seals, signing
-from eventing.core.federation.seal_heads import same_events, verdict
-from eventing.core.federation.seals import BadSeal, Seal
-from eventing.core.federation.signing import Signed
+from eventing.core.seals import seals
+from eventing.core.seals.seal_heads import same_events, verdict
+from eventing.core.seals.seals import BadSeal, Seal
+from eventing.core.signing import Signed
 
 RP, OTHER_RP = "a" * 26, "b" * 26
 FEED = Feed("one.example", "abcdefgh")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from eventing.core.events import vectors
-from eventing.core.rps import takeover
-from eventing.core.rps.takeover import TERM_MAX, Line, Rules, Standing
+from eventing.overlay import takeover
+from eventing.overlay.takeover import TERM_MAX, Line, Rules, Standing
 
 LEASE_MS = 9000
 RULES = Rules(("a", "b", "c"), LEASE_MS)

@@ -17,8 +17,8 @@ import pytest
 import yaml
 from herald.commands import cli
 
+from eventing.access.rules.policy import OPERATIONS
 from eventing.core import errors
-from eventing.core.access.policy import OPERATIONS
 from eventing.core.config import Config
 from eventing.core.errors import HeraldError
 
@@ -109,7 +109,7 @@ def test_every_problem_is_in_the_protocol_with_its_status() -> None:
 
 
 def test_every_close_code_of_the_code_is_in_the_protocol() -> None:
-    sources = [path.read_text() for path in (ROOT / "eventing" / "edge").rglob("*.py")]
+    sources = [path.read_text() for path in (ROOT / "eventing" / "gateway").rglob("*.py")]
     used = {code for text in sources for code in _CLOSE_CONSTANT.findall(text) + _CLOSE_IN_CALL.findall(text)}
     section = PROTOCOL.partition("\n### Close codes")[2].partition("\n## ")[0]
     assert used >= {"4000", "4100", "4102", "4103", "4104"}

@@ -28,7 +28,7 @@ import httpx
 import psutil
 import redis
 
-from eventing.core.access import tokens
+from eventing.access.rules import tokens
 from eventing.core.config import Config
 from portal.supervisor import redis_server
 from portal.supervisor.leash import death_signal
@@ -44,8 +44,8 @@ from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from django.db import connection
 connection.cursor().execute("VACUUM INTO %s", [os.environ["MIGRATED"]])
-from eventing.services.access.tokens import ensure_domain_key
-from eventing.selectors.access.keys import signing_key
+from eventing.access.services.tokens import ensure_domain_key
+from eventing.access.selectors.keys import signing_key
 ensure_domain_key()
 print(json.dumps(signing_key()))
 """

@@ -12,7 +12,7 @@ from joserfc.jwk import OKPKey
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from eventing.core.access import tokens
+from eventing.access.rules import tokens
 from tests.edge.client import Client
 from tests.edge.server import PLAIN, STRUCTURED, Edge, event
 

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from eventing.core.events.cursors import Cursor
-from eventing.log import keys
+from eventing.store import keys
 from tests.edge.client import Client
 from tests.edge.server import Edge
 from tests.edge.test_replica_cursors import Replicas, replicas
@@ -221,8 +221,8 @@ def _revoke(edge: Edge, token_id: str) -> None:
     process = edge.python(
         "-c",
         "import django; django.setup()\n"
-        "from eventing.core.access.principals import Principal\n"
-        "from eventing.services.access.revocations import revocation_create\n"
+        "from eventing.core.principals import Principal\n"
+        "from eventing.access.services.revocations import revocation_create\n"
         "from eventing.conf import config\n"
         "who = Principal(config().domain, 'root', True, 9e9, {})\n"
         f"revocation_create(principal=who, kind='token', value={token_id!r})\n",

@@ -19,9 +19,9 @@ from herald.commands import cli
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from eventing.core.access.origins import Origin
+from eventing.audit.refusals import Refusals
 from eventing.core.errors import Forbidden
-from eventing.services.access.refusals import Refusals
+from eventing.core.request_origin import Origin
 from tests.edge.client import Client
 from tests.edge.raw import Raw
 from tests.edge.server import PLAIN, Edge, Prepared, environment, event
@@ -185,7 +185,7 @@ def test_an_act_carries_the_id_of_its_request(edge: Edge) -> None:
 FILL = """
 import sys, django
 django.setup()
-from eventing.services.audit import Act, audit_record_all
+from eventing.audit.services import Act, audit_record_all
 for turn in range(int(sys.argv[1])):
     audit_record_all([Act("x.fill", who="filler", details={"text": "x" * 1800}) for _ in range(1000)])
 """

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from eventing.log import keys
+from eventing.store import keys
 from tests.edge.client import Client, ResumingReader
 from tests.edge.publisher import HttpPublisher, Publisher, SocketPublisher
 from tests.edge.server import Edge, event

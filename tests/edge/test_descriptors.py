@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from eventing.core.access.policy import compile_policy
+from eventing.access.rules.policy import compile_policy
 from eventing.core.errors import HeraldError, NotFound, Unavailable
 from eventing.core.events.history import HistoryBounds
-from eventing.core.rps.descriptor import Ack, Descriptor
-from eventing.edge.guarding import access
-from eventing.edge.guarding.access import Descriptors
+from eventing.gateway.admission import access
+from eventing.gateway.admission.access import Descriptors
+from eventing.rps.rules.descriptor import Ack, Descriptor
 
 
 class Database:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from eventing.edge.delivery.channel import _Sinks
-from eventing.edge.delivery.sinks import TransportSink
+from eventing.gateway.delivery.channel import _Sinks
+from eventing.gateway.delivery.sinks import TransportSink
 from tests.edge.client import Client
 from tests.edge.raw import Raw
 from tests.edge.server import Edge, event
@@ -22,7 +22,7 @@ BUFFER_BYTES = 64 * 1024
 
 
 class Protocol(asyncio.Protocol):
-    """What edge/websocket_protocol.py does for a sink, and nothing else."""
+    """What gateway/server/websocket_protocol.py does for a sink, and nothing else."""
 
     sink: TransportSink | None = None
 

@@ -20,15 +20,15 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from eventing.access.rules.policy import compile_policy
+from eventing.access.verification.verifier import verifier
 from eventing.conf import config
-from eventing.core.access.policy import compile_policy
-from eventing.core.access.principals import Principal
 from eventing.core.events.history import HistoryBounds
-from eventing.core.rps.descriptor import Ack, Descriptor
-from eventing.edge import gateway as gateways
-from eventing.edge.protocol import HeraldHttpProtocol
-from eventing.identity.verifier import verifier
+from eventing.core.principals import Principal
+from eventing.gateway import gateway as gateways
+from eventing.gateway.server.protocol import HeraldHttpProtocol
 from eventing.log.scripts import Appended
+from eventing.rps.rules.descriptor import Ack, Descriptor
 
 TOKEN = "header.payload.signature"
 RP = "fastpathfastpathfastpathfa"

@@ -11,10 +11,10 @@ from websockets.frames import Frame, Opcode
 from eventing.core.errors import Conflict
 from eventing.core.events.cursors import OFFSET_MAX
 from eventing.core.events.positions import Gap
-from eventing.edge.client_frames import PING, PLAIN, PONG, TEXT, is_begun, plain_frames
-from eventing.edge.delivery import frames
-from eventing.edge.delivery.frames import CLOUDEVENTS, HERALD, STREAM, Head, payloads, text_frame
-from eventing.edge.delivery.sinks import websocket_messages
+from eventing.gateway.delivery import frames
+from eventing.gateway.delivery.frames import CLOUDEVENTS, HERALD, STREAM, Head, payloads, text_frame
+from eventing.gateway.delivery.sinks import websocket_messages
+from eventing.gateway.server.client_frames import PING, PLAIN, PONG, TEXT, is_begun, plain_frames
 
 SIZES = st.one_of(st.integers(0, 300), st.sampled_from([125, 126, 127, 65_535, 65_536, 65_537, 70_000]))
 TEXTS = st.one_of(st.text().map(str.encode), SIZES.map(lambda size: b"x" * size))

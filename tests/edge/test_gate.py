@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from eventing.edge.websocket_protocol import _Gate
+from eventing.gateway.server.websocket_protocol import _Gate
 
 
 async def test_it_is_open_at_first_and_waits_for_being_opened_again() -> None:

@@ -18,11 +18,11 @@ from herald import Client as HeraldClient
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from eventing.core.access.principals import Principal
+from eventing.access.rules.limits import Limits
 from eventing.core.config import Config
 from eventing.core.errors import RateLimited, Unauthenticated
-from eventing.core.limits import Limits
-from eventing.edge.guarding.limits import caller
+from eventing.core.principals import Principal
+from eventing.gateway.admission.limits import caller
 from tests.edge.client import Client
 from tests.edge.server import BATCH, PLAIN, STRUCTURED, Edge, Prepared, event
 from tests.servers import wait_for

@@ -6,8 +6,8 @@ import asyncio
 import itertools
 from typing import Any
 
-from eventing.edge.delivery import pacer
-from eventing.edge.delivery.pacer import Pacer
+from eventing.gateway.delivery import pacer
+from eventing.gateway.delivery.pacer import Pacer
 
 TICK_S, LONGEST_S = 0.01, 0.06
 

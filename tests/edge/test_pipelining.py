@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eventing.edge.protocol import HEAD_BYTES_MAX
+from eventing.gateway.server.protocol import HEAD_BYTES_MAX
 from tests.edge.raw import Raw
 from tests.edge.server import Edge, event
 

@@ -10,7 +10,7 @@ import pytest
 from celery import signals
 from redis.exceptions import ConnectionError as RedisAway
 
-from eventing.log import keys
+from eventing.store import keys
 from portal.supervisor import presence
 from portal.supervisor.presence import Presence
 from tests.edge.server import PLAIN, Edge

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from eventing.log import keys
+from eventing.store import keys
 from tests.edge.server import PLAIN, Edge, ids_of
 from tests.servers import wait_for
 

@@ -27,14 +27,14 @@ from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import Gap, parse_from
-from eventing.edge.delivery.frames import HERALD, payloads
-from eventing.edge.delivery.hub import Hub
-from eventing.edge.delivery.session import Follower, Session
-from eventing.edge.endpoints.pull import _read_page
+from eventing.gateway.delivery.frames import HERALD, payloads
+from eventing.gateway.delivery.hub import Hub
+from eventing.gateway.delivery.session import Follower, Session
+from eventing.gateway.endpoints.pull import _read_page
 from eventing.log import control, federated
-from eventing.log.bell import Bell
-from eventing.log.connection import async_client
+from eventing.log.notifications import Bell
 from eventing.log.reader import LogReader
+from eventing.store.connection import async_client
 
 T = TypeVar("T")
 WITHIN_S = 3.0

@@ -22,8 +22,8 @@ from joserfc.jwk import OKPKey
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from eventing.core.access import tokens
-from eventing.log import keys
+from eventing.access.rules import tokens
+from eventing.store import keys
 from tests.edge.client import Client
 from tests.edge.raw import Raw
 from tests.edge.server import PLAIN, STRUCTURED, Edge, Prepared, event

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from eventing.core.access.principals import Principal
-from eventing.core.access.revocations import Entry, RevocationSet
-from eventing.edge.delivery import revoking
-from eventing.edge.delivery.revoking import Revoking
-from eventing.identity.revocations import revocations
+from eventing.access.rules.revocations import Entry, RevocationSet
+from eventing.access.verification.revocations import revocations
+from eventing.core.principals import Principal
+from eventing.gateway.delivery import revocation
+from eventing.gateway.delivery.revocation import Revoking
 
 SESSIONS = 10_000
 
@@ -104,7 +104,7 @@ async def test_ten_thousand_sessions_of_one_key_are_closed_in_slices(
     over.set()
     await counting
     assert all(session.closed_at for session in sessions)
-    assert turns >= SESSIONS // revoking.CLOSED_AT_ONCE
+    assert turns >= SESSIONS // revocation.CLOSED_AT_ONCE
 
 
 async def test_a_session_that_is_registered_after_the_sweep_is_let_go_at_once(

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from eventing.edge.delivery.channel import WRITE_BYTES_MAX
+from eventing.gateway.delivery.channel import WRITE_BYTES_MAX
 from eventing.log.reader import READ_BYTES_MAX
 from tests.edge.client import Client
 from tests.edge.raw import TEXT, Raw, client_frame

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from eventing.log import keys
+from eventing.store import keys
 from tests.edge.server import PLAIN, STRUCTURED, Edge, event
 
 

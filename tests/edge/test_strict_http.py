@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eventing.edge.request_heads import LOG_PAUSE_S, RefusalLog, fault_of
+from eventing.gateway.server.request_heads import LOG_PAUSE_S, RefusalLog, fault_of
 from tests.edge.raw import Raw
 from tests.edge.server import Edge
 

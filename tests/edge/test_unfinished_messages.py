@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from eventing.core.config import Config
-from eventing.core.limits import (
+from eventing.access.rules.limits import (
     GATEWAY_UNFINISHED_MESSAGES_MAX,
     STRANGERS_UNFINISHED_MESSAGES_MAX,
     UNFINISHED_MESSAGES_MAX,
     Limits,
 )
+from eventing.core.config import Config
 from tests.edge.raw import CONTINUATION, FIN, PING, PONG, TEXT, Raw, client_frame
 from tests.edge.server import Edge, event
 from tests.servers import wait_for

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventing.log import keys
+from eventing.store import keys
 from tests.edge.client import Client
 from tests.edge.server import Edge, event, ids_of
 from tests.edge.test_publish import DELICATE

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from eventing.federation.runs import inbound, outbound, waking
+from eventing.access.services.keys import ensure_domain_key
 from eventing.log import control
-from eventing.selectors.federation.forwarding import participations_forget
-from eventing.selectors.federation.peers import peers_forget
-from eventing.selectors.federation.recent_keys import recent_keys_forget
-from eventing.services.access.keys import ensure_domain_key
-from eventing.services.federation import misbehaviour, quarantines
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.selectors.recent_keys import recent_keys_forget
+from eventing.peering.services import misbehaviour, quarantines
+from eventing.replication.forwarding import inbound, outbound, wakeups
+from eventing.replication.selectors.forwarding import participations_forget
 from tests.federation.answering import FakePeer
 from tests.federation.homes import Home, begin
 from tests.federation.homes import peer as peered
@@ -43,9 +43,9 @@ def shared_stores(db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(misbehaviour, "WRITES_PER_S", 10_000)
     for pause, seconds in {"LINGER_S": 0.01, "SPACING_S": 0.0, "LAZY_S": 0.0, "SOON_S": -math.inf}.items():
         monkeypatch.setattr(outbound, pause, seconds)
-    waking.sender_set(None)
+    wakeups.sender_set(None)
     yield
-    waking.sender_set(None)
+    wakeups.sender_set(None)
     misbehaviour.misbehaviour_flush()
     quarantines._look_again()
 

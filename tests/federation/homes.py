@@ -5,27 +5,19 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from eventing.core.access.principals import Principal
-from eventing.core.federation.peers import Stance
-from eventing.core.federation.signing import Signed
+from eventing.access.services.keys import ensure_domain_key
 from eventing.core.ids import rp_id
-from eventing.core.rps.replicas import (
-    Admission,
-    Descriptor,
-    Join,
-    admission_make,
-    descriptor_make,
-)
+from eventing.core.principals import Principal
+from eventing.core.signing import Signed
 from eventing.log import control
-from eventing.models import RendezvousPoint
-from eventing.selectors.federation.peers import peers_forget
-from eventing.services.access.keys import ensure_domain_key
-from eventing.services.federation.domain_documents import own_document
-from eventing.services.federation.peers import hello_received, peer_add
-from eventing.services.rps.replica_statements import (
-    statements_accept,
-)
-from eventing.services.rps.replicas import replica_make
+from eventing.peering.rules.peers import Stance
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.services.domain_documents import own_document
+from eventing.peering.services.peers import hello_received, peer_add
+from eventing.replication.services.replica_statements import statements_accept
+from eventing.replication.services.replicas import replica_make
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.statements import Admission, Descriptor, Join, admission_make, descriptor_make
 from tests.control.conftest import principal
 from tests.federation.other_domain import OtherDomain
 

@@ -26,14 +26,17 @@ import httpx
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from eventing.core import merkle
 from eventing.core.events.feeds import Feed
-from eventing.core.federation import domain_documents, merkle, seals
-from eventing.core.federation.signing import Signed
-from eventing.core.rps import replicas
-from eventing.federation import signatures, wire
-from eventing.federation.endpoints import HELLO, PREFIX
-from eventing.federation.peering import Hello
-from eventing.federation.replicas.replica_messages import JoinRequest
+from eventing.core.seals import seals
+from eventing.core.signing import Signed
+from eventing.peering.rules import domain_documents
+from eventing.peering.wire import messages as wire
+from eventing.peering.wire import signatures
+from eventing.peering.wire.hello import Hello
+from eventing.replication.endpoints import HELLO, PREFIX
+from eventing.replication.joining.messages import JoinRequest
+from eventing.rps.rules import statements
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
@@ -209,8 +212,8 @@ class LyingPeer:
 
     def join(self, rp: str, home: str, *, lease_s: int = 3600) -> None:
         """Participate in an RP, by the word of its home; it is true what it says here."""
-        wish = replicas.Join(rp, self.domain, self.url, lease_s, int(time.time() * 1000))
-        signed = replicas.join_make(wish, self.key)
+        wish = statements.Join(rp, self.domain, self.url, lease_s, int(time.time() * 1000))
+        signed = statements.join_make(wish, self.key)
         body = wire.encode(JoinRequest(wire.VERSION, signed, [self.document], [self.domain]))
         status, answer = self.post(home, "join", body)
         assert status == 200, f"{home} does not admit {self.name}: {status} {answer!r}"

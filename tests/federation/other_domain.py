@@ -7,9 +7,9 @@ from typing import Any
 
 from joserfc.jwk import OKPKey
 
-from eventing.core.access import tokens
-from eventing.core.federation.domain_documents import make
-from eventing.core.federation.signing import Signed
+from eventing.access.rules import tokens
+from eventing.core.signing import Signed
+from eventing.peering.rules.domain_documents import make
 
 
 class OtherDomain:

@@ -11,12 +11,13 @@ from eventing.conf import config
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
-from eventing.core.federation import seals
-from eventing.core.federation.seals import Seal
-from eventing.core.federation.signing import Signed
-from eventing.log import control, federated, keys
+from eventing.core.seals import seals
+from eventing.core.seals.seals import Seal
+from eventing.core.signing import Signed
+from eventing.log import control, federated
 from eventing.log.federated import StoredSeal
-from eventing.models import SealHead
+from eventing.replication.models import SealHead
+from eventing.store import keys
 
 BOUNDS = HistoryBounds(100_000, 64 * 1024 * 1024, None)
 _NUMBERS = itertools.count(1)

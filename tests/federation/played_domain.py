@@ -11,9 +11,9 @@ from typing import Any
 
 from joserfc.jwk import OKPKey
 
-from eventing.core.federation.domain_documents import make, published
-from eventing.core.federation.signing import Signed
-from eventing.federation import signatures
+from eventing.core.signing import Signed
+from eventing.peering.rules.domain_documents import make, published
+from eventing.peering.wire import signatures
 
 
 def new_key() -> dict[str, Any]:

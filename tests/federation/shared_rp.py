@@ -9,20 +9,22 @@ from typing import Any
 
 from django.utils import timezone
 
+from eventing.core import merkle
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
-from eventing.core.federation import merkle, seals
-from eventing.core.federation.signing import Signed
-from eventing.core.rps.replicas import packed
-from eventing.federation import wire
-from eventing.federation.endpoints import Sender
-from eventing.federation.runs import inbound
+from eventing.core.seals import seals
+from eventing.core.signing import Signed
 from eventing.log import control, federated
-from eventing.models import Misbehaviour, Peer, ReplicaAdmission, ReplicaLink
-from eventing.selectors.federation.forwarding import participations_forget
-from eventing.selectors.federation.peers import peers_forget
-from eventing.services.federation.domain_documents import document_pin
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
+from eventing.peering.models import Misbehaviour, Peer
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.services.domain_documents import document_pin
+from eventing.peering.wire import messages as wire
+from eventing.replication.endpoints import Sender
+from eventing.replication.forwarding import inbound
+from eventing.replication.models import ReplicaAdmission, ReplicaLink
+from eventing.replication.selectors.forwarding import participations_forget
+from eventing.rps.rules.statements import packed
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from tests.control.conftest import principal
 from tests.control.making import events_made
 from tests.federation.other_domain import OtherDomain

@@ -1,4 +1,4 @@
-"""Replicas of one RP in memory, over the code that decides in the live ones: eventing/core/federation/links.py and exchange.py.
+"""Replicas of one RP in memory, over the code that decides in the live ones: eventing/overlay/broadcast.py and exchange.py.
 
 A world has a clock, a network of requests and answers that can be delayed, dropped, delivered twice and cut, and replicas
 that publish, trim, crash and lose their data. Nothing here decides anything that those two modules decide.
@@ -16,8 +16,8 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 from eventing.core.events.feeds import Feed
-from eventing.core.federation import exchange, links
-from eventing.core.federation.links import Came, Link, Plan
+from eventing.overlay import broadcast, exchange
+from eventing.overlay.broadcast import Came, Link, Plan
 
 SPACING_S = 0.05  # between two requests to a peer, as in outbound.py
 LOST_S = 2.0  # a request whose answer has not come by then has failed
@@ -152,10 +152,10 @@ class Replica:
     def plan(self, peer: str, ours: dict[str, int]) -> Plan:
         """What is to be sent to a peer; looks at the link's timer."""
         now = self.world.now
-        due = links.due(self.links.get(peer, links.NEW), ours=ours, now=now, jitter=self.world.chance())
+        due = broadcast.due(self.links.get(peer, broadcast.NEW), ours=ours, now=now, jitter=self.world.chance())
         self.links[peer] = due.link
         self.world.futile += due.futile
-        return links.plan(due.link, ours, now=now)
+        return broadcast.plan(due.link, ours, now=now)
 
     def sending(self, peer: str) -> Steps:
         """Build a request: the log as it is, then the link, then the runs."""
@@ -166,11 +166,11 @@ class Replica:
             self.building.discard(peer)
             return
         yield
-        wanting = links.wanting(link, now=self.world.now)
+        wanting = broadcast.wanting(link, now=self.world.now)
         found = self.runs_after(wanting) if plan is Plan.RUNS else ()
-        runs = tuple(run for run in found if links.within(ours, run.feed.key, run.last))
+        runs = tuple(run for run in found if broadcast.within(ours, run.feed.key, run.last))
         self.building.discard(peer)
-        asking = links.grafts(link, ours) if link.grafting else frozenset[str]()
+        asking = broadcast.grafts(link, ours) if link.grafting else frozenset[str]()
         if plan is Plan.RUNS and not runs and not asking:
             return
         number = self.world.number()
@@ -220,7 +220,7 @@ class Replica:
         for key, floor in message.floors:
             self.floors[key] = max(self.floors.get(key, 0), floor)
         judged = self.judged(message.runs, peer)
-        self.links[peer] = links.said(self.links.get(peer, links.NEW), message.have)
+        self.links[peer] = broadcast.said(self.links.get(peer, broadcast.NEW), message.have)
         for run, gap_to in judged:
             if gap_to is not None:
                 self.note_carried(run)
@@ -233,8 +233,8 @@ class Replica:
         yield
         if self.world.now - began > LOST_S:
             return
-        heard = links.heard(
-            self.links.get(peer, links.NEW),
+        heard = broadcast.heard(
+            self.links.get(peer, broadcast.NEW),
             message.have,
             ours=ours,
             now=self.world.now,
@@ -249,7 +249,9 @@ class Replica:
         """Neighbours that a run came through hold it."""
         for neighbour in self.world.neighbours(self.name):
             if neighbour in run.path and neighbour in self.links:
-                self.links[neighbour] = links.carried(self.links[neighbour], run.feed.key, run.last, now=self.world.now)
+                self.links[neighbour] = broadcast.carried(
+                    self.links[neighbour], run.feed.key, run.last, now=self.world.now
+                )
 
     def take_answer(self, message: Message) -> None:
         peer = message.source
@@ -257,8 +259,8 @@ class Replica:
         if flying is None or flying.number != message.number:
             return  # a repeated or late answer: HTTP has no such thing, the connection it was for is closed
         del self.in_flight[peer]
-        heard = links.heard(
-            self.links.get(peer, links.NEW),
+        heard = broadcast.heard(
+            self.links.get(peer, broadcast.NEW),
             message.have,
             ours=self.vector,
             now=self.world.now,
@@ -267,7 +269,7 @@ class Replica:
             prune=message.prune,
             answers=True,
         )
-        self.links[peer] = links.told(flying.before, heard.link, flying.sent, now=self.world.now)
+        self.links[peer] = broadcast.told(flying.before, heard.link, flying.sent, now=self.world.now)
 
     def judged(self, runs: Iterable[Run], sender: str) -> list[tuple[Run, int | None]]:
         """Each run, and up to where what is missing before it is given up; None where it is not, and the run not taken."""
@@ -292,10 +294,11 @@ class Replica:
         lacking[sender] = gap.last
         others = [peer for peer in self.world.neighbours(self.name) if peer != sender]
         silent = all(
-            links.silent(self.links.get(peer, links.NEW), key, gap, since, lacking.get(peer, 0)) for peer in others
+            broadcast.silent(self.links.get(peer, broadcast.NEW), key, gap, since, lacking.get(peer, 0))
+            for peer in others
         )
         for peer in others:
-            self.links[peer] = links.doubted(self.links.get(peer, links.NEW), since)
+            self.links[peer] = broadcast.doubted(self.links.get(peer, broadcast.NEW), since)
         return exchange.gap_accepted(gap, self.world.now - since, silent)
 
     def take(self, run: Run, sender: str, gap_to: int = 0) -> str:
@@ -307,8 +310,8 @@ class Replica:
             carrier = known.path[-1] if known is not None and known.path else self.name
             self.world.redundant += len(run.events)
             if carrier in self.links and carrier != sender:
-                self.links[carrier] = links.early(self.links[carrier], run.feed.key)
-            still = carrier in self.links and links.feeds(self.links[carrier], run.feed.key)
+                self.links[carrier] = broadcast.early(self.links[carrier], run.feed.key)
+            still = carrier in self.links and broadcast.feeds(self.links[carrier], run.feed.key)
             return "redundant" if one.feed == self.own or (carrier != sender and still) else "known"
         begin = run.first + run.withheld
         if begin > max(one.held, gap_to) + 1:
@@ -439,4 +442,4 @@ class World:
     def waits(self, replica: Replica) -> list[float]:
         """When a replica wants to act by itself."""
         times = [flying.since + LOST_S for flying in replica.in_flight.values()]
-        return times + [at for link in replica.links.values() if (at := links.again_at(link)) is not None]
+        return times + [at for link in replica.links.values() if (at := broadcast.again_at(link)) is not None]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from eventing.core.federation.seals import seal_read
-from eventing.federation import wire
-from eventing.federation.client import PeerError
-from eventing.federation.runs import outbound, waking
-from eventing.federation.runs.outbound import forward
+from eventing.core.seals.seals import seal_read
 from eventing.log import control
-from eventing.services.federation.sealing import seal_own
+from eventing.peering.wire import messages as wire
+from eventing.peering.wire.client import PeerError
+from eventing.replication.forwarding import outbound, wakeups
+from eventing.replication.forwarding.outbound import forward
+from eventing.replication.services.sealing import seal_own
 from tests.federation.answering import (
     FakePeer,
     delivery,
@@ -87,12 +87,12 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> Witness:
 def backlog(b: OtherDomain) -> str:
     """An RP with five requests' worth of events; b has said that it holds none of them."""
     rp = shared(b)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     for _ in range(5):
         publish(rp, 20)
         seal_own(rp)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     return rp
 
 
@@ -100,11 +100,11 @@ def many(b: OtherDomain, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """RPs that fill five requests together."""
     monkeypatch.setattr(outbound, "RPS_MIN", 4)
     rps = [shared(b) for _ in range(20)]
-    waking.wake("b.test", rps)
+    wakeups.wake("b.test", rps)
     forward("b.test")
     for rp in rps:
         publish(rp, 5)
-    waking.wake("b.test", rps)
+    wakeups.wake("b.test", rps)
     return rps
 
 

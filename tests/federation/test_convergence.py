@@ -1,4 +1,4 @@
-"""Replicas converge, whatever the network does to them: the decisions of core/federation/links.py and core/federation/exchange.py, simulated."""
+"""Replicas converge, whatever the network does to them: the decisions of overlay/broadcast.py and overlay/exchange.py, simulated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from eventing.core.federation.links import GRAFT_S
+from eventing.overlay.broadcast import GRAFT_S
 from tests.federation.simulated import World
 
 NAMES = ["a.example", "b.example", "c.example", "d.example", "e.example"]

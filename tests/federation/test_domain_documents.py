@@ -13,23 +13,24 @@ import pytest
 from django.utils import timezone
 from joserfc.jwk import OKPKey
 
+from eventing.access.models import DomainKey
+from eventing.access.services.keys import ensure_domain_key, key_retire, key_rotate
 from eventing.conf import config
-from eventing.core.access.principals import Principal
 from eventing.core.ed25519 import public_key_text
-from eventing.core.federation import domain_documents
-from eventing.core.federation.domain_documents import KEYS_MAX, BadDocument, from_published, make, published, read
-from eventing.core.federation.signing import DOMAIN, Signed, sign, verified
 from eventing.core.ids import canonical_json
-from eventing.models import DomainDocument, DomainKey
-from eventing.selectors.federation.domain_documents import (
+from eventing.core.principals import Principal
+from eventing.core.signing import DOMAIN, Signed, sign, verified
+from eventing.peering.models import DomainDocument
+from eventing.peering.rules import domain_documents
+from eventing.peering.rules.domain_documents import KEYS_MAX, BadDocument, from_published, make, published, read
+from eventing.peering.selectors.domain_documents import (
     domain_document,
     domain_keys,
     domain_known,
     domain_statement,
     domain_statements,
 )
-from eventing.services.access.keys import ensure_domain_key, key_retire, key_rotate
-from eventing.services.federation.domain_documents import document_accept, document_forget, document_pin, own_document
+from eventing.peering.services.domain_documents import document_accept, document_forget, document_pin, own_document
 from tests.core.ed25519_vectors import NEUTRAL, NOT_CANONICAL, NOT_ON_THE_CURVE, SMALL_ORDER
 
 NOW = int(timezone.now().timestamp())
@@ -308,7 +309,7 @@ def test_a_document_that_is_of_no_use_here_costs_at_most_one_signature(
     older, same = without(document(FIRST, *keys, serial=8), keys[1]), without(newest, keys[1])
     strangers, wrong = document(*keys, serial=10), document(FIRST, *keys, serial=10)
     wrong = Signed(wrong.payload, wrong.kid, bytes(64) + wrong.signature[64:])
-    monkeypatch.setattr("eventing.core.federation.domain_documents.verified", counting)
+    monkeypatch.setattr("eventing.peering.rules.domain_documents.verified", counting)
     refused(lambda: document_accept(unknown), "not known")
     assert document_accept(older).serial == document_accept(same).serial == 9
     refused(lambda: document_accept(strangers), "fingerprint")
@@ -382,7 +383,7 @@ def test_nobody_states_documents_in_our_name(db: None) -> None:
 
 
 def test_documents_are_bounded(pinned: Signed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventing.services.federation.domain_documents.DOCUMENTS_MAX", 1)
+    monkeypatch.setattr("eventing.peering.services.domain_documents.DOCUMENTS_MAX", 1)
     refused(lambda: pin(document(domain="third.example")), "no more")
     assert document_accept(document(serial=8)).serial == 8
 

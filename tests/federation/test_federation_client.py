@@ -17,15 +17,15 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 
+from eventing.access.models import DomainKey
+from eventing.access.services.keys import ensure_domain_key
 from eventing.conf import config
-from eventing.core.federation.domain_documents import read
-from eventing.core.federation.signing import Signed
-from eventing.federation import client, signatures
-from eventing.federation.client import PeerError, call
-from eventing.models import DomainKey
-from eventing.selectors.federation.domain_documents import domain_keys
-from eventing.services.access.keys import ensure_domain_key
-from eventing.services.federation.domain_documents import document_pin
+from eventing.core.signing import Signed
+from eventing.peering.rules.domain_documents import read
+from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.peering.services.domain_documents import document_pin
+from eventing.peering.wire import client, signatures
+from eventing.peering.wire.client import PeerError, call
 from tests.federation.played_domain import Server, document, new_key, on_the_wire
 
 EXCHANGE = "/federation/v1/exchange"

@@ -25,17 +25,19 @@ import httpx
 import pytest
 from django.test import override_settings
 
+from eventing.access.models import DomainKey
 from eventing.conf import config
 from eventing.core.ed25519 import public_key_text
 from eventing.core.errors import Unavailable
-from eventing.core.federation.domain_documents import from_published, read, thumbprint
-from eventing.core.federation.signing import DOMAIN, Signed, sign
 from eventing.core.ids import canonical_json
-from eventing.edge import federation
-from eventing.federation import endpoints, signatures, wire
-from eventing.federation.client import PeerError, call
-from eventing.models import DomainKey
-from eventing.services.federation.domain_documents import document_pin
+from eventing.core.signing import DOMAIN, Signed, sign
+from eventing.gateway.endpoints import federation
+from eventing.peering.rules.domain_documents import from_published, read, thumbprint
+from eventing.peering.services.domain_documents import document_pin
+from eventing.peering.wire import messages as wire
+from eventing.peering.wire import signatures
+from eventing.peering.wire.client import PeerError, call
+from eventing.replication import endpoints
 from tests.core.ed25519_vectors import NOT_CANONICAL, SMALL_ORDER
 from tests.edge.server import PLAIN, ROOT, Edge, Prepared, environment
 from tests.federation.played_domain import Server, document, new_key
@@ -49,12 +51,12 @@ import base64, json, sys, django
 django.setup()
 from datetime import timedelta
 from django.utils import timezone
-from eventing.core.federation.domain_documents import read
-from eventing.core.federation.signing import Signed
+from eventing.peering.rules.domain_documents import read
+from eventing.core.signing import Signed
 from eventing.models import Peer
 from eventing.models import DomainKey
-from eventing.selectors.federation.domain_documents import domain_keys
-from eventing.services.federation.domain_documents import document_pin
+from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.peering.services.domain_documents import document_pin
 now = timezone.now()
 for state, requests_per_s, payload, kid, signature in json.load(sys.stdin):
     document = read(Signed(base64.b64decode(payload), kid, base64.b64decode(signature)))

@@ -1,4 +1,4 @@
-"""An origin that tells two stories is found out when those who were told meet: the simulated replicas, with core/federation/tips.py.
+"""An origin that tells two stories is found out when those who were told meet: the simulated replicas, with core/seals/heads.py.
 
 The liar is no replica of the world: it hands its runs to whom it likes, while the network is cut as it likes. A story is
 named by its letter; all its runs are linked, so a run shows which one it goes on.
@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventing.core.events.feeds import Feed
-from eventing.core.federation import links, tips
-from eventing.core.federation.tips import TIP_BYTES
+from eventing.core.seals import heads as tips
+from eventing.core.seals.heads import TIP_BYTES
+from eventing.overlay import broadcast
 from tests.federation.simulated import Message, Replica, Run, World
 from tests.federation.test_convergence import topologies
 
@@ -76,7 +77,7 @@ class Exchange:
 
 
 class DoubtingWorld(World):
-    """A world of such replicas, whose requests say tips: federation/runs/stories.py."""
+    """A world of such replicas, whose requests say tips: replication/forwarding/fork_detection.py."""
 
     def __init__(self, edges: list[tuple[str, str]], seed: int) -> None:
         super().__init__(edges, seed)
@@ -106,7 +107,7 @@ class DoubtingWorld(World):
         exchange = self.exchanges[message.number]
         here.convinced |= exchange.shown
         if tips.untold(exchange.have, message.have, exchange.answered, here.vector, here.tips(here.vector)):
-            here.links[message.source] = links.doubted(here.links[message.source], math.inf)
+            here.links[message.source] = broadcast.doubted(here.links[message.source], math.inf)
 
     @property
     def convinced(self) -> bool:

@@ -15,31 +15,33 @@ from django.utils import timezone
 from msgspec.structs import replace
 from redis.exceptions import RedisError
 
+from eventing.access.services.keys import key_rotate
 from eventing.conf import config
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
-from eventing.core.federation import links
-from eventing.core.federation.domain_documents import read as document_read
-from eventing.core.federation.seals import floor_read, seal_read
-from eventing.core.federation.signing import Signed
-from eventing.federation import wire
-from eventing.federation.client import PeerError
-from eventing.federation.replicas.replica_views import replicas_shown
-from eventing.federation.runs import documents_told, holding, outbound, sweeping, waking, watermarks
-from eventing.federation.runs.gossip import proof_found
-from eventing.federation.runs.outbound import forward
-from eventing.federation.runs.sweeping import peers_sweep
-from eventing.federation.runs.waking import Turn
+from eventing.core.seals.seals import floor_read, seal_read
+from eventing.core.signing import Signed
 from eventing.log import control
 from eventing.log.federated import StoredRun, seal_of
 from eventing.log.federated_bulk import Wanted
-from eventing.models import Peer, PeerDelivery, RendezvousPoint, ReplicaLink, SealHead
-from eventing.selectors.federation.forwarding import delivery_get, participations_forget
-from eventing.services.access.keys import key_rotate
-from eventing.services.federation.domain_documents import own_document
-from eventing.services.federation.forwarding import delivery_failed, delivery_resumed
-from eventing.services.federation.sealing import held_back, seal_own
-from eventing.services.rps.replica_statements import statements_untold
+from eventing.overlay import broadcast
+from eventing.peering.models import Peer, PeerDelivery
+from eventing.peering.rules.domain_documents import read as document_read
+from eventing.peering.services.deliveries import delivery_failed, delivery_resumed
+from eventing.peering.services.domain_documents import own_document
+from eventing.peering.wire import messages as wire
+from eventing.peering.wire.client import PeerError
+from eventing.replication.forwarding import documents_sent, holding, outbound, sweeping, wakeups, watermarks
+from eventing.replication.forwarding.gossip import proof_found
+from eventing.replication.forwarding.outbound import forward
+from eventing.replication.forwarding.sweeping import peers_sweep
+from eventing.replication.forwarding.wakeups import Turn
+from eventing.replication.joining.presenters import replicas_shown
+from eventing.replication.models import ReplicaLink, SealHead
+from eventing.replication.selectors.forwarding import delivery_get, participations_forget
+from eventing.replication.services.replica_statements import statements_untold
+from eventing.replication.services.sealing import held_back, seal_own
+from eventing.rps.models import RendezvousPoint
 from tests.control.conftest import principal
 from tests.control.making import events_made
 from tests.federation.answering import FakePeer, delivery, own, publish, shared
@@ -69,7 +71,7 @@ def make_due() -> None:
 
 def test_a_peer_says_what_it_holds_and_gets_what_it_lacks(peer: FakePeer, b: OtherDomain) -> None:
     rp = shared(b, 5)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     assert forward("b.test") is False
     assert peer.vectors[rp] == {own(rp): 5}
     assert [len(request.parts[0].runs) for request in peer.requests] == [0, 1]
@@ -83,7 +85,7 @@ def test_a_peer_says_what_it_holds_and_gets_what_it_lacks(peer: FakePeer, b: Oth
 def test_nothing_is_sealed_before_the_peer_has_said_what_it_holds(peer: FakePeer, b: OtherDomain) -> None:
     rp = shared(b, 5)
     peer.fails = [PeerError("unreachable", "Cut.")]
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert head(rp).sealed == 0
 
@@ -95,23 +97,23 @@ def test_the_keys_of_a_runs_origin_come_before_or_with_it_and_once(peer: FakePee
         return [document_read(one).serial for request in peer.requests for one in request.domains]
 
     rp = shared(b, 2)
-    documents_told.documents_told_forget()
+    documents_sent.documents_told_forget()
     for _ in range(2):
-        waking.wake("b.test", [rp])
+        wakeups.wake("b.test", [rp])
         forward("b.test")
         publish(rp, 1)
     assert told() == [document_read(own_document()).serial]
     key_rotate(principal=principal("root", admin=True))
     peer.requests.clear()
-    documents_told._recent.forget()  # a second later
-    waking.wake("b.test", [rp])
+    documents_sent._recent.forget()  # a second later
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert told() == [document_read(own_document()).serial]
 
 
 def test_one_request_carries_many_rps(peer: FakePeer, b: OtherDomain) -> None:
     rps = [shared(b, 2) for _ in range(30)]
-    waking.wake("b.test", rps)
+    wakeups.wake("b.test", rps)
     forward("b.test")
     assert all(peer.vectors[rp] == {own(rp): 2} for rp in rps)
     assert len(peer.requests) <= 3
@@ -122,7 +124,7 @@ def test_what_changed_at_many_rps_at_once_is_told_in_as_many_requests_as_it_need
 ) -> None:
     monkeypatch.setattr(outbound, "STATEMENTS_BYTES_MAX", 4000)
     rps = [shared(b) for _ in range(12)]
-    waking.wake("b.test", rps)
+    wakeups.wake("b.test", rps)
     forward("b.test")
     told = [[part for part in request.parts if part.statements] for request in peer.requests]
     sizes = [sum(len(one.payload) + len(one.signature) for part in some for one in part.statements) for some in told]
@@ -135,7 +137,7 @@ def test_catching_up_is_bounded_requests_one_after_the_other(peer: FakePeer, b: 
     rp = shared(b)
     for _ in range(10):
         publish(rp, 500)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert peer.vectors[rp] == {own(rp): 5000}
     sizes = [sum(len(run.events) for part in request.parts for run in part.runs) for request in peer.requests]
@@ -149,7 +151,7 @@ def test_one_request_is_in_flight_per_peer_however_many_tasks_there_are(
     turn = Turn.begin("b.test")
     assert turn is not None
     rp = shared(b, 1)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert peer.requests == []
     assert not turn.end(), "what was noted meanwhile keeps the turn"
@@ -163,20 +165,20 @@ def test_one_request_is_in_flight_per_peer_however_many_tasks_there_are(
 
 def test_a_wake_up_during_a_turn_rings_its_task_and_sends_none(b: OtherDomain) -> None:
     sent: list[str] = []
-    waking.sender_set(sent.append)
-    waking.wake("b.test", ["x"])
-    waking.wake("b.test", ["y"])
+    wakeups.sender_set(sent.append)
+    wakeups.wake("b.test", ["x"])
+    wakeups.wake("b.test", ["y"])
     assert sent == ["b.test"], "one task until it begins"
     turn = Turn.begin("b.test")
     assert turn is not None
     assert sorted(turn.take()) == ["x", "y"]
-    threading.Timer(0.05, waking.wake, ("b.test", ["z"])).start()
+    threading.Timer(0.05, wakeups.wake, ("b.test", ["z"])).start()
     began = time.monotonic()
     assert turn.wait(5.0)
     assert time.monotonic() - began < 3.0
     assert turn.take() == ["z"]
     assert turn.end()
-    waking.wake("b.test", ["z"])
+    wakeups.wake("b.test", ["z"])
     assert sent == ["b.test", "b.test"]
 
 
@@ -191,7 +193,7 @@ def stored_at(rp: str, offset: int) -> float | None:
 
 def test_a_lost_wake_up_is_found_by_the_sweep(peer: FakePeer, b: OtherDomain) -> None:
     sent: list[str] = []
-    waking.sender_set(sent.append)
+    wakeups.sender_set(sent.append)
     rp = shared(b, 4)
     assert peers_sweep() == 1
     assert sent == ["b.test"]
@@ -217,7 +219,7 @@ def test_a_lost_wake_up_is_found_by_the_sweep(peer: FakePeer, b: OtherDomain) ->
 
 def test_a_task_that_died_loses_its_turn_and_the_sweep_finds_what_it_had_taken(peer: FakePeer, b: OtherDomain) -> None:
     rp = shared(b, 3)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     dead = Turn.begin("b.test")
     assert dead is not None
     dead.take()
@@ -234,7 +236,7 @@ def test_what_passes_is_tried_again_after_pauses_that_grow(peer: FakePeer, b: Ot
     pauses = []
     for failures in range(1, 6):
         peer.fails = [PeerError(kind, "No.")]  # type: ignore[arg-type]
-        waking.wake("b.test", [rp])
+        wakeups.wake("b.test", [rp])
         forward("b.test")
         row = delivery()
         assert (row.failures, row.failure, row.detail, row.stopped_at) == (failures, kind, "No.", None)
@@ -248,14 +250,14 @@ def test_what_passes_is_tried_again_after_pauses_that_grow(peer: FakePeer, b: Ot
     assert peer.vectors[rp] == {own(rp): 1}
     row = delivery()
     assert (row.failures, row.failure, row.detail, row.first_failure_at, row.next_try_at) == (0, "", "", None, None)
-    assert not waking.failing("b.test")
+    assert not wakeups.failing("b.test")
 
 
 def test_retry_after_is_honoured_and_clamped(peer: FakePeer, b: OtherDomain) -> None:
     rp = shared(b, 1)
     for asked, waited in ((30, 30.0), (10**9, 3600.0)):
         peer.fails = [PeerError("busy", "Later.", asked)]
-        waking.wake("b.test", [rp])
+        wakeups.wake("b.test", [rp])
         forward("b.test")
         row = delivery()
         assert row.next_try_at is not None
@@ -267,7 +269,7 @@ def test_retry_after_is_honoured_and_clamped(peer: FakePeer, b: OtherDomain) -> 
 def test_what_does_not_pass_stops_until_somebody_changes_something(peer: FakePeer, b: OtherDomain, kind: str) -> None:
     rp = shared(b, 1)
     peer.fails = [PeerError(kind, "Never.")]  # type: ignore[arg-type]
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert delivery().stopped_at is not None
     assert delivery().next_try_at is None
@@ -294,7 +296,7 @@ def test_what_does_not_pass_stops_until_somebody_changes_something(peer: FakePee
 def test_an_answer_that_is_malformed_stops_forwarding_to_that_peer(peer: FakePeer, b: OtherDomain, data: bytes) -> None:
     rp = shared(b, 1)
     peer.says = [data]
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     row = delivery()
     assert (row.failure, row.failures) == ("invalid", 1)
@@ -312,9 +314,9 @@ def test_an_answer_that_is_malformed_stops_forwarding_to_that_peer(peer: FakePee
 def test_contact_by_the_peer_has_it_tried_once(peer: FakePeer, b: OtherDomain, kind: str, tried: bool) -> None:
     rp = shared(b, 1)
     peer.fails = [PeerError(kind, "No.", 60)]  # type: ignore[arg-type]
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
-    waking.probe("b.test")
+    wakeups.probe("b.test")
     assert delivery().failures == 1
     forward("b.test")
     assert (rp in peer.vectors) is tried
@@ -327,9 +329,9 @@ def test_a_peer_that_fails_is_sent_no_task_until_it_is_time_and_then_by_the_swee
     rp = shared(b, 1)
     peer.fails = [PeerError("busy", "Later.", 60)]
     forward_woken(rp)
-    waking.sender_set(sent.append)
+    wakeups.sender_set(sent.append)
     for _ in range(5):
-        waking.wake("b.test", [rp])
+        wakeups.wake("b.test", [rp])
     peers_sweep()
     assert sent == []
     make_due()
@@ -352,12 +354,12 @@ def test_what_is_published_while_delivery_is_stopped_costs_no_task_each(
         sent.append(name)
         forward(name)
 
-    waking.sender_set(send_now)
+    wakeups.sender_set(send_now)
     for looked_too_early in (False, True):
         if looked_too_early:
             forward("b.test")
         for _ in range(50):
-            waking.wake("b.test", [rp])
+            wakeups.wake("b.test", [rp])
         assert len(sent) <= 1
     assert peer.requests == []
     assert delivery_resumed(peer="b.test")
@@ -373,16 +375,16 @@ def test_a_peer_that_asks_for_a_long_pause_is_left_alone_and_holds_no_thread(
     rp = shared(b, 1)
     peer.pause_s = asked_s
     began = time.monotonic()
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     assert forward("b.test") is False
     assert time.monotonic() - began < 1.0
     (paused_ms,) = [control.client().pttl("herald:peer:{b.test}:paused")]
     assert left_alone_s - 1 < paused_ms / 1000 <= left_alone_s
     assert delivery_get("b.test") is None, "nothing failed"
-    waking.sender_set(sent.append)
+    wakeups.sender_set(sent.append)
     peers_sweep()
     for _ in range(5):
-        waking.wake("b.test", [rp])
+        wakeups.wake("b.test", [rp])
     forward("b.test")
     assert sent == []
     assert len(peer.requests) == 1
@@ -402,8 +404,8 @@ def test_a_pause_wakes_the_peer_when_it_is_over(
     rp = shared(b, 1)
     peer.pause_s = 30.0
     forward_woken(rp)
-    waking.sender_set(sent.append)
-    waking.pause_end("b.test")
+    wakeups.sender_set(sent.append)
+    wakeups.pause_end("b.test")
     control.client().set("herald:peer:{b.test}:compared", "1")
     peers_sweep()
     assert sent == []
@@ -432,11 +434,11 @@ class Queue:
         def busy(request: wire.Request) -> wire.Answer:
             for rp in [part.rp for part in request.parts if self.busy]:
                 publish(rp, 1)
-                waking.wake(self.rps[rp], [rp])
+                wakeups.wake(self.rps[rp], [rp])
             return taken(request)
 
         monkeypatch.setattr(peer, "taken", busy)
-        waking.sender_set(self.queue.append, lambda: len(self.queue))
+        wakeups.sender_set(self.queue.append, lambda: len(self.queue))
 
     def run(self, for_s: float) -> None:
         """What the thread does, and `workers.tasks.forward`."""
@@ -445,7 +447,7 @@ class Queue:
             name = self.queue.pop(0)
             self.begun[name].append(time.monotonic())
             if forward(name):
-                waking.wake(name)
+                wakeups.wake(name)
 
 
 def peer_named(name: str) -> OtherDomain:
@@ -459,7 +461,7 @@ def test_more_busy_peers_than_threads_take_turns(peer: FakePeer, monkeypatch: py
     monkeypatch.setattr(outbound, "OTHERS_S", 0.3)
     queue = Queue(peer, ["b.test", "c.test", "d.test", "e.test"], monkeypatch)
     for rp, name in queue.rps.items():
-        waking.wake(name, [rp])
+        wakeups.wake(name, [rp])
     began = time.monotonic()
     queue.run(4.0)
     for times in queue.begun.values():
@@ -475,7 +477,7 @@ def test_a_peer_that_nobody_waits_for_keeps_its_turn(peer: FakePeer, monkeypatch
     queue = Queue(peer, ["b.test"], monkeypatch)
     threading.Timer(0.5, lambda: setattr(queue, "busy", False)).start()
     (rp,) = queue.rps
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     queue.run(5.0)
     assert len(queue.begun["b.test"]) == 1
     assert peer.vectors[rp] == {own(rp): head(rp).own}
@@ -487,29 +489,29 @@ def test_a_peer_with_nothing_to_do_lingers_for_no_longer_than_others_wait(
     monkeypatch.setattr(outbound, "OTHERS_S", 0.1)
     monkeypatch.setattr(outbound, "LINGER_S", 10.0)
     rp = shared(b, 1)
-    waking.wake("b.test", [rp])
-    waking.sender_set(None, lambda: 1)
+    wakeups.wake("b.test", [rp])
+    wakeups.sender_set(None, lambda: 1)
     began = time.monotonic()
     forward("b.test")
     assert time.monotonic() - began < 5.0
-    waking.sender_set(None)
+    wakeups.sender_set(None)
     monkeypatch.setattr(outbound, "LINGER_S", 0.01)
     forward("b.test")
     assert peer.vectors[rp] == {own(rp): 1}
 
 
 def forward_woken(rp: str) -> None:
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
 
 
 def test_an_rp_that_the_peer_refuses_stops_alone(
     peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "SHUT_S", links.SHUT_S_MAX)  # longer than the turn takes on a busy machine
+    monkeypatch.setattr(broadcast, "SHUT_S", broadcast.SHUT_S_MAX)  # longer than the turn takes on a busy machine
     good, bad = shared(b, 1), shared(b, 1)
     peer.refuses = {bad: "not-found"}
-    waking.wake("b.test", [good, bad])
+    wakeups.wake("b.test", [good, bad])
     forward("b.test")
     assert peer.vectors == {good: {own(good): 1}}
     assert delivery_get("b.test") is None
@@ -545,7 +547,7 @@ def test_an_rp_that_the_peer_goes_on_refusing_is_shown_as_stopped_and_live_again
 def test_a_peer_that_takes_nothing_is_not_sent_the_same_in_a_loop(peer: FakePeer, b: OtherDomain) -> None:
     rp = shared(b, 3)
     peer.deaf = True
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert peer.events() == 3
     assert len(peer.requests) == 2
@@ -608,7 +610,7 @@ def test_of_a_history_that_is_empty_the_floor_is_said_and_then_it_is_left_alone(
     rp = shared(b, 20)
     assert seal_own(rp) == 20
     empty(rp)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     assert forward("b.test") is False
     assert len(peer.requests) < 5
     assert len(looks) < 5
@@ -628,7 +630,7 @@ def test_what_is_gone_and_what_is_held_of_other_rps_go_side_by_side(
         seal_own(rp)
     for rp in rps[:2]:
         empty(rp)
-    waking.wake("b.test", rps)
+    wakeups.wake("b.test", rps)
     assert forward("b.test") is False
     assert {rp: peer.vectors[rp] for rp in rps} == {rp: {own(rp): 20} if rp in rps[2:] else {} for rp in rps}
     assert len(looks) < 5 * len(rps)
@@ -649,7 +651,7 @@ def test_a_run_that_came_by_as_many_domains_as_it_may_is_not_looked_at_again_and
     far = other.run(3, *[f"x{n}.test" for n in range(wire.PATH_MAX - 2)], "c.test")
     send_runs(carrier, rp, far, origin.run(2))
     assert len(held(rp)) == 5
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     assert forward("b.test") is False
     assert peer.vectors[rp] == {origin.feed.key: 2}
     assert len(looks) < 5
@@ -674,14 +676,14 @@ def test_a_carrier_that_makes_up_paths_keeps_runs_from_another_peer_once(
     send_runs(carrier, rp, origin.run(3, "b.test", "c.test"))
     forward_woken(rp)
     assert peer.events() == 0, "the path is believed for a while"
-    now += links.PRESUMED_S
+    now += broadcast.PRESUMED_S
     forward_woken(rp)
     assert peer.vectors[rp] == {origin.feed.key: 3}
     for _ in range(3):
         send_runs(carrier, rp, origin.run(1, "b.test", "c.test"))
         forward_woken(rp)
         assert peer.vectors[rp] == {origin.feed.key: origin.last}, "and no more once b has answered otherwise"
-    now += links.PATHS_DOUBTED_S + 1
+    now += broadcast.PATHS_DOUBTED_S + 1
     send_runs(carrier, rp, origin.run(1, "b.test", "c.test"))
     forward_woken(rp)
     assert peer.vectors[rp] == {origin.feed.key: origin.last - 1}
@@ -701,7 +703,7 @@ def test_a_peer_whose_origin_says_that_it_is_gone_is_not_called_a_liar(
         monkeypatch.setattr(outbound.time, "time", lambda at=now: at)
         forward("b.test")
     asked = [part.graft for request in peer.requests for part in request.parts if part.graft]
-    assert 0 < len(asked) < links.GRAFTS_FUTILE, "others may keep it longer: it is asked, but not for ever"
+    assert 0 < len(asked) < broadcast.GRAFTS_FUTILE, "others may keep it longer: it is asked, but not for ever"
     assert not counted()
 
 
@@ -710,7 +712,7 @@ def test_a_peer_that_is_none_any_more_is_not_called_and_forgotten(peer: FakePeer
     forward_woken(rp)
     delivery_failed(peer="nobody.test", failure=outbound.Failure.BUSY, detail="x", jitter=0.5)
     assert delivery_get("nobody.test") is None
-    waking.wake("nobody.test", [rp])
+    wakeups.wake("nobody.test", [rp])
     assert forward("nobody.test") is False
     assert control.client().keys("herald:peer:{nobody.test}:*") == []
 
@@ -778,7 +780,7 @@ def test_a_peer_that_holds_more_of_our_feed_shows_our_seal_with_its_answer_and_a
 ) -> None:
     rp, was, newest = restored(b)
     peer.claims, peer.newest = {own(rp): 7}, {rp: [newest]}
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert head(rp).epoch != was
     assert SealHead.objects.get(rp=rp, epoch=was).last == 7
@@ -811,12 +813,12 @@ def test_a_peer_that_claims_what_it_cannot_show_stops_no_other_peer(
     rp = shared(b, 3)
     link(rp, c)
     for name in ("b.test", "c.test"):
-        waking.wake(name, [rp])
+        wakeups.wake(name, [rp])
         forward(name)
     publish(rp, 1)
     peer.newest = {} if software == "new" else None
     peer.claims = {own(rp): head(rp).own + ahead}
-    waking.wake("c.test", [rp])
+    wakeups.wake("c.test", [rp])
     forward("c.test")
     send(Peer.objects.get(name="c.test"), wire.RpPart(rp, {own(rp): head(rp).own + ahead}))
     assert not held_back([rp])
@@ -881,7 +883,7 @@ def test_a_turn_that_an_outage_of_redis_cuts_short_is_over_as_soon_as_redis_is_b
 
         peer = LastSeen()
         monkeypatch.setattr(outbound, "begin", peer.begin)
-        waking.wake("b.test", [rp])
+        wakeups.wake("b.test", [rp])
         with pytest.raises(RedisError):
             forward("b.test")
         with pytest.raises(RedisError):
@@ -889,7 +891,7 @@ def test_a_turn_that_an_outage_of_redis_cuts_short_is_over_as_soon_as_redis_is_b
         redis.start()
         assert control.client().exists("herald:peer:{b.test}:turn"), "the turn outlived the outage"
         sent: list[str] = []
-        waking.sender_set(sent.append)
+        wakeups.sender_set(sent.append)
         peers_sweep()
         assert sent == ["b.test"]
         forward("b.test")
@@ -900,7 +902,7 @@ def test_a_turn_that_an_outage_of_redis_cuts_short_is_over_as_soon_as_redis_is_b
 
 
 def test_a_turn_whose_answer_was_lost_is_still_its_askers(b: OtherDomain, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waking.os, "urandom", lambda count: b"t" * count)
+    monkeypatch.setattr(wakeups.os, "urandom", lambda count: b"t" * count)
     assert Turn.begin("b.test") is not None
     assert Turn.begin("b.test") is not None, "redis-py sends a command again whose answer did not come"
 
@@ -927,7 +929,7 @@ def test_what_was_sealed_just_now_is_not_read_again(
     b: OtherDomain, peer: FakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rps = [shared(b) for _ in range(3)]
-    waking.wake("b.test", rps)
+    wakeups.wake("b.test", rps)
     forward("b.test")
     read: list[str] = []
     runs_after_all = outbound.runs_after_all
@@ -943,7 +945,7 @@ def test_what_was_sealed_just_now_is_not_read_again(
     publish(rps[1], 1)
     publish(rps[2], 4)
     peer.requests.clear()
-    waking.wake("b.test", rps)
+    wakeups.wake("b.test", rps)
     forward("b.test")
     assert read == [rps[1]], "of which more is lacking than what was sealed just now"
     assert {rp: peer.vectors[rp] for rp in rps} == {
@@ -960,14 +962,14 @@ def test_a_run_that_is_larger_than_what_others_leave_travels_alone_and_is_not_ke
 ) -> None:
     monkeypatch.setattr(wire, "REQUEST_EVENTS_MAX", 10)
     rps = [shared(b) for _ in range(3)]
-    waking.wake("b.test", rps)
+    wakeups.wake("b.test", rps)
     forward("b.test")
     publish(rps[0], 12)
     seal_own(rps[0])
     publish(rps[1], 3)
     publish(rps[2], 3)
     peer.requests.clear()
-    waking.wake("b.test", rps)
+    wakeups.wake("b.test", rps)
     forward("b.test")
     counts = [[len(run.events) for part in request.parts for run in part.runs] for request in peer.requests]
     assert all(sum(one) <= 10 or len(one) == 1 for one in counts), counts

@@ -1,4 +1,4 @@
-"""federation/runs/holding.py: nothing of the own feed is sealed before the peers have said what they hold, and shown it."""
+"""replication/forwarding/holding.py: nothing of the own feed is sealed before the peers have said what they hold, and shown it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 from django.utils import timezone
 
 from eventing.core.errors import Unavailable
-from eventing.core.federation.links import Link
-from eventing.federation.runs import holding, watermarks
 from eventing.log import control, federated
-from eventing.models import SealHead
-from eventing.services.federation.proofs import event_proof
-from eventing.services.federation.sealing import held_back, seal_own
+from eventing.overlay.broadcast import Link
+from eventing.replication.forwarding import holding, watermarks
+from eventing.replication.models import SealHead
+from eventing.replication.services.proofs import event_proof
+from eventing.replication.services.sealing import held_back, seal_own
 from tests.federation.own_logs import new_log, own_key, publish, state
 
 PEERS = ("b.test", "c.test")

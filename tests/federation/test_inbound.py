@@ -1,4 +1,4 @@
-"""federation/runs/inbound.py against every attack of docs/federation.md: nothing untrue comes in, everything is counted."""
+"""replication/forwarding/inbound.py against every attack of docs/federation.md: nothing untrue comes in, everything is counted."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import msgspec
 import pytest
 
 from eventing.conf import config
+from eventing.core import merkle
 from eventing.core.errors import RateLimited
 from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX, Feed
-from eventing.core.federation import links, merkle, seals
-from eventing.core.federation.signing import Signed
-from eventing.federation import traffic, wire
-from eventing.federation.endpoints import Sender
-from eventing.federation.runs import gaps, inbound, judging, waking, watermarks
+from eventing.core.seals import seals
+from eventing.core.signing import Signed
 from eventing.log import control, federated
 from eventing.log.federated_bulk import Incoming
 from eventing.log.federated_types import Received
-from eventing.models import Evidence, Peer, Quarantine
-from eventing.services.federation.misbehaviour import misbehaviour_flush
-from eventing.services.federation.sealing import seal_own
+from eventing.overlay import broadcast
+from eventing.peering.models import Evidence, Peer, Quarantine
+from eventing.peering.services.misbehaviour import misbehaviour_flush
+from eventing.peering.wire import messages as wire
+from eventing.peering.wire import traffic
+from eventing.replication.endpoints import Sender
+from eventing.replication.forwarding import gaps, inbound, run_validation, wakeups, watermarks
+from eventing.replication.services.sealing import seal_own
 from tests.control.making import events_made
 from tests.federation import shared_rp
 from tests.federation.other_domain import OtherDomain
@@ -117,7 +120,7 @@ def test_a_run_that_had_come_by_another_link_is_answered_by_a_prune(scene: Scene
 def test_a_carrier_is_as_good_as_the_origin(scene: Scene) -> None:
     answer = send_runs(scene.other, scene.rp, scene.origin.run(3, "c.test"))
     assert answer.have == {scene.key: 3}
-    assert links.holds(watermarks.links_read("b.test", [scene.rp])[scene.rp], scene.key) == 3
+    assert broadcast.holds(watermarks.links_read("b.test", [scene.rp])[scene.rp], scene.key) == 3
 
 
 @pytest.mark.parametrize("attack", ["altered", "dropped from the middle", "reordered", "added"])
@@ -216,12 +219,12 @@ def test_a_proof_that_is_new_is_told_to_every_peer_once_and_one_that_is_known_to
     for number in range(3):
         peer_made(OtherDomain(f"d{number}.test"), gossip=number > 0)
     sent: list[str] = []
-    waking.sender_set(sent.append)
+    wakeups.sender_set(sent.append)
     stories = [scene.origin.seal(scene.origin.events(1)) for _ in range(4)]
     proof, *more = (wire.Evidence(stories[0], other) for other in stories[1:])
     send(scene.other, evidence=[proof, *more, *[proof] * 60])
     assert sorted(sent) == ["b.test", "d1.test", "d2.test"]
-    waking.hold_off("b.test", 60.0)  # it fails: its pause ends by no request of anybody else
+    wakeups.hold_off("b.test", 60.0)  # it fails: its pause ends by no request of anybody else
     sent.clear()
     answer = send(scene.other, evidence=[proof] * 32 + [wire.Evidence(proof.other, proof.one)] * 32)
     assert answer == wire.Answer(wire.VERSION, [], 0.0)
@@ -274,7 +277,7 @@ def test_runs_of_feeds_that_are_here_ask_nothing_of_how_many_there_are(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     origins = [Origin(scene.b, scene.rp, epoch(number)) for number in range(ORIGIN_FEEDS_MAX)]
-    monkeypatch.setattr(judging.federated, "feeds_of_origin", lambda *_: pytest.fail("the log was asked"))
+    monkeypatch.setattr(run_validation.federated, "feeds_of_origin", lambda *_: pytest.fail("the log was asked"))
     send_runs(scene.peer, scene.rp, *(origin.run(1) for origin in origins))
     answer = send_runs(scene.peer, scene.rp, *(origin.run(1) for origin in origins))
     assert set(answer.have.values()) == {2}
@@ -319,7 +322,7 @@ def test_documents_of_domains_that_are_not_known_cost_no_signature_but_the_bytes
     documents = [keyed.document() for _ in range(60)] + [held_twice.document() for _ in range(4)]
     looked_at: list[Signed] = []
     monkeypatch.setattr(
-        "eventing.core.federation.domain_documents.verified",
+        "eventing.peering.rules.domain_documents.verified",
         lambda context, statement, jwk: looked_at.append(statement) or False,
     )
     send(scene.peer, domains=documents)
@@ -359,7 +362,7 @@ def test_a_request_full_of_runs_behind_a_gap_has_the_other_links_read_once_for_e
         looks.append(args[1])
         return noted(*args, **more)
 
-    monkeypatch.setattr(judging.gaps, "missing", looked)
+    monkeypatch.setattr(run_validation.gaps, "missing", looked)
     assert send_runs(scene.peer, scene.rp, *runs).graft == [scene.key]
     assert looks == [scene.key]
     answer = send_runs(scene.peer, scene.rp, runs[0], missing, *runs)
@@ -391,7 +394,7 @@ def test_a_peer_that_invents_feeds_does_not_make_its_link_grow(scene: Scene) -> 
         kept = watermarks.links_read("b.test", [scene.rp])[scene.rp]
         sizes.add(len(kept.theirs))
         assert kept.theirs.keys() >= set(have)
-    assert max(sizes) == links.THEIRS_MAX
+    assert max(sizes) == broadcast.THEIRS_MAX
 
 
 def test_an_rp_that_is_not_shared_with_the_sender_is_not_found_and_the_others_go_on(scene: Scene) -> None:
@@ -522,7 +525,7 @@ def test_an_origin_that_leaves_gaps_in_ever_other_feeds_fills_no_notes(
     send_runs(scene.other, scene.rp, late)
     assert honest.feed.key in kept(scene.rp, "gaps"), "another's gap is noted all the same"
     later = time.time() + 11
-    monkeypatch.setattr(judging.time, "time", lambda: later)
+    monkeypatch.setattr(run_validation.time, "time", lambda: later)
     send_runs(scene.peer, scene.rp)
     assert send_runs(scene.other, scene.rp, late).have == {honest.feed.key: 5}
     assert honest.feed.key not in kept(scene.rp, "gaps")
@@ -541,7 +544,7 @@ def test_withheld_events_wait_for_whoever_has_them_and_are_then_held_against_the
     assert send_runs(scene.other, scene.rp, withholding).have == {}
     assert send_runs(scene.other, scene.rp, withholding).graft == [scene.key]
     later = time.time() + 60
-    monkeypatch.setattr(judging.time, "time", lambda: later)
+    monkeypatch.setattr(run_validation.time, "time", lambda: later)
     assert send_runs(scene.other, scene.rp, withholding).have == {}, "b has not been heard: it may have them"
     send_runs(scene.peer, scene.rp)
     answer = send_runs(scene.other, scene.rp, withholding)
@@ -560,7 +563,7 @@ def test_two_peers_that_left_out_the_same_are_not_waited_for_each_for_the_sake_o
     assert send_runs(scene.other, scene.rp, by_c, have={scene.key: 5}).have == {}
     assert send_runs(scene.peer, scene.rp, more, have={scene.key: 5}).have == {}
     later = time.time() + 11
-    monkeypatch.setattr(judging.time, "time", lambda: later)
+    monkeypatch.setattr(run_validation.time, "time", lambda: later)
     assert send_runs(scene.other, scene.rp, by_c, have={scene.key: 5}).have == {}, "b has one more than c"
     assert send_runs(scene.peer, scene.rp, more, have={scene.key: 5}).have == {scene.key: 5}
     assert held(scene.rp) == run.events[2:]
@@ -599,9 +602,9 @@ def test_our_own_events_come_back_and_are_known(scene: Scene) -> None:
 
 def test_contact_of_a_peer_that_could_not_be_reached_has_it_tried_and_clears_nothing(scene: Scene) -> None:
     sent: list[str] = []
-    waking.sender_set(sent.append)
-    waking.failing_set("b.test", True)
+    wakeups.sender_set(sent.append)
+    wakeups.failing_set("b.test", True)
     send_runs(scene.peer, scene.rp)
     assert sent == ["b.test"]
-    assert waking.failing("b.test")
-    assert waking.probed("b.test")
+    assert wakeups.failing("b.test")
+    assert wakeups.probed("b.test")

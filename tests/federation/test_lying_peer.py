@@ -10,9 +10,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from eventing.core import signing
 from eventing.core.events.feeds import Feed
-from eventing.core.federation import domain_documents, seals, signing
-from eventing.federation import signatures, wire
+from eventing.core.seals import seals
+from eventing.peering.rules import domain_documents
+from eventing.peering.wire import messages as wire
+from eventing.peering.wire import signatures
 from tests.federation import lying_peer
 from tests.federation.harness import Network
 from tests.federation.lying_peer import LyingPeer

@@ -10,23 +10,25 @@ import pytest
 from joserfc.jwk import OKPKey
 from rest_framework.test import APIClient
 
+from eventing.access.services.tokens import token_create
+from eventing.audit.models import AuditEntry
 from eventing.conf import config
+from eventing.core import merkle
 from eventing.core.errors import Forbidden, NotFound
 from eventing.core.events.feeds import Feed
-from eventing.core.federation import merkle, seals
-from eventing.core.federation.misbehaviour import KINDS, Kind
-from eventing.core.federation.signing import Signed
+from eventing.core.seals import seals
+from eventing.core.signing import Signed
 from eventing.log import control
-from eventing.models import AuditEntry, Evidence, Misbehaviour, Quarantine
-from eventing.selectors.federation import domain_documents
-from eventing.selectors.federation.evidence import evidence_pending, seals_of
-from eventing.services.access.tokens import token_create
-from eventing.services.federation import evidence as evidence_service
-from eventing.services.federation import misbehaviour as misbehaviour_service
-from eventing.services.federation import quarantines as quarantines_service
-from eventing.services.federation.evidence import EVIDENCE_PER_FEED_MAX, evidence_forget, evidence_keep, evidence_spread
-from eventing.services.federation.misbehaviour import REPORT_S, WRITES_PER_S, misbehaviour_flush, misbehaviour_note
-from eventing.services.federation.quarantines import quarantine, quarantine_lift, quarantined
+from eventing.peering.models import Evidence, Misbehaviour, Quarantine
+from eventing.peering.rules.misbehaviour import KINDS, Kind
+from eventing.peering.selectors import domain_documents
+from eventing.peering.selectors.evidence import evidence_pending, seals_of
+from eventing.peering.services import evidence as evidence_service
+from eventing.peering.services import misbehaviour as misbehaviour_service
+from eventing.peering.services import quarantines as quarantines_service
+from eventing.peering.services.evidence import EVIDENCE_PER_FEED_MAX, evidence_forget, evidence_keep, evidence_spread
+from eventing.peering.services.misbehaviour import REPORT_S, WRITES_PER_S, misbehaviour_flush, misbehaviour_note
+from eventing.peering.services.quarantines import quarantine, quarantine_lift, quarantined
 from tests.control.conftest import events_at, principal, types_at
 from tests.control.making import in_threads
 

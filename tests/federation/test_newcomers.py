@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventing.federation import wire
-from eventing.federation.runs import inbound
+from eventing.access.services.keys import ensure_domain_key
 from eventing.log import control
-from eventing.selectors.federation.forwarding import participations_forget
-from eventing.selectors.federation.peers import peers_forget
-from eventing.selectors.federation.recent_keys import recent_keys_forget
-from eventing.selectors.rps.replicas import links_of_rp
-from eventing.services.access.keys import ensure_domain_key
-from eventing.services.federation.domain_documents import own_document
-from eventing.services.federation.misbehaviour import misbehaviour_flush
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.selectors.recent_keys import recent_keys_forget
+from eventing.peering.services.domain_documents import own_document
+from eventing.peering.services.misbehaviour import misbehaviour_flush
+from eventing.peering.wire import messages as wire
+from eventing.replication.forwarding import inbound
+from eventing.replication.selectors.forwarding import participations_forget
+from eventing.replication.selectors.replicas import links_of_rp
 from tests.federation.homes import Home, make, peer
 from tests.federation.other_domain import OtherDomain
 from tests.federation.shared_rp import Origin, counted, held, peer_made, send

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from eventing.federation import traffic
-from eventing.federation.runs import waking
-from eventing.federation.runs.outbound import forward
-from eventing.models import ReplicaLink
-from eventing.services.access.tokens import token_create
-from eventing.services.rps.replica_links import link_stopped
+from eventing.access.services.tokens import token_create
+from eventing.peering.wire import traffic
+from eventing.replication.forwarding import wakeups
+from eventing.replication.forwarding.outbound import forward
+from eventing.replication.models import ReplicaLink
+from eventing.replication.services.replica_links import link_stopped
 from tests.federation.answering import FakePeer, own, publish, shared
 from tests.federation.other_domain import OtherDomain
 from tests.federation.shared_rp import Origin, peer_made, send_runs
@@ -28,7 +28,7 @@ def root() -> APIClient:
 
 
 def sent(rp: str) -> None:
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
 
 

@@ -11,22 +11,25 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from eventing.core.access.principals import Principal
-from eventing.core.access.roles import OPERATOR, VIEWER, scopes_of
+from eventing.access.services.tokens import token_create
+from eventing.audit.models import AuditEntry
+from eventing.core import signing
 from eventing.core.errors import Conflict, Forbidden, InvalidCursor, NotFound
-from eventing.core.federation import seals, signing
-from eventing.core.federation.domain_documents import from_published, read
-from eventing.core.federation.signing import Signed
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.federation import operating, peering
-from eventing.federation.client import PeerError
-from eventing.federation.runs import waking
-from eventing.federation.runs.outbound import forward
-from eventing.federation.runs.sweeping import peers_sweep
-from eventing.models import AuditEntry, Peer, PeerDelivery
-from eventing.services.access.tokens import token_create
-from eventing.services.federation.evidence import evidence_keep
-from eventing.services.federation.peer_operating import peer_renew
+from eventing.core.principals import Principal
+from eventing.core.roles import OPERATOR, VIEWER, scopes_of
+from eventing.core.seals import seals
+from eventing.core.signing import Signed
+from eventing.peering.models import Peer, PeerDelivery
+from eventing.peering.rules.domain_documents import from_published, read
+from eventing.peering.services.evidence import evidence_keep
+from eventing.peering.services.peer_operating import peer_renew
+from eventing.peering.wire import hello
+from eventing.peering.wire.client import PeerError
+from eventing.replication import operating
+from eventing.replication.forwarding import wakeups
+from eventing.replication.forwarding.outbound import forward
+from eventing.replication.forwarding.sweeping import peers_sweep
 from tests.control.conftest import events_at, principal
 from tests.control.test_operating import are_of_the_catalogue
 from tests.federation.answering import FakePeer, delivery, own, publish, shared
@@ -50,9 +53,9 @@ def operator() -> Principal:
 def woken() -> Iterator[list[str]]:
     """The peers that a task was sent for."""
     sent: list[str] = []
-    waking.sender_set(sent.append)
+    wakeups.sender_set(sent.append)
     yield sent
-    waking.sender_set(None)
+    wakeups.sender_set(None)
 
 
 def domain_events(kind: str) -> list[dict[str, Any]]:
@@ -97,7 +100,7 @@ def test_a_try_greets_at_once_and_says_what_came_of_it(
     def unreachable(*_: Any) -> bytes:
         raise PeerError("unreachable", "Nobody is there.")
 
-    monkeypatch.setattr(peering.client, "call", unreachable)
+    monkeypatch.setattr(hello.client, "call", unreachable)
     row = operating.retry(principal=operator, name="b.test")
     assert (row.hello_failures, row.hello_problem) == (1, "Nobody is there.")
 
@@ -123,16 +126,16 @@ def test_what_a_peer_lost_after_a_cursor_is_sent_again(
     peer: FakePeer, b: OtherDomain, operator: Principal, woken: list[str]
 ) -> None:
     rp = shared(b, 3)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert peer.vectors[rp] == {own(rp): 3}
     publish(rp, 4)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert peer.vectors[rp] == {own(rp): 7}
 
     peer.vectors[rp] = {own(rp): 3}  # it was put back from a copy, and we go on believing what it said
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     assert peer.vectors[rp] == {own(rp): 3}
     sent_before = peer.events()

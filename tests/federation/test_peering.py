@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from herald.commands import cli
 
-from eventing.core.federation.domain_documents import fingerprint_shown
+from eventing.peering.rules.domain_documents import fingerprint_shown
 from tests.edge.server import PLAIN, Edge, Prepared, prepare
 from tests.servers import ROOT, wait_for
 
@@ -91,13 +91,13 @@ def in_domain(edge: Edge, code: str) -> str:
     return done.stdout
 
 
-GREET = "from eventing.federation.peering import peers_greet; print(peers_greet())"
+GREET = "from eventing.peering.wire.hello import peers_greet; print(peers_greet())"
 
 
 PROBE = f"""
 import time
-from eventing.federation.client import PeerError, call
-from eventing.selectors.federation.peers import peer_row
+from eventing.peering.wire.client import PeerError, call
+from eventing.peering.selectors.peers import peer_row
 for _ in range(100):
     try:
         call(peer_row("{B}").url, "{B}", "/federation/v1/probe", b"", 5)

@@ -13,9 +13,10 @@ import pytest
 from jsonschema import validate
 
 from admin_rp.catalogue import CATALOGUE
+from eventing.access.rules.rates import Bucket, Rate, Table
+from eventing.access.services.keys import ensure_domain_key
+from eventing.audit.models import AuditEntry
 from eventing.conf import config
-from eventing.core.access.principals import Principal
-from eventing.core.access.rates import Bucket, Rate, Table
 from eventing.core.errors import (
     Conflict,
     Forbidden,
@@ -26,23 +27,18 @@ from eventing.core.errors import (
     RateLimited,
     Unauthenticated,
 )
-from eventing.core.federation import peers as core
-from eventing.core.federation.domain_documents import BadDocument, fingerprint_shown
-from eventing.core.federation.peers import Stance, State
-from eventing.core.federation.signing import Signed, verified
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.federation import client, endpoints, peering, refusals, signatures, traffic, wire
-from eventing.federation.client import PeerError
-from eventing.federation.endpoints import HELLO, Sender
-from eventing.federation.peering import farewell
-from eventing.federation.wire import encode
+from eventing.core.principals import Principal
+from eventing.core.signing import Signed, verified
 from eventing.log import control
-from eventing.models import AuditEntry, Misbehaviour, Peer
-from eventing.selectors.federation.domain_documents import domain_document
-from eventing.selectors.federation.peers import peer_get, peer_row, peers_active, peers_forget, peers_to_greet
-from eventing.services.access.keys import ensure_domain_key
-from eventing.services.federation.misbehaviour import misbehaviour_flush
-from eventing.services.federation.peers import (
+from eventing.peering.models import Misbehaviour, Peer
+from eventing.peering.rules import peers as core
+from eventing.peering.rules.domain_documents import BadDocument, fingerprint_shown
+from eventing.peering.rules.peers import Stance, State
+from eventing.peering.selectors.domain_documents import domain_document
+from eventing.peering.selectors.peers import peer_get, peer_row, peers_active, peers_forget, peers_to_greet
+from eventing.peering.services.misbehaviour import misbehaviour_flush
+from eventing.peering.services.peers import (
     asked_statement,
     hello_received,
     peer_add,
@@ -55,6 +51,13 @@ from eventing.services.federation.peers import (
     peer_suspend,
     peers_expire,
 )
+from eventing.peering.wire import client, hello, refusals, signatures, traffic
+from eventing.peering.wire import messages as wire
+from eventing.peering.wire.client import PeerError
+from eventing.peering.wire.hello import farewell
+from eventing.peering.wire.messages import encode
+from eventing.replication import endpoints
+from eventing.replication.endpoints import HELLO, Sender
 from tests.control.conftest import events_at, principal, types_at
 from tests.federation.other_domain import OtherDomain
 
@@ -286,9 +289,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ensure_domain_key()
     made = SimpleNamespace(now=0.0, time=time.time)
     made.monotonic = lambda: made.now
-    monkeypatch.setattr(peering, "time", made)
+    monkeypatch.setattr(hello, "time", made)
     monkeypatch.setattr(refusals, "_strangers", Bucket(refusals.STRANGERS))
-    monkeypatch.setattr(peering, "_changing", Table(lambda _: Bucket(peering.CHANGES), peering.CHANGING_MAX))
+    monkeypatch.setattr(hello, "_changing", Table(lambda _: Bucket(hello.CHANGES), hello.CHANGING_MAX))
     return made
 
 
@@ -296,11 +299,11 @@ def say(other: OtherDomain, *stances: Stance, statement: Signed | None = None) -
     """Hellos of `other`, one after another; how many of them were refused because there were too many."""
     refused = 0
     for stance in stances:
-        said = peering.Hello(statement or other.document(), wire.VERSION, stance, at_ms(datetime.now(UTC)))
+        said = hello.Hello(statement or other.document(), wire.VERSION, stance, at_ms(datetime.now(UTC)))
         row = Peer.objects.filter(name=other.name).first()
         trusted = row is not None and row.state != State.ASKED
         try:
-            peering.hello(Sender(other.name, other.keys[-1]["kid"], row, trusted=trusted), wire.encode(said))
+            hello.hello(Sender(other.name, other.keys[-1]["kid"], row, trusted=trusted), wire.encode(said))
         except RateLimited:
             refused += 1
     return refused
@@ -367,10 +370,10 @@ def test_a_stranger_uses_up_nothing_of_the_domain_in_whose_name_it_speaks(
     impostor = OtherDomain("b.test")
     impostor.serial = b.serial + 100
     for number in range(30):
-        said = peering.Hello(impostor.document(), wire.VERSION, list(Stance)[number % 5], at_ms())
+        said = hello.Hello(impostor.document(), wire.VERSION, list(Stance)[number % 5], at_ms())
         sender = Sender("b.test", impostor.keys[-1]["kid"], None, trusted=False)
         with pytest.raises(Unauthenticated):
-            peering.hello(sender, wire.encode(said))
+            hello.hello(sender, wire.encode(said))
     assert say(b, Stance.APPROVES) == 0
     assert peer_row("b.test").state == State.ACTIVE
 
@@ -392,7 +395,7 @@ def test_hellos_of_a_suspended_peer_are_counted_against_its_rate(b: OtherDomain,
     add(b, requests_per_s=1)
     hear(b, Stance.APPROVES)
     peer_suspend(principal=ROOT, name="b.test")
-    body = wire.encode(peering.Hello(b.document(), wire.VERSION, Stance.APPROVES, at_ms()))
+    body = wire.encode(hello.Hello(b.document(), wire.VERSION, Stance.APPROVES, at_ms()))
     with pytest.raises(RateLimited):
         [serve(signed_hello(b, body, secrets.token_urlsafe(18)), body) for _ in range(20)]
 
@@ -404,7 +407,7 @@ def test_what_is_signed_with_keys_that_came_along_is_held_against_nobody(
     add(b)
     hear(b, Stance.APPROVES)
     stranger = OtherDomain(name)
-    body = wire.encode(peering.Hello(stranger.document(), wire.VERSION, Stance.PROPOSES, at_ms()))
+    body = wire.encode(hello.Hello(stranger.document(), wire.VERSION, Stance.PROPOSES, at_ms()))
     tampered = body[:-1] + b"\x07"
     with pytest.raises(Unauthenticated, match="Content-Digest"):
         serve(signed_hello(stranger, body, "a-nonce-of-its-own"), tampered)
@@ -424,7 +427,7 @@ def test_hellos_of_strangers_beyond_their_rate_cost_no_signature_and_those_of_wh
         looked_at.append(statement)
         return verified(context, statement, jwk)
 
-    monkeypatch.setattr("eventing.core.federation.domain_documents.verified", counting)
+    monkeypatch.setattr("eventing.peering.rules.domain_documents.verified", counting)
     asks = b.document()
     for domain, statement in ((b, asks), (OtherDomain("c.test"), None)):
         assert hello_of(domain, statement or domain.document()) == 200

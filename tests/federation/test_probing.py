@@ -13,12 +13,12 @@ from contextlib import suppress
 import pytest
 from django.utils import timezone
 
-from eventing.federation import client
-from eventing.federation.client import NO_ANSWER, PeerError
-from eventing.federation.runs import outbound, probing, sweeping, waking
-from eventing.federation.runs.outbound import forward
-from eventing.federation.runs.probing import Prober, Way
-from eventing.models import PeerDelivery
+from eventing.peering.models import PeerDelivery
+from eventing.peering.wire import client
+from eventing.peering.wire.client import NO_ANSWER, PeerError
+from eventing.replication.forwarding import outbound, probing, sweeping, wakeups
+from eventing.replication.forwarding.outbound import forward
+from eventing.replication.forwarding.probing import Prober, Way
 from tests.federation.answering import FakePeer, delivery, own, shared
 from tests.federation.other_domain import OtherDomain
 from tests.servers import wait_for
@@ -93,7 +93,7 @@ def prober(monkeypatch: pytest.MonkeyPatch) -> Iterator[Prober]:
 def alive(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Peers that gave a sign of life."""
     seen: list[str] = []
-    monkeypatch.setattr(waking, "probe", seen.append)
+    monkeypatch.setattr(wakeups, "probe", seen.append)
     return seen
 
 
@@ -175,7 +175,7 @@ def test_only_peers_without_any_answer_are_looked_at(
     def watched_after(error: PeerError) -> list[str]:
         peer.fails.append(error)
         PeerDelivery.objects.update(next_try_at=timezone.now())
-        waking.wake("b.test", [rp], anyway=True)
+        wakeups.wake("b.test", [rp], anyway=True)
         forward("b.test")
         assert peer.fails == []
         sweeping.peers_sweep()
@@ -185,7 +185,7 @@ def test_only_peers_without_any_answer_are_looked_at(
     assert watched_after(PeerError("unreachable", "Nothing.", code=NO_ANSWER)) == ["b.test"]
     assert watched_after(PeerError("busy", "Later.")) == []
     assert watched_after(PeerError("unreachable", "Nothing.", code=NO_ANSWER)) == ["b.test"]
-    waking.probe("b.test")
+    wakeups.probe("b.test")
     forward("b.test")
     assert peer.vectors[rp] == {own(rp): 1}
     sweeping.peers_sweep()
@@ -198,8 +198,8 @@ def test_a_sign_of_life_during_a_request_has_another_one_tried_when_that_one_fai
 ) -> None:
     rp = shared(b, 1)
     peer.fails.append(PeerError("unreachable", "Nothing.", code=NO_ANSWER))
-    waking.wake("b.test", [rp])
-    waking.probe("b.test")
+    wakeups.wake("b.test", [rp])
+    wakeups.probe("b.test")
     forward("b.test")
     assert peer.vectors[rp] == {own(rp): 1}
     assert delivery().failures == 0

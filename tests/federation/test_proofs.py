@@ -20,22 +20,23 @@ from hypothesis import strategies as st
 from joserfc.jwk import OKPKey
 from rest_framework.test import APIClient
 
-from eventing.api.federation.proofs import representation
+from eventing.access.services.tokens import token_create
 from eventing.conf import config
+from eventing.core import merkle, signing
 from eventing.core.ed25519 import public_key_text
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
-from eventing.core.federation import merkle, seals, signing
-from eventing.core.federation.domain_documents import make, published, read, thumbprint
-from eventing.core.federation.signing import Signed
 from eventing.core.ids import canonical_json
+from eventing.core.seals import seals
+from eventing.core.signing import Signed
 from eventing.log import control, federated
-from eventing.models import SealHead
-from eventing.services.access.tokens import token_create
-from eventing.services.federation.domain_documents import document_pin, own_document
-from eventing.services.federation.proofs import event_proof
-from eventing.services.federation.sealing import _encode, seal_own
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
+from eventing.peering.rules.domain_documents import make, published, read, thumbprint
+from eventing.peering.services.domain_documents import document_pin, own_document
+from eventing.replication.api.proofs import representation
+from eventing.replication.models import SealHead
+from eventing.replication.services.proofs import event_proof
+from eventing.replication.services.sealing import _encode, seal_own
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from tests.control.conftest import principal, problem_code
 from tests.core.ed25519_vectors import NEUTRAL, SMALL_ORDER
 from tests.federation.own_logs import new_log, publish, state

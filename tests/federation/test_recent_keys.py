@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from eventing.access.models import DomainKey
+from eventing.access.services.keys import ensure_domain_key, key_rotate
 from eventing.conf import config
-from eventing.models import DomainKey
-from eventing.selectors.federation import recent_keys
-from eventing.selectors.federation.recent_keys import domain_keys_recent, recent_keys_forget, signing_key_recent
-from eventing.services.access.keys import ensure_domain_key, key_rotate
+from eventing.peering.selectors import recent_keys
+from eventing.peering.selectors.recent_keys import domain_keys_recent, recent_keys_forget, signing_key_recent
 from tests.control.conftest import principal
 
 

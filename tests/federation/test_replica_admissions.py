@@ -7,27 +7,25 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventing.core.errors import Conflict, Forbidden, Gone, NotFound, QuotaExceeded
-from eventing.core.federation.domain_documents import read as document_read
-from eventing.core.rps.replicas import (
+from eventing.peering.rules.domain_documents import read as document_read
+from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.services.domain_documents import own_document
+from eventing.peering.services.peers import peer_suspend
+from eventing.replication.models import ReplicaAdmission
+from eventing.replication.selectors.replicas import links_of_peer, links_of_rp, origin_admitted, participants
+from eventing.replication.services.replica_admissions import may_replicate, replica_admit
+from eventing.replication.services.replica_links import links_offer
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.statements import (
     ADMISSIONS_MAX,
     admission_read,
     admission_verified,
     descriptor_verified,
     unpacked,
 )
-from eventing.models import RendezvousPoint, ReplicaAdmission
-from eventing.selectors.federation.domain_documents import domain_keys
-from eventing.selectors.federation.peers import peers_forget
-from eventing.selectors.rps.descriptors import descriptor_get
-from eventing.selectors.rps.replicas import links_of_peer, links_of_rp, origin_admitted, participants
-from eventing.services.federation.domain_documents import own_document
-from eventing.services.federation.peers import peer_suspend
-from eventing.services.rps.rendezvous_points import (
-    rendezvous_point_create,
-    rendezvous_point_update,
-)
-from eventing.services.rps.replica_admissions import may_replicate, replica_admit
-from eventing.services.rps.replica_links import links_offer
+from eventing.rps.selectors.descriptors import descriptor_get
+from eventing.rps.services.rendezvous_points import rendezvous_point_create, rendezvous_point_update
 from tests.control.conftest import types_at
 from tests.federation.homes import (
     ANN,

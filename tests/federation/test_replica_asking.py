@@ -12,23 +12,21 @@ import pytest
 from django.utils import timezone
 
 from eventing.core.errors import Conflict, NotFound, QuotaExceeded, Unavailable
-from eventing.core.rps import replicas as statements
-from eventing.core.rps.replicas import Join, join_read, packed
-from eventing.federation.client import PeerError
-from eventing.federation.endpoints import Sender
-from eventing.federation.replicas import (
-    replica_answering,
-    replica_asking,
-    replica_sweeping,
-    replica_telling,
-    replica_ways,
-)
-from eventing.federation.replicas.replica_messages import DONE, JoinAnswer, JoinRequest, LeaveRequest, decoded, encode
-from eventing.federation.replicas.replica_ways import JOIN_PATH
-from eventing.federation.wire import VERSION
-from eventing.models import Misbehaviour, RendezvousPoint, ReplicaEnd
-from eventing.services.rps import replicas
-from eventing.services.rps.replicas import replica_leave, replicas_to_renew
+from eventing.peering.models import Misbehaviour
+from eventing.peering.wire.client import PeerError
+from eventing.peering.wire.messages import VERSION
+from eventing.replication.endpoints import Sender
+from eventing.replication.joining import announcements, next_hops, sweeping
+from eventing.replication.joining import client as replica_asking
+from eventing.replication.joining import handler as replica_answering
+from eventing.replication.joining.messages import DONE, JoinAnswer, JoinRequest, LeaveRequest, decoded, encode
+from eventing.replication.joining.next_hops import JOIN_PATH
+from eventing.replication.models import ReplicaEnd
+from eventing.replication.services import replicas
+from eventing.replication.services.replicas import replica_leave, replicas_to_renew
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules import statements
+from eventing.rps.rules.statements import Join, join_read, packed
 from tests.federation.homes import ROOT, Home, make, now_ms, row_of
 from tests.federation.other_domain import OtherDomain
 from tests.servers import wait_for
@@ -62,7 +60,7 @@ class Asked:
 @pytest.fixture
 def asked(a: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     made = Asked(a)
-    for module in (replica_asking, replica_telling):
+    for module in (replica_asking, announcements):
         monkeypatch.setattr(module, "call", made.call)
     return made
 
@@ -129,7 +127,7 @@ def test_a_relayed_join_whose_answer_is_malformed_is_not_the_fault_of_who_sent_i
     row = make(a)
     wish = statements.Join(a.rp, "c.test", "https://c.test", 60, now_ms())
     request = JoinRequest(VERSION, statements.join_make(wish, joining.keys[-1]), [joining.document()], ["c.test"])
-    monkeypatch.setattr(replica_ways, "call", lambda *given: b"\x94\x01\xa1\xff")
+    monkeypatch.setattr(next_hops, "call", lambda *given: b"\x94\x01\xa1\xff")
     with pytest.raises(Unavailable, match=r"a\.test: Its answer to a join is malformed"):
         replica_answering.join(Sender("c.test", joining.fingerprint, None), encode(request))
     assert [noted.carrier for noted in Misbehaviour.objects.all()] == [row.home]
@@ -143,9 +141,9 @@ def test_a_replica_that_was_just_left_is_not_joined_again_by_the_sweep(
     RendezvousPoint.objects.filter(id=a.rp).update(renew_at=timezone.now() - timedelta(seconds=1))
     listed = replicas_to_renew()
     assert listed
-    monkeypatch.setattr(replica_sweeping, "replicas_to_renew", lambda now: listed)
+    monkeypatch.setattr(sweeping, "replicas_to_renew", lambda now: listed)
     replica_leave(rp=a.rp, principal=ROOT)
-    replica_sweeping.replicas_sweep()
+    sweeping.replicas_sweep()
     assert asked.joins == []
 
 
@@ -162,10 +160,10 @@ def test_a_home_that_answers_slowly_delays_the_leases_of_no_other(monkeypatch: p
         if not renewed.wait(timeout_s):  # as long as it takes to find that nobody answers
             raise Unavailable("No answer.", retry_after_s=1)
 
-    monkeypatch.setattr(replica_sweeping, "replicas_to_renew", lambda now: rows)
-    monkeypatch.setattr(replica_sweeping, "renewal_note_failed", lambda rp: True)
-    monkeypatch.setattr(replica_sweeping, "replica_renew", renew)
-    replica_sweeping.replicas_sweep()
+    monkeypatch.setattr(sweeping, "replicas_to_renew", lambda now: rows)
+    monkeypatch.setattr(sweeping, "renewal_note_failed", lambda rp: True)
+    monkeypatch.setattr(sweeping, "replica_renew", renew)
+    sweeping.replicas_sweep()
     assert renewed.is_set()
     assert others == [f"slow{number}" for number in range(5)], "which has its time for its own"
 
@@ -178,10 +176,10 @@ def test_a_home_that_does_not_answer_is_asked_once_in_a_sweep(monkeypatch: pytes
         raise Unavailable("No answer.", retry_after_s=1)
 
     rows = [RendezvousPoint(id=f"{home}{number}", home=home) for number in range(3) for home in ("a.test", "b.test")]
-    monkeypatch.setattr(replica_sweeping, "replicas_to_renew", lambda now: rows)
-    monkeypatch.setattr(replica_sweeping, "renewal_note_failed", lambda rp: True)
-    monkeypatch.setattr(replica_sweeping, "replica_renew", renew)
-    replica_sweeping.replicas_sweep()
+    monkeypatch.setattr(sweeping, "replicas_to_renew", lambda now: rows)
+    monkeypatch.setattr(sweeping, "renewal_note_failed", lambda rp: True)
+    monkeypatch.setattr(sweeping, "replica_renew", renew)
+    sweeping.replicas_sweep()
     assert sorted(asked) == ["a.test0", "b.test0"]
 
 
@@ -205,13 +203,13 @@ def test_a_domain_that_does_not_answer_is_asked_once_about_the_ends_of_a_sweep(
         asked.append(domain)
         raise PeerError("unreachable", "No answer in time.")
 
-    monkeypatch.setattr(replica_telling, "call", unreachable)
+    monkeypatch.setattr(announcements, "call", unreachable)
     ends = [
         ReplicaEnd(rp=f"rp{number}", reason=reason, pending=[a.name], home="localhost")
         for number, reason in enumerate([ReplicaEnd.Reason.DELETED, ReplicaEnd.Reason.LEFT] * 3)
     ]
     for end in ends:
         end.statement = packed(a.descriptor())
-    monkeypatch.setattr(replica_sweeping, "ends_due", lambda now: ends)
-    replica_sweeping.replicas_sweep()
+    monkeypatch.setattr(sweeping, "ends_due", lambda now: ends)
+    sweeping.replicas_sweep()
     assert asked == [a.name]

@@ -9,23 +9,21 @@ from typing import Any
 import pytest
 
 from eventing.core.errors import Forbidden, HeraldError, NotFound
-from eventing.core.rps.replicas import (
-    descriptor_verified,
-    unpacked,
-)
-from eventing.models import RendezvousPoint, ReplicaEnd, ReplicaLink
-from eventing.selectors.federation.domain_documents import domain_keys
-from eventing.services.rps.leases import leases_reap
-from eventing.services.rps.rendezvous_points import (
+from eventing.operations.services.leases import leases_reap
+from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.replication.models import ReplicaEnd, ReplicaLink
+from eventing.replication.services.replica_admissions import replica_admit
+from eventing.replication.services.replica_ends import end_told, ends_due, ends_purge
+from eventing.replication.services.replica_links import links_offer
+from eventing.replication.services.replicas import replica_leave, replicas_to_renew
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.statements import descriptor_verified, unpacked
+from eventing.rps.services.rendezvous_points import (
     rendezvous_point_create,
     rendezvous_point_delete,
     rendezvous_point_renew,
     rendezvous_point_update,
 )
-from eventing.services.rps.replica_admissions import replica_admit
-from eventing.services.rps.replica_ends import end_told, ends_due, ends_purge
-from eventing.services.rps.replica_links import links_offer
-from eventing.services.rps.replicas import replica_leave, replicas_to_renew
 from tests.federation.homes import (
     ANN,
     BEN,

@@ -7,20 +7,15 @@ from typing import Any
 
 import pytest
 
-from eventing.models import RendezvousPoint, ReplicaLink
-from eventing.selectors.federation.peers import peers_forget
-from eventing.selectors.rps.replicas import links_of_rp
-from eventing.services.federation.peers import peer_suspend
-from eventing.services.rps.rendezvous_points import (
-    rendezvous_point_create,
-)
-from eventing.services.rps.replica_admissions import replica_admit
-from eventing.services.rps.replica_links import LEASE_S, OFFER_AGAIN_S, link_stopped, links_offer
-from eventing.services.rps.replica_statements import (
-    statements_of,
-    statements_told,
-    statements_untold,
-)
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.services.peers import peer_suspend
+from eventing.replication.models import ReplicaLink
+from eventing.replication.selectors.replicas import links_of_rp
+from eventing.replication.services.replica_admissions import replica_admit
+from eventing.replication.services.replica_links import LEASE_S, OFFER_AGAIN_S, link_stopped, links_offer
+from eventing.replication.services.replica_statements import statements_of, statements_told, statements_untold
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from tests.control.conftest import types_at
 from tests.federation.homes import (
     ANN,

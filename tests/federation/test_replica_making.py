@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from eventing.core.access.principals import Principal
 from eventing.core.errors import Conflict, InvalidRequest, QuotaExceeded
+from eventing.core.principals import Principal
 from eventing.log import control
-from eventing.models import RendezvousPoint, ReplicaAdmission
-from eventing.selectors.rps.descriptors import descriptor_get
+from eventing.replication.models import ReplicaAdmission
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.selectors.descriptors import descriptor_get
 from tests.control.conftest import types_at
 from tests.federation.homes import (
     ANN,
@@ -106,7 +107,7 @@ def test_there_is_one_replica_of_an_rp(a: Home) -> None:
 def test_a_policy_naming_more_issuers_than_we_take_lets_their_people_in_nowhere(
     a: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventing.services.access.policy_issuers.SOURCES_MAX", 0)
+    monkeypatch.setattr("eventing.access.services.policy_issuers.SOURCES_MAX", 0)
     policy = [{"issuer": "https://id.example.org", "allow": ["publish"]}]
     row = make(a, descriptor=a.descriptor(policy=policy))
     assert row.policy == policy

@@ -10,30 +10,26 @@ from typing import Any
 import pytest
 
 from eventing.core.errors import NotFound
-from eventing.core.federation.domain_documents import read as document_read
 from eventing.core.ids import rp_id
-from eventing.core.rps.replicas import (
-    descriptor_make,
-    descriptor_verified,
-)
 from eventing.log import control
-from eventing.models import Misbehaviour, RendezvousPoint, ReplicaAdmission, ReplicaEnd
-from eventing.selectors.federation.domain_documents import domain_keys, domain_known
-from eventing.selectors.rps.descriptors import descriptor_get
-from eventing.selectors.rps.replicas import origin_admitted
-from eventing.services.rps.rendezvous_points import (
-    rendezvous_point_create,
-    rendezvous_point_update,
-)
-from eventing.services.rps.replica_admissions import documents_purge
-from eventing.services.rps.replica_links import links_offer
-from eventing.services.rps.replica_statements import (
+from eventing.peering.models import Misbehaviour
+from eventing.peering.rules.domain_documents import read as document_read
+from eventing.peering.selectors.domain_documents import domain_keys, domain_known
+from eventing.replication.models import ReplicaAdmission, ReplicaEnd
+from eventing.replication.selectors.replicas import origin_admitted
+from eventing.replication.services.replica_admissions import documents_purge
+from eventing.replication.services.replica_links import links_offer
+from eventing.replication.services.replica_statements import (
     documents_for,
     statements_accept,
     statements_of,
     statements_told,
     statements_untold,
 )
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.statements import descriptor_make, descriptor_verified
+from eventing.rps.selectors.descriptors import descriptor_get
+from eventing.rps.services.rendezvous_points import rendezvous_point_create, rendezvous_point_update
 from tests.control.conftest import events_at, types_at
 from tests.federation.homes import (
     ANN,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from eventing.core.events.feeds import Feed
-from eventing.core.federation import seals
-from eventing.federation import wire
+from eventing.core.seals import seals
+from eventing.peering.wire import messages as wire
 from tests.federation import lying_peer
 from tests.federation.harness import Network
 from tests.federation.lying_peer import LyingPeer
@@ -22,7 +22,7 @@ from tests.servers import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 LIAR = "liar.test"
-HUNG_S = 10.0  # until a request that is not answered has failed (federation/runs/outbound.py: CALL_S)
+HUNG_S = 10.0  # until a request that is not answered has failed (replication/forwarding/outbound.py: CALL_S)
 AT_ONCE_S = 3.0  # in which events are at a peer that answers, on a busy machine too
 CLAIM_HELD_S = 15.0  # in which events are at a peer though another lies: on a busy machine; it was 40 s
 RESTARTED_S = 60.0  # and after the forwarder was killed, which takes up to 25 s to be back

@@ -1,4 +1,4 @@
-"""services/federation/sealing.py: own runs are signed once and linked, and no number is used twice, whatever is put back from a copy."""
+"""replication/services/sealing.py: own runs are signed once and linked, and no number is used twice, whatever is put back from a copy."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from eventing.access.selectors.keys import signing_key
 from eventing.conf import config
+from eventing.core import merkle, signing
 from eventing.core.events.history import HistoryBounds
-from eventing.core.federation import merkle, seals, signing
-from eventing.core.federation.signing import Signed
+from eventing.core.seals import seals
+from eventing.core.signing import Signed
 from eventing.log import control, federated
-from eventing.models import SealHead
-from eventing.selectors.access.keys import signing_key
-from eventing.selectors.federation.domain_documents import domain_keys
-from eventing.services.federation import sealing
-from eventing.services.federation.sealing import (
+from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.replication.models import SealHead
+from eventing.replication.services import sealing
+from eventing.replication.services.sealing import (
     floor_own,
     head_checked,
     heads_checked,
@@ -31,7 +32,7 @@ from eventing.services.federation.sealing import (
     seals_next,
     seals_own,
 )
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from tests.control.conftest import principal, types_at
 from tests.control.making import in_threads
 from tests.federation.own_logs import backup, decode, head, kept, new_log, own_key, publish, put_back, read, state
@@ -457,7 +458,7 @@ def test_the_heads_of_an_rp_that_is_gone_are_forgotten_after_a_month() -> None:
 
 
 def test_another_key_seals_on_and_the_chain_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    from eventing.services.access.keys import key_rotate
+    from eventing.access.services.keys import key_rotate
 
     rp = new_log()
     publish(rp, 2)

@@ -11,12 +11,28 @@ import msgspec
 import pytest
 from django.utils import timezone
 
+from eventing.access.services.tokens import ensure_domain_key
 from eventing.conf import config
 from eventing.core.errors import Conflict, InvalidCursor, InvalidRequest, Moved
-from eventing.core.federation.signing import Signed
 from eventing.core.ids import admin_id
-from eventing.core.rps.replicas import BadStatement
-from eventing.core.rps.shared_subscriptions import (
+from eventing.core.signing import Signed
+from eventing.log import control
+from eventing.log.shared_subscriptions import Change, Place, due_set, read_all, write_all
+from eventing.operations.services.lease_use import leases_use
+from eventing.operations.services.leases import leases_reap
+from eventing.overlay.takeover import Standing
+from eventing.peering.models import Peer
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.services import misbehaviour
+from eventing.peering.services.misbehaviour import misbehaviour_flush
+from eventing.peering.wire.client import PeerError
+from eventing.peering.wire.messages import VERSION, BadMessage
+from eventing.replication.endpoints import Sender
+from eventing.replication.models import ReplicaAdmission
+from eventing.rps.rules.statements import BadStatement
+from eventing.rps.services.rendezvous_points import rendezvous_point_delete
+from eventing.subscriptions.models import SharedSubscription, Subscription
+from eventing.subscriptions.rules.shared_subscriptions import (
     LINE_BYTES_MAX,
     RECORD_BYTES_MAX,
     History,
@@ -28,30 +44,16 @@ from eventing.core.rps.shared_subscriptions import (
     record_read,
     sign,
 )
-from eventing.core.rps.takeover import Standing
-from eventing.federation.client import PeerError
-from eventing.federation.endpoints import Sender
-from eventing.federation.subscriptions import shared_subscriptions as federation
-from eventing.federation.subscriptions.subscription_messages import Answer, Message, SentLine, decoded, encode
-from eventing.federation.wire import VERSION, BadMessage
-from eventing.log import control
-from eventing.log.shared_subscriptions import Change, Place, due_set, read_all, write_all
-from eventing.models import Peer, ReplicaAdmission, SharedSubscription, Subscription
-from eventing.selectors.federation.peers import peers_forget
-from eventing.selectors.federation.shared_subscriptions import record_of, shared_shown
-from eventing.services.access.tokens import ensure_domain_key
-from eventing.services.federation import misbehaviour
-from eventing.services.federation.misbehaviour import misbehaviour_flush
-from eventing.services.rps import shared_records
-from eventing.services.rps.lease_use import leases_use
-from eventing.services.rps.leases import leases_reap
-from eventing.services.rps.rendezvous_points import rendezvous_point_delete
-from eventing.services.rps.subscriptions import (
+from eventing.subscriptions.selectors.shared_subscriptions import record_of, shared_shown
+from eventing.subscriptions.services import shared_records
+from eventing.subscriptions.services.subscriptions import (
     subscription_create,
     subscription_delete,
     subscription_renew,
     subscription_update,
 )
+from eventing.subscriptions.sharing import shared_subscriptions as federation
+from eventing.subscriptions.sharing.messages import Answer, Message, SentLine, decoded, encode
 from tests.control.conftest import principal
 from tests.control.making import events_made
 from tests.federation.other_domain import OtherDomain

@@ -1,6 +1,6 @@
 """Sending and receiving at the same time: what comes while a request is built goes neither back nor by a pruned link.
 
-The order that core/federation/links.py asks for, shown in outbound.py and inbound.py. That this order brings links to rest is
+The order that overlay/broadcast.py asks for, shown in outbound.py and inbound.py. That this order brings links to rest is
 shown by test_convergence.py, that any other does not was seen in the live domains (docs/federation/numbers.md).
 """
 
@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from eventing.conf import config
-from eventing.core.federation import links
-from eventing.core.federation.seals import seal_read
-from eventing.federation import wire
-from eventing.federation.runs import inbound, outbound, waking, watermarks
-from eventing.federation.runs.outbound import forward
+from eventing.core.seals.seals import seal_read
 from eventing.log import control
-from eventing.services.federation.sealing import seal_own
+from eventing.overlay import broadcast
+from eventing.peering.wire import messages as wire
+from eventing.replication.forwarding import inbound, outbound, wakeups, watermarks
+from eventing.replication.forwarding.outbound import forward
+from eventing.replication.services.sealing import seal_own
 from tests.control.making import events_made
 from tests.federation import shared_rp
 from tests.federation.answering import FakePeer, own
@@ -37,7 +37,7 @@ class Scene(shared_rp.Scene):
         self.answering = FakePeer()
         self.monkeypatch = monkeypatch
         monkeypatch.setattr(outbound, "begin", self.answering.begin)
-        waking.wake("b.test", [self.rp])
+        wakeups.wake("b.test", [self.rp])
         forward("b.test")
         control.append(self.rp, events_made(3, 0), BOUNDS)
 
@@ -56,7 +56,7 @@ class Scene(shared_rp.Scene):
     def forwarded(self) -> list[tuple[str, int]]:
         """Forward until nothing is left; the feeds and last sequences of what went to b."""
         self.answering.requests.clear()
-        waking.wake("b.test", [self.rp])
+        wakeups.wake("b.test", [self.rp])
         forward("b.test")
         sent = (run for request in self.answering.requests for part in request.parts for run in part.runs)
         return [(run.path[0], seal_read(run.seal).last) for run in sent]
@@ -102,7 +102,7 @@ def test_the_link_knows_what_its_peer_holds_and_what_came_through_others_before_
 
     def looked(runs: Any) -> Any:
         found = {peer: watermarks.links_read(peer, [scene.rp])[scene.rp] for peer in ("b.test", "c.test")}
-        known.append({peer: links.holds(link, key) for peer, link in found.items()})
+        known.append({peer: broadcast.holds(link, key) for peer, link in found.items()})
         return receive_all(runs)
 
     monkeypatch.setattr(inbound, "receive_all", looked)

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joserfc.jwk import OKPKey
 
-from eventing.federation import signatures
-from eventing.federation.signatures import Answer, BadSignature, Request, answer_verified, request_verified, verified
+from eventing.peering.wire import signatures
+from eventing.peering.wire.signatures import Answer, BadSignature, Request, answer_verified, request_verified, verified
 
 NOW = 1_800_000_000.0
 URL = "https://b.example/federation/v1/exchange"

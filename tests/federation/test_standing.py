@@ -8,17 +8,17 @@ from datetime import datetime
 import pytest
 from rest_framework.test import APIClient
 
-from eventing.core.federation.deliveries import UNTAKEN_SHOWN_S, Standing, Standstill
-from eventing.federation import contacts
-from eventing.federation.runs import waking
-from eventing.federation.runs.outbound import forward
-from eventing.federation.runs.sweeping import peers_sweep
+from eventing.access.services.tokens import token_create
 from eventing.log import control
-from eventing.models import Peer
-from eventing.selectors.federation.standing import standings
-from eventing.services.access.tokens import token_create
-from eventing.services.federation.forwarding import deliveries_shown
-from eventing.services.federation.peers import CONTACT_S
+from eventing.peering.models import Peer
+from eventing.peering.rules.deliveries import UNTAKEN_SHOWN_S, Standing, Standstill
+from eventing.peering.selectors.standing import standings
+from eventing.peering.services.deliveries import deliveries_shown
+from eventing.peering.services.peers import CONTACT_S
+from eventing.peering.wire import contacts
+from eventing.replication.forwarding import wakeups
+from eventing.replication.forwarding.outbound import forward
+from eventing.replication.forwarding.sweeping import peers_sweep
 from tests.federation.answering import FakePeer, own, publish, shared
 from tests.federation.other_domain import OtherDomain
 from tests.servers import wait_for
@@ -43,7 +43,7 @@ def seconds(moment: object) -> float:
 def test_a_peer_that_asks_for_a_long_pause_is_named_until_it_is_over(peer: FakePeer, b: OtherDomain) -> None:
     rp = shared(b, 1)
     peer.pause_s = 3600.0
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     problem = asked()["problem"]
     assert isinstance(problem, dict)
@@ -54,7 +54,7 @@ def test_a_peer_that_asks_for_a_long_pause_is_named_until_it_is_over(peer: FakeP
     assert "herald peer retry NAME" in problem["advice"]
     shown = deliveries_shown()["b.test"]
     assert (shown["class"], shown["failures"]) == ("paused", 0)
-    waking.pause_end("b.test")
+    wakeups.pause_end("b.test")
     assert asked()["problem"] is None
     assert deliveries_shown().get("b.test", {"class": None})["class"] is None
 
@@ -63,11 +63,11 @@ def test_a_peer_that_answers_and_takes_nothing_is_named_until_it_takes_something
     peer: FakePeer, b: OtherDomain
 ) -> None:
     rp = shared(b, 1)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     peer.deaf = True
     publish(rp, 3)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     control.client().delete("herald:peer:{b.test}:compared")
     peers_sweep()
@@ -86,7 +86,7 @@ def test_a_peer_that_answers_and_takes_nothing_is_named_until_it_takes_something
     publish(rp, 1)
 
     def all_is_well() -> bool:
-        waking.wake("b.test", [rp])
+        wakeups.wake("b.test", [rp])
         forward("b.test")  # sends nothing while the pause lasts that a feed gets which the peer does not take
         return asked()["problem"] is None
 
@@ -115,7 +115,7 @@ def test_answers_renew_the_lease_of_a_peer_that_never_asks(peer: FakePeer, b: Ot
     rp = shared(b, 1)
     long_ago = datetime.fromtimestamp(time.time() - CONTACT_S - 10).astimezone()
     Peer.objects.update(heard_at=long_ago)
-    waking.wake("b.test", [rp])
+    wakeups.wake("b.test", [rp])
     forward("b.test")
     heard_at = Peer.objects.get().heard_at
     assert heard_at is not None

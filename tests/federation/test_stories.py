@@ -1,4 +1,4 @@
-"""federation/runs/stories.py: two stories of one length are found at the first exchange, without any event to send."""
+"""replication/forwarding/fork_detection.py: two stories of one length are found at the first exchange, without any event to send."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 
 from eventing.conf import config
 from eventing.core.events.feeds import Feed
-from eventing.core.federation import tips
-from eventing.core.federation.signing import Signed
-from eventing.federation import wire
-from eventing.federation.runs import outbound, stories, waking, watermarks
-from eventing.federation.runs.outbound import forward
+from eventing.core.seals import heads
+from eventing.core.signing import Signed
 from eventing.log import control, federated
-from eventing.models import Evidence, Quarantine
-from eventing.selectors.federation.evidence import evidence_pending
-from eventing.services.federation.misbehaviour import misbehaviour_flush
-from eventing.services.federation.sealing import seal_own
+from eventing.peering.models import Evidence, Quarantine
+from eventing.peering.selectors.evidence import evidence_pending
+from eventing.peering.services.misbehaviour import misbehaviour_flush
+from eventing.peering.wire import messages as wire
+from eventing.replication.forwarding import fork_detection, outbound, wakeups, watermarks
+from eventing.replication.forwarding.outbound import forward
+from eventing.replication.services.sealing import seal_own
 from tests.control.making import events_made
 from tests.federation import shared_rp
 from tests.federation.other_domain import OtherDomain
@@ -48,7 +48,7 @@ class Scene(shared_rp.Scene):
     def said(self, last: int, seal: Signed | None) -> wire.RpPart:
         """What b says to hold of the liar's feed."""
         have = {self.key: last}
-        return wire.RpPart(self.rp, have, tips=tips.packed(have, {} if seal is None else {self.key: tips.tip(seal)}))
+        return wire.RpPart(self.rp, have, tips=heads.packed(have, {} if seal is None else {self.key: heads.tip(seal)}))
 
     def asked(self, last: int, seal: Signed | None) -> wire.RpAnswer:
         """What b is answered when it says so."""
@@ -81,7 +81,7 @@ class Answering:
 def test_who_holds_another_seal_at_the_same_place_is_shown_ours(scene: Scene) -> None:
     run, told_b = scene.mine.run(3, "c.test"), scene.told_b.run(3)
     send_runs(scene.liar, scene.rp, wire.Run(run.seal, run.events, b"", ["c.test"]))
-    assert head(scene.rp).tips == {scene.key: tips.tip(run.seal)}
+    assert head(scene.rp).tips == {scene.key: heads.tip(run.seal)}
     assert scene.asked(3, run.seal).seals == []
     assert scene.asked(3, None).seals == [], "a sender that knows of no tips"
     assert scene.asked(2, told_b.seal).seals == [run.seal], "a seal that ends within ours"
@@ -106,14 +106,14 @@ def test_our_own_feed_is_not_ours_to_judge(scene: Scene) -> None:
     own = Feed(config().domain, head(scene.rp).epoch).key
     stored = federated.seal_of(scene.rp, own, 2)
     assert stored is not None
-    assert head(scene.rp).tip == tips.tip(stories._signed(stored.seal))
+    assert head(scene.rp).tip == heads.tip(fork_detection._signed(stored.seal))
     have = {own: 2}
-    answer = send(scene.peer, wire.RpPart(scene.rp, have, tips=tips.packed(have, {own: b"x" * 16}))).parts[0]
+    answer = send(scene.peer, wire.RpPart(scene.rp, have, tips=heads.packed(have, {own: b"x" * 16}))).parts[0]
     assert answer.seals == []
 
 
 def test_many_tips_cost_a_bounded_number_of_looks(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stories, "COMPARED_MAX", 1)
+    monkeypatch.setattr(fork_detection, "COMPARED_MAX", 1)
     told = {}
     for number in range(2):
         domain = OtherDomain(f"d{number}.test")
@@ -121,7 +121,7 @@ def test_many_tips_cost_a_bounded_number_of_looks(scene: Scene, monkeypatch: pyt
         link(scene.rp, domain)
         send_runs(peer_made(domain), scene.rp, one.run(1))
         told[one.feed.key] = 1
-    part = wire.RpPart(scene.rp, told, tips=tips.packed(told, dict.fromkeys(told, b"x" * 16)))
+    part = wire.RpPart(scene.rp, told, tips=heads.packed(told, dict.fromkeys(told, b"x" * 16)))
     assert len(send(scene.peer, part).parts[0].seals) == 1
 
 
@@ -131,11 +131,11 @@ def test_a_seal_that_contradicts_ours_proves_two_stories_with_no_new_event(
     mine, other = scene.mine.run(3), scene.told_b.run(3)
     send_runs(scene.liar, scene.rp, mine)
     b = Answering(monkeypatch, scene, other.seal)
-    waking.wake("b.test", [scene.rp])
+    wakeups.wake("b.test", [scene.rp])
     assert forward("b.test") is False
     (first, *_) = b.requests
     (part,) = first.parts
-    assert tips.unpacked(part.have, part.tips)[scene.key] == tips.tip(mine.seal)
+    assert heads.unpacked(part.have, part.tips)[scene.key] == heads.tip(mine.seal)
     assert part.runs == [], "the first exchange has no runs: b has not said yet what it holds"
     assert Quarantine.objects.get().origin == "c.test"
     assert counted()[("equivocation", "b.test", "c.test")] == 1
@@ -149,13 +149,13 @@ def test_what_came_while_a_request_was_under_way_is_compared_with_its_answer(
     """Neither b, when it was asked, nor we, when we asked, knew both stories; afterwards both believe to hold the same."""
     mine, other = scene.mine.run(3), scene.told_b.run(3)
     b = Answering(monkeypatch, scene)
-    b.tips = tips.packed(b.have, {scene.key: tips.tip(other.seal)})
+    b.tips = heads.packed(b.have, {scene.key: heads.tip(other.seal)})
     b.meanwhile = lambda: send_runs(scene.liar, scene.rp, mine)
-    waking.wake("b.test", [scene.rp])
+    wakeups.wake("b.test", [scene.rp])
     forward("b.test")
     first, second = b.requests
     assert first.parts[0].have == {}
-    assert tips.unpacked(second.parts[0].have, second.parts[0].tips) == {scene.key: tips.tip(mine.seal)}
+    assert heads.unpacked(second.parts[0].have, second.parts[0].tips) == {scene.key: heads.tip(mine.seal)}
 
 
 def test_an_answer_that_more_came_after_is_compared_here_and_its_peer_is_not_asked_again(
@@ -164,9 +164,9 @@ def test_an_answer_that_more_came_after_is_compared_here_and_its_peer_is_not_ask
     """Whoever asks again does not know meanwhile what the peer holds: in a busy ring, runs went twice because of that."""
     first, second = scene.mine.run(3), scene.mine.run(2)
     b = Answering(monkeypatch, scene)
-    b.tips = tips.packed(b.have, {scene.key: tips.tip(first.seal)})
+    b.tips = heads.packed(b.have, {scene.key: heads.tip(first.seal)})
     b.meanwhile = lambda: send_runs(scene.liar, scene.rp, first, second)
-    waking.wake("b.test", [scene.rp])
+    wakeups.wake("b.test", [scene.rp])
     forward("b.test")
     assert b.requests[0].parts[0].have == {}
     assert [len(request.parts[0].runs) for request in b.requests] == [0, 1], "it gets what it lacks at once"
@@ -177,17 +177,17 @@ def test_an_answer_says_by_which_seals_it_ends(scene: Scene) -> None:
     first, second = scene.mine.run(3), scene.mine.run(2)
     send_runs(scene.liar, scene.rp, first)
     answer = scene.asked(1, None)
-    assert tips.unpacked(answer.have, answer.tips) == {scene.key: tips.tip(first.seal)}
+    assert heads.unpacked(answer.have, answer.tips) == {scene.key: heads.tip(first.seal)}
     answer = send_runs(scene.liar, scene.rp, second)
     assert answer.have == {scene.key: 5}
-    assert tips.unpacked(answer.have, answer.tips) == {}, "it has just come from who asks"
+    assert heads.unpacked(answer.have, answer.tips) == {}, "it has just come from who asks"
 
 
 def test_the_same_contradiction_is_judged_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     mine, other = scene.mine.run(3), scene.told_b.run(3)
     send_runs(scene.liar, scene.rp, mine)
     for _ in range(3):
-        stories.seals_met(scene.rp, {scene.key: 3}, [other.seal], carrier="b.test")
+        fork_detection.seals_met(scene.rp, {scene.key: 3}, [other.seal], carrier="b.test")
     misbehaviour_flush()
     assert counted() == {("equivocation", "b.test", "c.test"): 1}
     assert Evidence.objects.count() == 1
@@ -198,9 +198,9 @@ def test_a_seal_that_was_made_up_convicts_who_showed_it(scene: Scene) -> None:
     mine = scene.mine.run(3)
     send_runs(scene.liar, scene.rp, mine)
     made_up = Origin(OtherDomain("c.test"), scene.rp).run(3)
-    stories.seals_met(scene.rp, {scene.key: 3}, [made_up.seal], carrier="b.test")
-    stories.seals_met(scene.rp, {scene.key: 3}, [Signed(b"no seal", "k", bytes(64))], carrier="b.test")
-    stories.seals_met(scene.rp, {scene.key: 9}, [scene.told_b.run(3).seal], carrier="b.test")
+    fork_detection.seals_met(scene.rp, {scene.key: 3}, [made_up.seal], carrier="b.test")
+    fork_detection.seals_met(scene.rp, {scene.key: 3}, [Signed(b"no seal", "k", bytes(64))], carrier="b.test")
+    fork_detection.seals_met(scene.rp, {scene.key: 9}, [scene.told_b.run(3).seal], carrier="b.test")
     misbehaviour_flush()
     assert counted() == {("forged", "b.test", "c.test"): 1, ("malformed", "b.test", ""): 2}
     assert not Quarantine.objects.exists()
@@ -209,7 +209,7 @@ def test_a_seal_that_was_made_up_convicts_who_showed_it(scene: Scene) -> None:
 def test_a_peer_that_shows_the_very_seal_that_is_held_is_not_to_blame(scene: Scene) -> None:
     mine = scene.mine.run(3)
     send_runs(scene.liar, scene.rp, mine)
-    stories.seals_met(scene.rp, {scene.key: 3}, [mine.seal], carrier="b.test")
+    fork_detection.seals_met(scene.rp, {scene.key: 3}, [mine.seal], carrier="b.test")
     misbehaviour_flush()
     assert counted() == {}
 
@@ -225,7 +225,7 @@ def test_a_domain_that_was_put_back_and_grew_as_long_again_learns_it_by_its_own_
     us = OtherDomain(config().domain)
     us.keys = [_our_key()]
     shown = Origin(us, scene.rp, was.epoch).run(2).seal
-    stories.seals_met(scene.rp, {own.key: 2}, [shown], carrier="b.test")
+    fork_detection.seals_met(scene.rp, {own.key: 2}, [shown], carrier="b.test")
     assert head(scene.rp).epoch != was.epoch
     assert not Quarantine.objects.exists()
 
@@ -251,7 +251,7 @@ def test_the_tips_of_a_log_are_gone_with_its_feeds(scene: Scene) -> None:
 
 
 def _our_key() -> dict[str, object]:
-    from eventing.selectors.access.keys import signing_key
+    from eventing.access.selectors.keys import signing_key
 
     key = signing_key()
     assert key is not None

@@ -11,15 +11,16 @@ from django.core.management import CommandError, call_command
 from joserfc.jwk import OKPKey
 
 from eventing.conf import config
+from eventing.core import merkle
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
-from eventing.core.federation import merkle, seals
+from eventing.core.seals import seals
 from eventing.log import control, federated
 from eventing.log.scripts import DIGEST_BYTES
-from eventing.models import SealHead
-from eventing.selectors.federation import seal_chain
-from eventing.services.federation.sealing import _encode, seal_own
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
+from eventing.replication.models import SealHead
+from eventing.replication.selectors import seal_chain
+from eventing.replication.services.sealing import _encode, seal_own
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from tests.control.conftest import principal
 from tests.federation.own_logs import decode, kept, new_log, own_key, publish, state
 

@@ -6,21 +6,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventing.core.rps.replicas import admission_read
-from eventing.federation import wire
-from eventing.federation.client import PeerError
-from eventing.federation.replicas import replica_telling
-from eventing.federation.replicas.replica_sweeping import replicas_sweep
-from eventing.models import RendezvousPoint, ReplicaAdmission, ReplicaEnd
-from eventing.selectors.federation.peers import peers_forget
-from eventing.services.federation.peers import peer_resume, peer_suspend
-from eventing.services.rps.rendezvous_points import (
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.services.peers import peer_resume, peer_suspend
+from eventing.peering.wire import messages as wire
+from eventing.peering.wire.client import PeerError
+from eventing.replication.joining import announcements
+from eventing.replication.joining.sweeping import replicas_sweep
+from eventing.replication.models import ReplicaAdmission, ReplicaEnd
+from eventing.replication.services.replica_admissions import replica_admit
+from eventing.replication.services.withdrawals import AGAIN_S_MAX, AGAIN_S_MIN, withdrawals_due, withdrawals_try
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.statements import admission_read
+from eventing.rps.services.rendezvous_points import (
     rendezvous_point_create,
     rendezvous_point_delete,
     rendezvous_point_update,
 )
-from eventing.services.rps.replica_admissions import replica_admit
-from eventing.services.rps.withdrawals import AGAIN_S_MAX, AGAIN_S_MIN, withdrawals_due, withdrawals_try
 from tests.federation.homes import ANN, OPEN_TO_B, ROOT, Home, join_of, make, now_ms, peer, taken
 from tests.federation.other_domain import OtherDomain
 
@@ -34,7 +35,7 @@ class Told:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: list[tuple[str, wire.Request]] = []
         self.answers: dict[str, str | None] = {}
-        monkeypatch.setattr(replica_telling, "call", self._call)
+        monkeypatch.setattr(announcements, "call", self._call)
 
     def _call(self, url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
         assert path == "/federation/v1/exchange"

@@ -20,15 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joserfc.jwk import OKPKey
 
-from eventing.core.access import biscuits, tokens
-from eventing.core.access.delegation import Attenuation
-from eventing.core.access.policy import OPERATIONS
-from eventing.core.access.principals import Principal
+from eventing.access.models import DomainKey
+from eventing.access.rules import biscuits, tokens
+from eventing.access.rules.delegation import Attenuation
+from eventing.access.rules.policy import OPERATIONS
+from eventing.access.selectors.keys import verification_keys
+from eventing.access.services.delegation import biscuit_create, sign_biscuit
+from eventing.access.verification.biscuits import verify_biscuit
 from eventing.core.errors import Forbidden, Unauthenticated
-from eventing.identity.biscuits import verify_biscuit
-from eventing.models import DomainKey
-from eventing.selectors.access.keys import verification_keys
-from eventing.services.access.delegation import biscuit_create, sign_biscuit
+from eventing.core.principals import Principal
 from tests.core.ed25519_vectors import NEUTRAL, NOT_CANONICAL, SMALL_ORDER
 from tests.identity.biscuit_forge import Chain, block, member, textual
 
@@ -400,7 +400,7 @@ def test_attack_a_block_that_hands_on_to_a_key_that_everybody_can_sign_for(text:
 
 
 def test_attack_the_keys_of_a_chain_are_looked_at_whatever_the_library_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventing.identity.biscuits._verify_chain", lambda *given: None)
+    monkeypatch.setattr("eventing.access.verification.biscuits._verify_chain", lambda *given: None)
     for text in SMALL_ORDER:
         refused(
             Chain.of(TOKEN).appended(block(), public=bytes.fromhex(text)).token,

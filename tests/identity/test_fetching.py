@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from eventing.core.access.jwks import BYTES_MAX
-from eventing.identity import fetching
-from eventing.identity.fetching import FetchFailed, fetch, is_loopback, is_public
-from eventing.identity.peer_documents import document_fetch
+from eventing.access.rules.jwks import BYTES_MAX
+from eventing.access.verification import fetching
+from eventing.access.verification.fetching import FetchFailed, fetch, is_loopback, is_public
+from eventing.peering.peer_documents import document_fetch
 from tests.identity.issuer_server import JWKS, IssuerServer
 
 A_LABEL = "xn--bcher-kva.example"  # bücher.example

@@ -15,15 +15,15 @@ from typing import Any
 import psutil
 import pytest
 
+from eventing.access.verification import foreign_keys as foreign_keys_module
+from eventing.access.verification.fetching import Fetched, FetchFailed
+from eventing.access.verification.foreign_keys import FAILED_S, REFRESH_S, STALE_S, ForeignKeys
+from eventing.access.verification.issuers import Issuers
+from eventing.access.verification.revocations import revocations
+from eventing.access.verification.verifier import Verifier, Wait
 from eventing.conf import config
-from eventing.core.access.principals import Principal
 from eventing.core.errors import Unauthenticated, Unavailable
-from eventing.identity import foreign_keys as foreign_keys_module
-from eventing.identity.fetching import Fetched, FetchFailed
-from eventing.identity.foreign_keys import FAILED_S, REFRESH_S, STALE_S, ForeignKeys
-from eventing.identity.issuers import Issuers
-from eventing.identity.revocations import revocations
-from eventing.identity.verifier import Verifier, Wait
+from eventing.core.principals import Principal
 from tests.identity.issuer_server import DISCOVERY, JWKS, IssuerServer, SigningKey
 from tests.servers import wait_for
 
@@ -458,7 +458,7 @@ def test_a_million_subjects_of_one_issuer_cost_constant_memory(issuer: IssuerSer
 def test_long_tokens_are_bounded_together_too(
     issuer: IssuerServer, verifier_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventing.identity.verifier.TOKENS_CHARS_MAX", 50_000)
+    monkeypatch.setattr("eventing.access.verification.verifier.TOKENS_CHARS_MAX", 50_000)
     verifier = verifier_of(issuer)
     for number in range(100):
         verifier.verify(issuer.token(f"citizen-{number}", pad="x" * 3000))

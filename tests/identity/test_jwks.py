@@ -13,9 +13,9 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from eventing.core.access import jwks, tokens
-from eventing.core.access.algorithms import parse_algorithms
-from eventing.core.access.jwks import BadKeys
+from eventing.access.rules import jwks, tokens
+from eventing.access.rules.jwks import BadKeys
+from eventing.core.algorithms import parse_algorithms
 from eventing.core.errors import ConfigError, Unauthenticated
 from tests.core.ed25519_vectors import NOT_CANONICAL, NOT_ON_THE_CURVE, SMALL_ORDER
 from tests.identity.issuer_server import SigningKey, base64url

@@ -10,22 +10,21 @@ from typing import Any
 
 import pytest
 
+from eventing.access.rules.policy import compile_policy
+from eventing.access.services.revocations import revocation_create
+from eventing.access.services.tokens import ensure_domain_key
+from eventing.access.verification.revocations import revocations
+from eventing.access.verification.verifier import Verifier
 from eventing.conf import config
-from eventing.core.access.policy import compile_policy
 from eventing.core.errors import TokenRevoked, Unauthenticated
 from eventing.core.events.history import HistoryBounds
-from eventing.core.federation.peers import Stance
-from eventing.core.rps.descriptor import Ack, Descriptor
-from eventing.identity import peer_documents
-from eventing.identity import peer_keys as peer_keys_module
-from eventing.identity.peer_documents import REFETCH_S, Refetching
-from eventing.identity.peer_keys import KEYS_RELOAD_S, LOOK_S
-from eventing.identity.revocations import revocations
-from eventing.identity.verifier import Verifier
-from eventing.selectors.federation.peers import peers_forget
-from eventing.services.access.revocations import revocation_create
-from eventing.services.access.tokens import ensure_domain_key
-from eventing.services.federation.peers import (
+from eventing.peering import peer_documents
+from eventing.peering import peer_keys as peer_keys_module
+from eventing.peering.peer_documents import REFETCH_S, Refetching
+from eventing.peering.peer_keys import KEYS_RELOAD_S, LOOK_S
+from eventing.peering.rules.peers import Stance
+from eventing.peering.selectors.peers import peers_forget
+from eventing.peering.services.peers import (
     hello_received,
     peer_add,
     peer_document_followed,
@@ -33,6 +32,7 @@ from eventing.services.federation.peers import (
     peer_resume,
     peer_suspend,
 )
+from eventing.rps.rules.descriptor import Ack, Descriptor
 from tests.control.conftest import principal
 from tests.federation.other_domain import OtherDomain
 
@@ -320,7 +320,7 @@ def test_what_a_retired_key_signed_is_verified_again_within_a_minute(
 
 
 def test_an_own_token_with_the_audience_of_a_peer_is_not_for_us(verifier: Verifier, b: OtherDomain) -> None:
-    from eventing.services.access.tokens import token_create
+    from eventing.access.services.tokens import token_create
 
     with pytest.raises(Unauthenticated, match="not for localhost"):
         verifier.verify(token_create(subject="ann", audience="b.test").token)

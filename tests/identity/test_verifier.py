@@ -9,14 +9,14 @@ import pytest
 from django.db import OperationalError
 from joserfc.jwk import OKPKey
 
+from eventing.access.rules import tokens
+from eventing.access.verification import issuers as issuers_module
+from eventing.access.verification import verifier as verifier_module
+from eventing.access.verification.revocations import revocations
+from eventing.access.verification.verifier import KEYS_RELOAD_S, KEYS_S, RECHECK_S, Verifier
 from eventing.conf import config
-from eventing.core.access import tokens
-from eventing.core.access.principals import ANONYMOUS
 from eventing.core.errors import TokenRevoked, Unauthenticated
-from eventing.identity import issuers as issuers_module
-from eventing.identity import verifier as verifier_module
-from eventing.identity.revocations import revocations
-from eventing.identity.verifier import KEYS_RELOAD_S, KEYS_S, RECHECK_S, Verifier
+from eventing.core.principals import ANONYMOUS
 
 _KEY = OKPKey.generate_key("Ed25519")
 PRIVATE = {**_KEY.as_dict(private=True), "kid": "k1"}

@@ -9,7 +9,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from eventing.log.connection import Durability, async_client
+from eventing.store.connection import Durability, async_client
 from tests.log.harness import ALWAYS, NEW_RP, Harness, Log
 from tests.log.redis_process import RedisProcess
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from eventing.log import keys, scripts
+from eventing.log import scripts
 from eventing.log.scripts import Appended, NoLog
+from eventing.store import keys
 from tests.log.harness import Log, make_event
 from tests.servers import wait_for
 

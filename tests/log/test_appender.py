@@ -12,8 +12,8 @@ import pytest
 from eventing.core.errors import HeraldError, NotFound, Unavailable
 from eventing.core.events.cloudevents import Event
 from eventing.log import appender as appender_module
-from eventing.log import keys
 from eventing.log.scripts import Appended
+from eventing.store import keys
 from tests.log.harness import Harness, Outcomes, calls_of, descriptor, make_event
 from tests.log.redis_process import RedisProcess
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import redis.asyncio
 
-from eventing.log import bell as bell_module
-from eventing.log.bell import Bell
-from eventing.log.connection import async_client
+from eventing.log import notifications as bell_module
+from eventing.log.notifications import Bell
+from eventing.store.connection import async_client
 from tests.log.harness import NEW_RP
 from tests.log.redis_process import RedisProcess
 from tests.servers import eventually

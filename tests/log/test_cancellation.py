@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from eventing.log.cancellation import cancel_and_wait
+from eventing.store.cancellation import cancel_and_wait
 
 
 async def test_a_task_ends_though_a_library_dropped_its_cancellation() -> None:

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
+from eventing.core import merkle
 from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX, Feed
 from eventing.core.events.history import HistoryBounds
-from eventing.core.federation import merkle
-from eventing.log import control, federated, federated_bulk, keys, scripts
-from eventing.log.connection import async_client
+from eventing.log import control, federated, federated_bulk, scripts
 from eventing.log.federated import OWN, NoLog, OwnFeed, Received
 from eventing.log.federated_bulk import Incoming, OwnSeal
 from eventing.log.reader import LogReader
+from eventing.store import keys
+from eventing.store.connection import async_client
 from tests.log.harness import NEW_RP, make_event
 from tests.servers import wait_for
 

@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from eventing.core import merkle
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.vectors import covers
-from eventing.core.federation import merkle
-from eventing.log import control, federated, keys, scripts
+from eventing.log import control, federated, scripts
 from eventing.log.federated import OWN
+from eventing.store import keys
 from tests.log.harness import NEW_RP, make_event
 
 FEEDS = [Feed(origin, "abc").key for origin in ("b.example", "c.example", "d.example")]

@@ -11,13 +11,13 @@ from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.lag import Lag
-from eventing.edge.delivery.places import own_feed, start_of
-from eventing.edge.delivery.shared_subscriptions import NO_EPOCH
+from eventing.gateway.delivery.shared_subscriptions import NO_EPOCH
+from eventing.gateway.delivery.start_positions import own_feed, start_of
 from eventing.log import control, scripts
-from eventing.log.connection import async_client
 from eventing.log.lags import CALL_MAX, Asked, Found, lags
 from eventing.log.reader import LogReader
 from eventing.log.shared_subscriptions import Place, join
+from eventing.store.connection import async_client
 from tests.log.harness import NEW_RP, make_event
 from tests.log.test_federated import receive
 from tests.servers import wait_for

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from eventing.core.errors import InvalidCursor
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import Cursor
-from eventing.log import keys
+from eventing.store import keys
 from tests.log.harness import NEW_RP, Log, make_event
 
 IDS_MAX = 1_000_000  # nothing is forgotten within one run of the machine

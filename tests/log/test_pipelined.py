@@ -1,4 +1,4 @@
-"""log/pipelined.py: one script many times in one round trip, answered in order, whatever becomes of the connection."""
+"""store/pipelined.py: one script many times in one round trip, answered in order, whatever becomes of the connection."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import redis
 from redis.exceptions import NoScriptError, ResponseError
 
 from eventing.log import control
-from eventing.log.pipelined import evalsha_all
 from eventing.log.scripts import script_of
+from eventing.store.pipelined import evalsha_all
 
 COUNT = script_of(
     "if ARGV[1] == 'no' then return redis.error_reply('NO it is refused') end return redis.call('INCR', KEYS[1])"

@@ -8,8 +8,8 @@ import pytest
 
 from eventing.core.errors import InvalidCursor
 from eventing.core.events.cursors import Cursor
-from eventing.log import keys
 from eventing.log.scripts import NoLog
+from eventing.store import keys
 from tests.log.harness import Log, make_event
 from tests.servers import wait_for
 

@@ -12,9 +12,9 @@ from redis.exceptions import RedisError
 
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
-from eventing.log.connection import async_client
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NoLog
+from eventing.store.connection import async_client
 from tests.log.harness import NEW_RP, Log, calls_of, make_event
 from tests.log.redis_process import RedisProcess
 

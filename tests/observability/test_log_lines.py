@@ -12,10 +12,10 @@ import time
 import pytest
 from django.conf import settings
 
-from eventing.core.access.origins import Origin, current_origin
-from portal.json_lines import JsonLines
-from portal.log_lines import TEXT_CHARS_MAX, TextLines, formatter, without_credentials
-from portal.request_log import NoCancellations, RequestId
+from eventing.core.request_origin import Origin, current_origin
+from portal.logs.json_lines import JsonLines
+from portal.logs.log_lines import TEXT_CHARS_MAX, TextLines, formatter, without_credentials
+from portal.logs.request_log import NoCancellations, RequestId
 from portal.supervisor.json_terminal import JsonTerminal
 from portal.supervisor.output import is_warning
 
@@ -138,7 +138,10 @@ def test_the_supervisors_lines_are_objects_and_pass_on_those_of_children() -> No
 
 
 def test_the_formats_have_their_formatter() -> None:
-    assert (formatter("json"), formatter("text")) == ("portal.json_lines.JsonLines", "portal.log_lines.TextLines")
+    assert (formatter("json"), formatter("text")) == (
+        "portal.logs.json_lines.JsonLines",
+        "portal.logs.log_lines.TextLines",
+    )
 
 
 def test_a_client_that_leaves_writes_no_cancellation_into_the_log(caplog: pytest.LogCaptureFixture) -> None:

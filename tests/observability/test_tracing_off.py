@@ -13,7 +13,7 @@ import pytest
 
 from eventing.core.config import Config
 from eventing.core.errors import ConfigError
-from eventing.edge.watching.tracing import _route
+from eventing.gateway.observation.tracing import _route
 from eventing.telemetry import tracing
 from tests.edge.server import environment
 from tests.servers import ROOT
@@ -22,7 +22,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 _LOOK = """
 import json, sys
 from portal import gateway
-from eventing.edge.delivery.channel import Channel
+from eventing.gateway.delivery.channel import Channel
 from eventing.telemetry import tracing
 protocol = gateway.uvicorn_config().http
 loaded = [name for name in sys.modules if name.startswith(("opentelemetry.exporter", "opentelemetry.sdk.trace"))]

@@ -10,7 +10,7 @@ import pytest
 from tests.portal.browsing import eventually
 from tests.servers import ROOT
 
-_AXE = ROOT / "portal" / "console" / "node_modules" / "axe-core" / "axe.min.js"
+_AXE = ROOT / "portal" / "web" / "node_modules" / "axe-core" / "axe.min.js"
 _GRAVE = ("serious", "critical")
 _RUN = """
 async () => {

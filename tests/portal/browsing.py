@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 
-from portal.console_files import HOW_TO_BUILD, NOT_BUILT, manifest
+from portal.console.files import HOW_TO_BUILD, NOT_BUILT, manifest
 from tests.servers import Domain
 
 CHROMIUM = "/usr/bin/chromium"

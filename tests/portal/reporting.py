@@ -28,7 +28,7 @@ WITHIN_S = 240.0
 TURN = "import django; django.setup()\nfrom workers import reporting\nprint(reporting.reports_start())"
 RECOVER = (
     "import django; django.setup()\nfrom datetime import timedelta\nfrom django.utils import timezone\n"
-    "from eventing.services.operating.reports import reports_recover\nprint(reports_recover(now=timezone.now() + timedelta(hours=1)))"
+    "from eventing.reports.services.reports import reports_recover\nprint(reports_recover(now=timezone.now() + timedelta(hours=1)))"
 )
 
 

@@ -16,18 +16,19 @@ from django.db import connection
 from django.test import RequestFactory
 from django.utils import timezone
 
-from eventing.core.access.policy import OPERATIONS
-from eventing.core.access.principals import Principal, Scope
-from eventing.core.access.roles import ROLES, operates, oversees, parse_role_mapping, reads_only, scopes_of, strongest
+from eventing.access.models import Revocation
+from eventing.access.rules.policy import OPERATIONS
+from eventing.access.verification.console_users import role_of, user_principal
+from eventing.audit.models import AuditEntry
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest
-from eventing.identity.console_users import role_of, user_principal
-from eventing.models import AuditEntry, Revocation
-from portal.accounts import throttling
-from portal.accounts.roles import role_store
-from portal.accounts.throttling import ACCOUNT, ADDRESS, PAIR, attempt_link, attempt_login
-from portal.accounts.users import user_deactivate, user_invite, user_reset, user_role_change
+from eventing.core.principals import Principal, Scope
+from eventing.core.roles import ROLES, operates, oversees, parse_role_mapping, reads_only, scopes_of, strongest
+from portal.console.accounts import throttling
+from portal.console.accounts.roles import role_store
+from portal.console.accounts.throttling import ACCOUNT, ADDRESS, PAIR, attempt_link, attempt_login
+from portal.console.accounts.users import user_deactivate, user_invite, user_reset, user_role_change
+from portal.console.pages.access import principal_of
 from portal.models import LoginAttempts
-from portal.pages.access import principal_of
 from tests.portal.identity_provider import IdentityProvider
 from tests.portal.people import PASSWORD, Person, link_in, text_of
 from tests.servers import Domain, wait_for

@@ -148,7 +148,7 @@ def test_a_quarantine_is_seen_and_lifted(console: Console, network: Network) -> 
     told = network["a"].manage(
         "shell",
         "-c",
-        "from eventing.services.federation.quarantines import quarantine; quarantine('b.test', 'Two stories.')",
+        "from eventing.peering.services.quarantines import quarantine; quarantine('b.test', 'Two stories.')",
     )
     assert told.returncode == 0, told.stderr
     expect_health(console, "b.test", "bad")

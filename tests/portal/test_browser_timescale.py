@@ -18,7 +18,7 @@ expect = playwright.expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
-HELD_MAX = 5000  # portal/console/timescale/lane.js
+HELD_MAX = 5000  # portal/web/timescale/lane.js
 
 
 @pytest.fixture(scope="module")

@@ -36,5 +36,5 @@ def test_the_javascript_client_keeps_its_promises() -> None:
 
 
 def test_the_consoles_modules_keep_theirs() -> None:
-    folder = ROOT / "portal" / "console"
+    folder = ROOT / "portal" / "web"
     run(folder, *(str(file.relative_to(folder)) for file in sorted((folder / "test").glob("*.test.js"))))

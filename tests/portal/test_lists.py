@@ -13,9 +13,9 @@ from django.test import Client
 
 from eventing.core.config import Config
 from eventing.core.errors import HeraldError
-from portal.diagnosis import checks
-from portal.diagnosis.findings import Finding, Grade, ok
-from portal.pages.quotas import AT_EACH_RP, EACH, KEPT, RATES
+from portal.console.pages.quotas import AT_EACH_RP, EACH, KEPT, RATES
+from portal.supervisor.diagnosis import checks
+from portal.supervisor.diagnosis.findings import Finding, Grade, ok
 
 PAGES = ("/leases", "/keys", "/audit", "/system", "/console/system", "/console/findings")
 

@@ -1,4 +1,4 @@
-"""The last hour of load, from samples in domain.admin's history. portal/console/test/series.test.js keeps the same numbers."""
+"""The last hour of load, from samples in domain.admin's history. portal/web/test/series.test.js keeps the same numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from eventing.core.events.cloudevents import Event
 from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.log import control
-from eventing.services.administrative_events import LOAD_SAMPLED, PEER_DELIVERY
-from portal.load_history import STEPS, LoadHistory
+from eventing.outbox.administrative_events import LOAD_SAMPLED, PEER_DELIVERY
+from portal.console.load_history import STEPS, LoadHistory
 
 
 def sampled(gateway: str, at: float, interval_s: float = 1.0, **numbers: int) -> dict[str, Any]:

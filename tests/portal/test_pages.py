@@ -16,24 +16,25 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.defaults import server_error
 
+from eventing.access.rules.tokens import verify
+from eventing.access.selectors.keys import verification_keys
+from eventing.audit.models import AuditEntry
 from eventing.conf import config
-from eventing.core.access.tokens import verify
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import Cursor
 from eventing.core.ids import admin_id
 from eventing.log import control
-from eventing.models import AuditEntry, RendezvousPoint
-from eventing.selectors.access.keys import verification_keys
-from eventing.selectors.rps.descriptors import admin_history
-from eventing.services.administrative_events import LOAD_SAMPLED, RP_PAUSED
-from eventing.services.federation.proofs import event_proof
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
-from portal.accounts import login_link_create
-from portal.accounts.users import user_role_change
-from portal.diagnosis.console import console_finding
-from portal.pages.access import principal_of
-from portal.pages.live import TOKEN_S
-from portal.pages.start import TOKEN_S as START_TOKEN_S
+from eventing.outbox.administrative_events import LOAD_SAMPLED, RP_PAUSED
+from eventing.replication.services.proofs import event_proof
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.selectors.descriptors import admin_history
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
+from portal.console.accounts import login_link_create
+from portal.console.accounts.users import user_role_change
+from portal.console.pages.access import principal_of
+from portal.console.pages.live import TOKEN_S
+from portal.console.pages.start import TOKEN_S as START_TOKEN_S
+from portal.supervisor.diagnosis.console import console_finding
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -213,11 +214,11 @@ def test_the_navigation_lists_the_pages_that_exist_and_marks_this_one(logged_in:
 def test_without_its_scripts_a_page_says_how_to_build_them(
     logged_in: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.console_files._read_once", dict)
+    monkeypatch.setattr("portal.console.files._read_once", dict)
     assert "are not built. Stop the domain and start it with make run" in text_of(logged_in().get("/rps"))
     finding = console_finding()
     assert (finding.grade, finding.subject) == ("warn", "console")
-    monkeypatch.setattr("portal.console_files._read_once", lambda: {"rp_list.js": "rp_list-ABCDEFGH.js"})
+    monkeypatch.setattr("portal.console.files._read_once", lambda: {"rp_list.js": "rp_list-ABCDEFGH.js"})
     content = logged_in().get("/rps").content.decode()
     assert "are not built" not in content
     assert "/static/portal/dist/rp_list-ABCDEFGH.js" in content
@@ -264,7 +265,7 @@ def test_the_list_is_sorted_by_its_heads(logged_in: MakeClient, sort: str, first
 def test_the_list_goes_on_page_by_page_and_shows_each_once(
     logged_in: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.pages.rp_list.PAGE_ROWS", 2)
+    monkeypatch.setattr("portal.console.pages.rp_list.PAGE_ROWS", 2)
     names = {made(name=f"many/{number}").name for number in range(5)}
     client = logged_in()
     for start in ("/rps", "/rps?prefix=many", "/rps?sort=name", "/rps?q=many&sort=ends"):

@@ -12,17 +12,17 @@ from django.contrib.auth.models import User
 from django.test import Client
 from rest_framework.test import APIClient
 
+from eventing.access.services.keys import ensure_domain_key
+from eventing.access.services.tokens import token_create
 from eventing.core.events.cloudevents import Event
-from eventing.core.federation.links import Link
 from eventing.core.ids import DOMAIN_ADMIN
-from eventing.federation.runs.watermarks import links_change
-from eventing.log import control, stretches
-from eventing.log.stretches import offset_at, stretch_after, stretch_before
-from eventing.models import RendezvousPoint
-from eventing.services.access.keys import ensure_domain_key
-from eventing.services.access.tokens import token_create
-from eventing.services.federation.sealing import seal_own
-from eventing.services.rps.rendezvous_points import rendezvous_point_create
+from eventing.log import control, ranges
+from eventing.log.ranges import offset_at, stretch_after, stretch_before
+from eventing.overlay.broadcast import Link
+from eventing.replication.forwarding.watermarks import links_change
+from eventing.replication.services.sealing import seal_own
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from tests.control.conftest import principal
 from tests.federation.other_domain import OtherDomain
 from tests.federation.own_logs import own_key
@@ -76,7 +76,7 @@ def offsets(told: dict[str, Any]) -> list[int]:
 
 
 def test_the_past_is_read_backwards_forwards_and_around_a_moment(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretches, "_ENTRIES_AT_ONCE", 3)  # several round trips for each page
+    monkeypatch.setattr(ranges, "_ENTRIES_AT_ONCE", 3)  # several round trips for each page
     rp = new_rp()
     publish(rp, 1, 12)
     newest = past(root, rp, limit=5)
@@ -115,13 +115,13 @@ def test_what_left_the_history_is_not_given_and_the_extent_says_so(root: Client)
 def test_a_page_is_bounded_by_events_and_bytes_and_has_one_event_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
     rp = new_rp()
     publish(rp, 1, 9, size=1000)
-    monkeypatch.setattr(stretches, "BYTES_MAX", 3500)
+    monkeypatch.setattr(ranges, "BYTES_MAX", 3500)
     assert [one.offset for one in stretch_after(rp, 0, 99).entries] == [1, 2, 3]
     assert [one.offset for one in stretch_before(rp, None, 99).entries] == [7, 8, 9]
-    monkeypatch.setattr(stretches, "BYTES_MAX", 10)
+    monkeypatch.setattr(ranges, "BYTES_MAX", 10)
     assert [one.offset for one in stretch_after(rp, 4, 99).entries] == [5]
-    monkeypatch.setattr(stretches, "ENTRIES_MAX", 2)
-    monkeypatch.setattr(stretches, "BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(ranges, "ENTRIES_MAX", 2)
+    monkeypatch.setattr(ranges, "BYTES_MAX", 1 << 20)
     assert len(stretch_after(rp, 0, 99).entries) == 2
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from portal.accounts import LOGIN_LINK_S, ensure_administrator, login_link_create, login_link_redeem
+from portal.console.accounts import LOGIN_LINK_S, ensure_administrator, login_link_create, login_link_redeem
 from portal.models import LoginLink
 
 pytestmark = pytest.mark.django_db

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from eventing.core.config import Config
-from eventing.log.connection import Durability
-from portal.diagnosis.findings import Grade
-from portal.diagnosis.settings_table import masked_url, settings_in_use, settings_markdown
-from portal.diagnosis.stores import acknowledgements
+from eventing.store.connection import Durability
+from portal.supervisor.diagnosis.findings import Grade
+from portal.supervisor.diagnosis.settings_table import masked_url, settings_in_use, settings_markdown
+from portal.supervisor.diagnosis.stores import acknowledgements
 from tests.servers import ROOT, Domain
 
 SECRET = "a-very-secret-key-of-more-than-32-characters"

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from eventing.selectors.access.audit import audit_check
-from eventing.services.audit import chain_key
+from eventing.audit.selectors import audit_check
+from eventing.audit.services import chain_key
 
 
 class Command(BaseCommand):

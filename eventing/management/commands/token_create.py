@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from eventing.core.access.policy import OPERATIONS
+from eventing.access.rules.policy import OPERATIONS
+from eventing.access.services.tokens import token_create
 from eventing.core.errors import HeraldError
-from eventing.services.access.tokens import token_create
-from eventing.services.administrative_events import timestamp
+from eventing.outbox.administrative_events import timestamp
 
 
 class Command(BaseCommand):

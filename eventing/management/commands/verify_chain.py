@@ -12,9 +12,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from eventing.core import names
 from eventing.core.errors import HeraldError
-from eventing.models import RendezvousPoint
-from eventing.selectors.federation.seal_chain import ChainCheck, chain_check
-from eventing.selectors.rps.rendezvous_points import rendezvous_point_get
+from eventing.replication.selectors.seal_chain import ChainCheck, chain_check
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 
 PROGRESS_S = 1.0  # between two lines on a terminal
 

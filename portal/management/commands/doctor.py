@@ -15,10 +15,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from eventing.conf import config
-from portal.diagnosis import machine
-from portal.diagnosis.checks import all_findings
-from portal.diagnosis.findings import Finding, Grade
-from portal.diagnosis.settings_table import settings_in_use, settings_markdown
+from portal.supervisor.diagnosis import machine
+from portal.supervisor.diagnosis.checks import all_findings
+from portal.supervisor.diagnosis.findings import Finding, Grade
+from portal.supervisor.diagnosis.settings_table import settings_in_use, settings_markdown
 from portal.supervisor.terminal import Terminal
 
 _PAINT = {Grade.OK: "ready", Grade.WARN: "warning", Grade.FAIL: "failed"}

@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from eventing.conf import config
-from portal.accounts import LOGIN_LINK_S, ensure_administrator, login_link_create
+from portal.console.accounts import LOGIN_LINK_S, ensure_administrator, login_link_create
 
 
 class Command(BaseCommand):

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from eventing.conf import config
-from portal.log_lines import catch_the_rest
+from portal.logs.log_lines import catch_the_rest
 from portal.supervisor.domain import Supervisor
 from portal.supervisor.json_terminal import JsonTerminal
 from portal.supervisor.terminal import Terminal

@@ -14,11 +14,11 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from eventing.core.access.roles import ROLES
+from eventing.access.verification.console_users import role_of
 from eventing.core.errors import HeraldError
-from eventing.identity.console_users import role_of
-from portal.accounts.login_links import INVITATION_S
-from portal.accounts.users import (
+from eventing.core.roles import ROLES
+from portal.console.accounts.login_links import INVITATION_S
+from portal.console.accounts.users import (
     user_activate,
     user_deactivate,
     user_invite,

@@ -1,0 +1,1 @@
+"""Access: who may do what. `rules` (pure), `models`, `selectors`, `services`, `api`; `verification` of credentials."""

@@ -1,0 +1,1 @@
+"""Views of the subject: parse, one call, answer."""

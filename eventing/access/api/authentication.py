@@ -1,0 +1,74 @@
+"""Who asks: the bearer of a token, or a console user's session, both as a Principal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import BasePermission
+
+from eventing.access.verification.console_users import user_principal
+from eventing.access.verification.verifier import verifier
+from eventing.conf import config
+from eventing.core.errors import Unauthenticated
+from eventing.core.principals import ANONYMOUS, Principal
+
+if TYPE_CHECKING:  # DRF's views import this module, named in its settings
+    from rest_framework.request import Request
+    from rest_framework.views import APIView
+
+
+@dataclass(frozen=True, slots=True)
+class ApiUser:
+    """What DRF calls a user: the bearer of a verified token."""
+
+    principal: Principal
+    is_authenticated: ClassVar[bool] = True
+    is_active: ClassVar[bool] = True
+
+
+class TokenAuthentication(BaseAuthentication):
+    """A token in `Authorization: Bearer` or, where a header cannot be set, in `?access_token=`."""
+
+    def authenticate(self, request: Request) -> tuple[ApiUser, str] | None:
+        """The bearer; None if no token was sent. Raises Unauthenticated for one that is not good."""
+        token = _token(request)
+        if token is None:
+            return None
+        return ApiUser(verifier().verify(token)), token
+
+    def authenticate_header(self, request: Request) -> str:
+        """The challenge of a 401."""
+        return f'Bearer realm="{config().domain}"'
+
+
+class IsAuthenticated(BasePermission):
+    """Everything but the schema needs a token or a session; `open_methods` of a view do not where a policy admits anyone."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Whether somebody is known to ask, or nobody need be. Raises Unauthenticated."""
+        if request.user and request.user.is_authenticated:
+            return True
+        return request.method in getattr(view, "open_methods", ()) and verifier().verify("") is ANONYMOUS
+
+
+def principal_of(request: Request) -> Principal:
+    """The principal who asks. A console user is one of this domain, with the rights of their role. Their session is their lease."""
+    user: Any = request.user
+    if isinstance(user, ApiUser):
+        return user.principal
+    if not user or not user.is_authenticated:
+        return ANONYMOUS
+    return user_principal(user, expires_at=math.inf)
+
+
+def _token(request: Request) -> str | None:
+    header = request.META.get("HTTP_AUTHORIZATION")
+    if header is None:
+        return request.GET.get("access_token")
+    scheme, _, token = header.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Unauthenticated("Send the token as `Authorization: Bearer TOKEN`.")
+    return str(token.strip())

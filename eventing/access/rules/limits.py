@@ -1,0 +1,347 @@
+"""What one gateway process admits: rates per principal, per rendezvous point and of all, connections, and new connections.
+
+Pure, and asked on the hot path: `publish` costs about a microsecond (tests/edge/test_limits.py bounds it) and allocates
+nothing unless it refuses. State is an `Account` per principal or client address and a `Flow` per RP, in tables that are
+bounded and cannot be used to have one's own bucket forgotten (rates.Table). A session holds its account, so that it is
+not looked up per event. Rates that are the domain's are divided by the number of gateway processes; docs/limits.md says
+what follows from that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eventing.access.rules.rates import Bucket, Rate, Table
+from eventing.core.config import Config
+from eventing.core.errors import RateLimited, Unavailable
+
+ACCOUNTS_MAX = 200_000  # ~0.5 KiB each; twice the connections that one process takes
+FLOWS_MAX = 100_000
+FAILURES_MAX = 100_000
+FAILED_WINDOW_S = 10  # a client with an old token, or a user who mistypes, is not shut out
+FAILED_DEBT_S_MAX = 10.0  # so that what was under way when the bucket emptied does not lock an address out for long
+REFUSED_DEBT_S_MAX = 5.0
+SESSIONS_RETRY_S = 10  # nobody knows when one of the principal's connections will end
+UNFINISHED_MESSAGES_MAX = 4  # of the largest size, of one principal's connections together; see `Limits.unfinished`
+STRANGERS_UNFINISHED_MESSAGES_MAX = 8  # of all clients without a token together
+GATEWAY_UNFINISHED_MESSAGES_MAX = 32  # of all clients together
+LINE_S_MAX = 30.0  # the longest that a new connection is put off; a restart's herd is spread over this
+
+
+class Account:
+    """What one principal, or one client address, has used."""
+
+    __slots__ = ("address", "bytes", "events", "name", "requests", "sessions", "unfinished_bytes")
+
+    def __init__(self, name: str, address: bool, requests: Rate, events: Rate, size: Rate) -> None:
+        self.name = name
+        self.address = address  # whether it is a client address, of requests without a valid token
+        self.requests = Bucket(requests)
+        self.events = Bucket(events)
+        self.bytes = Bucket(size)
+        self.sessions = 0
+        self.unfinished_bytes = 0  # held of WebSocket messages whose end has not come
+
+    def idle(self, now: float) -> bool:
+        """Whether a new one would be the same."""
+        return not self.sessions and self.requests.idle(now) and self.events.idle(now) and self.bytes.idle(now)
+
+
+class Flow:
+    """What was published at one RP, or in the domain."""
+
+    __slots__ = ("bytes", "events")
+
+    def __init__(self, events: Rate, size: Rate) -> None:
+        self.events = Bucket(events)
+        self.bytes = Bucket(size)
+
+    def idle(self, now: float) -> bool:
+        """Whether a new one would be the same."""
+        return self.events.idle(now) and self.bytes.idle(now)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitState:
+    """One limit and how far it is used, for people and clients.
+
+    Attributes:
+        limit: per second for a rate, else the most there may be; None for no limit.
+        used, remaining: of the burst for a rate. `remaining` is None for no limit.
+        window_s: seconds whose worth may come at once; None for what is no rate.
+        reset_s: seconds until a rate is wholly available again; None for what is no rate.
+        counted: `gateway` where this process counts by itself, `domain` where the database does.
+    """
+
+    name: str
+    unit: str
+    limit: float | None
+    used: int
+    remaining: int | None
+    window_s: float | None = None
+    reset_s: int | None = None
+    counted: str = "gateway"
+
+
+class Limits:
+    """See the module.
+
+    Args:
+        config: the limits.
+        clock: a steady clock, seconds.
+    """
+
+    def __init__(self, config: Config, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._sessions_max = math.ceil(config.sessions_per_principal / config.gateways)
+        self._address_sessions_max = math.ceil(config.sessions_per_address / config.gateways)
+
+        def rate(per_s: int) -> Rate:
+            return Rate(per_s, config.rate_window_s).shared(config.gateways)
+
+        self.requests = rate(config.requests_per_s)
+        self.events = rate(config.publish_events_per_s)
+        self.bytes = rate(config.publish_bytes_per_s)
+        self.rp_events = rate(config.rp_events_per_s)
+        self.rp_bytes = rate(config.rp_bytes_per_s)
+        self.domain_events = rate(config.domain_events_per_s)
+        self.domain_bytes = rate(config.domain_bytes_per_s)
+        self.domain_requests = rate(config.domain_requests_per_s)
+        self.failed = Rate(config.failed_tokens_per_s, FAILED_WINDOW_S).shared(config.gateways)
+        self.accepts = Rate(config.accepts_per_s, 1.0)
+        self._principals = Table(lambda name: self._account(name, False), ACCOUNTS_MAX)
+        self._addresses = Table(lambda name: self._account(name, True), ACCOUNTS_MAX)
+        self._failures = Table(lambda _: Bucket(self.failed), FAILURES_MAX)
+        self._flows = Table(lambda _: Flow(self.rp_events, self.rp_bytes), FLOWS_MAX)
+        self._message_bytes_max = config.batch_bytes_max
+        self._unfinished_bytes = self._strangers_unfinished_bytes = 0
+        self._domain = Flow(self.domain_events, self.domain_bytes)
+        self._domain_requests = Bucket(self.domain_requests)
+        self._accepted = Bucket(self.accepts)
+        self._line_ends_at = -math.inf
+        self._policy_fields = {publishing: self._policy_field(publishing) for publishing in (False, True)}
+
+    def _account(self, name: str, address: bool) -> Account:
+        return Account(name, address, self.requests, self.events, self.bytes)
+
+    def principal(self, identity: str) -> Account:
+        """The account of the principal with this identity."""
+        return self._principals.get(identity, self._clock())
+
+    def address(self, key: str) -> Account:
+        """The account of whoever asks without a valid token from this address (client_address.address_key)."""
+        return self._addresses.get(key, self._clock())
+
+    # Requests
+
+    def request(self, account: Account) -> None:
+        """Count a request. Raises RateLimited."""
+        now = self._clock()
+        if not account.requests.take(1, now):
+            raise _limited("requests", "You send requests faster than allowed here.", account.requests.wait_s(1, now))
+        if not self._domain_requests.take(1, now):
+            account.requests.refund(1)
+            wait_s = self._domain_requests.wait_s(1, now)
+            raise _limited("domain-requests", "This domain gets more requests than it takes.", wait_s)
+
+    def refused(self, account: Account) -> None:
+        """Count a request that was refused before it could be counted."""
+        account.requests.charge(1, self._clock(), REFUSED_DEBT_S_MAX)
+
+    def require_may_try(self, address: str) -> None:
+        """Before an unknown token is verified: raises RateLimited when too many from this address were no good."""
+        bucket = self._failures.peek(address)
+        if bucket is not None and (wait_s := bucket.wait_s(1, self._clock())):
+            raise _limited("failed-tokens", "Too many tokens from your address were not valid.", wait_s)
+
+    def token_failed(self, address: str) -> None:
+        """A token from this address did not verify."""
+        now = self._clock()
+        self._failures.get(address, now).charge(1, now, FAILED_DEBT_S_MAX)
+
+    # Publishing
+
+    def publish(self, account: Account, rp: str, events: int, size: int) -> None:
+        """Count `events` with `size` bytes to be published at the RP, all of them or none. Raises RateLimited."""
+        now = self._clock()
+        flow = self._flows.get(rp, now)
+        if not self._take(account, flow, events, size, now):
+            raise self._not_published(account, flow, events, size, now)
+
+    def request_to_publish(self, account: Account, rp: str, events: int, size: int) -> bool:
+        """`request` and `publish` at once: both are counted, or neither is and the answer is False."""
+        now = self._clock()
+        if not account.requests.take(1, now):
+            return False
+        if self._domain_requests.take(1, now):
+            if self._take(account, self._flows.get(rp, now), events, size, now):
+                return True
+            self._domain_requests.refund(1)
+        account.requests.refund(1)
+        return False
+
+    def _take(self, account: Account, flow: Flow, events: int, size: int, now: float) -> bool:
+        """Take from all buckets that a publish counts in, or from none."""
+        domain = self._domain
+        if not account.events.take(events, now):
+            return False
+        if account.bytes.take(size, now):
+            if flow.events.take(events, now):
+                if flow.bytes.take(size, now):
+                    if domain.events.take(events, now):
+                        if domain.bytes.take(size, now):
+                            return True
+                        domain.events.refund(events)
+                    flow.bytes.refund(size)
+                flow.events.refund(events)
+            account.bytes.refund(size)
+        account.events.refund(events)
+        return False
+
+    def _not_published(self, account: Account, flow: Flow, events: int, size: int, now: float) -> RateLimited:
+        """What is to be waited for: the longest of all."""
+        domain = self._domain
+        asked = (
+            ("publish-events", account.events, events, "You publish more events than allowed here."),
+            ("publish-bytes", account.bytes, size, "You publish more bytes than allowed here."),
+            ("rp-publish-events", flow.events, events, "This rendezvous point gets more events than it takes."),
+            ("rp-publish-bytes", flow.bytes, size, "This rendezvous point gets more bytes than it takes."),
+            ("domain-publish-events", domain.events, events, "This domain gets more events than it takes."),
+            ("domain-publish-bytes", domain.bytes, size, "This domain gets more bytes than it takes."),
+        )
+        name, bucket, amount, detail = max(asked, key=lambda one: one[1].wait_s(one[2], now))
+        return _limited(name, f"{detail} Nothing of this was stored.", bucket.wait_s(amount, now))
+
+    # Connections
+
+    def accept(self) -> None:
+        """Count a new connection. Raises Unavailable when they come faster than this process takes them.
+
+        Whoever is put off is told a time of its own, as if in a line: a herd that all returned at once would be put off
+        again.
+        """
+        now = self._clock()
+        if self._accepted.take(1, now):
+            return
+        self._line_ends_at = min(max(self._line_ends_at, now) + 1.0 / self.accepts.per_s, now + LINE_S_MAX)
+        raise Unavailable(
+            "Connections are opened faster than this gateway takes them. Try again later.",
+            retry_after_s=_whole(max(self._line_ends_at - now, self._accepted.wait_s(1, now))),
+            limit="accepts",
+        )
+
+    def not_accepted(self) -> None:
+        """A new connection that was counted has been refused all the same."""
+        self._accepted.refund(1)
+
+    def session_opened(self, account: Account) -> None:
+        """Count a connection, until `session_closed`. Raises RateLimited."""
+        most = self._sessions_of(account)
+        if most and account.sessions >= most:
+            raise _limited("sessions", "You have as many connections as allowed here; close some.", SESSIONS_RETRY_S)
+        account.sessions += 1
+
+    def _sessions_of(self, account: Account) -> int:
+        return self._address_sessions_max if account.address else self._sessions_max
+
+    def session_closed(self, account: Account) -> None:
+        """A counted connection has ended."""
+        account.sessions -= 1
+
+    def unfinished(self, account: Account, change_bytes: int) -> bool:
+        """Count what a connection of `account` holds of a message whose end has not come: `change_bytes` more, or less.
+
+        Returns False when more is held than may be: by this account, by all clients without a token, or by the gateway. It
+        is counted all the same: the caller lets go of it, and counts that too.
+        """
+        account.unfinished_bytes += change_bytes
+        self._unfinished_bytes += change_bytes
+        size = self._message_bytes_max
+        within = (
+            account.unfinished_bytes <= UNFINISHED_MESSAGES_MAX * size
+            and self._unfinished_bytes <= GATEWAY_UNFINISHED_MESSAGES_MAX * size
+        )
+        if account.address:
+            self._strangers_unfinished_bytes += change_bytes
+            within = within and self._strangers_unfinished_bytes <= STRANGERS_UNFINISHED_MESSAGES_MAX * size
+        return within or change_bytes <= 0
+
+    # For people and clients
+
+    def of_account(self, account: Account) -> list[LimitState]:
+        """The limits of a principal, as this process counts them."""
+        now = self._clock()
+        most = self._sessions_of(account) or None
+        return [
+            _rate_state("requests", "requests", self.requests, account.requests, now),
+            _rate_state("publish-events", "events", self.events, account.events, now),
+            _rate_state("publish-bytes", "bytes", self.bytes, account.bytes, now),
+            LimitState("sessions", "connections", most, account.sessions, most and max(0, most - account.sessions)),
+        ]
+
+    def of_rp(self, rp: str) -> list[LimitState]:
+        """The limits of publishing at an RP, by all."""
+        now = self._clock()
+        flow = self._flows.peek(rp) or Flow(self.rp_events, self.rp_bytes)
+        return [
+            _rate_state("rp-publish-events", "events", self.rp_events, flow.events, now),
+            _rate_state("rp-publish-bytes", "bytes", self.rp_bytes, flow.bytes, now),
+        ]
+
+    def of_domain(self) -> list[LimitState]:
+        """The limits of all together."""
+        now = self._clock()
+        return [
+            _rate_state("domain-requests", "requests", self.domain_requests, self._domain_requests, now),
+            _rate_state("domain-publish-events", "events", self.domain_events, self._domain.events, now),
+            _rate_state("domain-publish-bytes", "bytes", self.domain_bytes, self._domain.bytes, now),
+            _rate_state("accepts", "connections", self.accepts, self._accepted, now),
+        ]
+
+    def policy_field(self, publishing: bool) -> bytes:
+        """The value of `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10); empty where nothing is limited."""
+        return self._policy_fields[publishing]
+
+    def _policy_field(self, publishing: bool) -> bytes:
+        policies = [("requests", self.requests, "")]
+        if publishing:
+            policies += [("publish-events", self.events, ""), ("publish-bytes", self.bytes, ';qu="content-bytes"')]
+        return ", ".join(
+            f'"{name}";q={int(rate.burst)}{unit};w={math.ceil(rate.window_s)}'
+            for name, rate, unit in policies
+            if rate.per_s
+        ).encode()
+
+    def field(self, account: Account, publishing: bool) -> bytes:
+        """The value of `RateLimit`: what is left of each of the same policies, and the seconds until all of it is back."""
+        now = self._clock()
+        items = []
+        if self.requests.per_s:
+            items.append(b'"requests";r=%d;t=%d' % account.requests.left(now))
+        if publishing and self.events.per_s:
+            items.append(b'"publish-events";r=%d;t=%d' % account.events.left(now))
+        if publishing and self.bytes.per_s:
+            items.append(b'"publish-bytes";r=%d;t=%d' % account.bytes.left(now))
+        return b", ".join(items)
+
+
+def _rate_state(name: str, unit: str, rate: Rate, bucket: Bucket, now: float) -> LimitState:
+    unit = f"{unit} per second"
+    if not rate.per_s:
+        return LimitState(name, unit, None, 0, None, None, None)
+    remaining, reset_s = bucket.left(now)
+    used = max(0, int(rate.burst) - remaining)
+    return LimitState(name, unit, rate.per_s, used, remaining, rate.window_s, reset_s)
+
+
+def _whole(seconds: float) -> int:
+    """As Retry-After has it: whole seconds, at least one, never less than was meant."""
+    return max(1, math.ceil(seconds))
+
+
+def _limited(name: str, detail: str, wait_s: float) -> RateLimited:
+    retry_after_s = _whole(wait_s)
+    detail = f"{detail} Wait {retry_after_s} s."
+    return RateLimited(detail, retry_after_s=retry_after_s, **{"limit": name, "violated-policies": [name]})

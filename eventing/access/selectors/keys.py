@@ -1,0 +1,71 @@
+"""The domain's keys: which one signs now, which ones verify, what is published."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from eventing.access.models import DomainKey
+
+
+def _running(now: datetime) -> QuerySet[DomainKey]:
+    newest_first = ("-not_before", F("not_after").desc(nulls_first=True), "kid")
+    return DomainKey.objects.filter(Q(not_after=None) | Q(not_after__gt=now)).order_by(*newest_first)
+
+
+def is_prepared() -> bool:
+    """Whether the domain has a key at all, as every database has that a start has prepared."""
+    return DomainKey.objects.exists()
+
+
+def signing_key(now: datetime | None = None) -> dict[str, Any] | None:
+    """The private JWK that signs now, the newest that has begun; None before the domain has a key.
+
+    Members beside those of the key: `kid`, and if its end is known, `exp` (Unix seconds): no token may outlive it.
+    """
+    now = now or timezone.now()
+    key = _running(now).filter(not_before__lte=now).first()
+    return {**key.private_jwk, "kid": key.kid, **_end(key)} if key else None
+
+
+def verification_keys(now: datetime | None = None) -> dict[str, dict[str, Any]]:
+    """Public JWKs by `kid`: all that have not ended, with their windows as `nbf` and `exp` (Unix seconds).
+
+    Those that are published and do not sign yet are among them, so that whoever reads them knows them in time.
+    """
+    return {key.kid: {**key.public_jwk, **_begin(key), **_end(key)} for key in _running(now or timezone.now())}
+
+
+def public_keys(now: datetime | None = None) -> list[dict[str, Any]]:
+    """The keys as published: JWKs with `kid`, `use` and `alg`, and their window as `nbf` and `exp` (Unix seconds)."""
+    return [
+        {**key.public_jwk, "kid": key.kid, "use": "sig", "alg": "Ed25519", **_begin(key), **_end(key)}
+        for key in _running(now or timezone.now())
+    ]
+
+
+def key_get(kid: str) -> DomainKey | None:
+    """One key; None if there is none."""
+    return DomainKey.objects.filter(kid=kid).first()
+
+
+def keys_running(now: datetime, *, lock: bool = False) -> list[DomainKey]:
+    """All keys that have not ended, newest first."""
+    rows = _running(now)
+    return list(rows.select_for_update() if lock else rows)
+
+
+def keys_latest(limit: int) -> list[DomainKey]:
+    """The newest keys, ended ones too, newest first."""
+    return list(DomainKey.objects.order_by("-not_before", "kid")[:limit])
+
+
+def _begin(key: DomainKey) -> dict[str, int]:
+    return {"nbf": int(key.not_before.timestamp())}
+
+
+def _end(key: DomainKey) -> dict[str, int]:
+    return {"exp": int(key.not_after.timestamp())} if key.not_after else {}

@@ -1,0 +1,21 @@
+"""Which foreign issuers the policies of this domain name."""
+
+from __future__ import annotations
+
+from eventing.access.models import PolicyIssuer
+
+SOURCES_MAX = 10_000  # distinct (issuer, jwks) of the domain; access/services/policy_issuers.py takes no more
+
+
+def policy_sources() -> dict[str, tuple[str, ...]]:
+    """For each issuer that some policy names, where its keys may be had from: empty (its own discovery) first, then JWKS addresses."""
+    found: dict[str, list[str]] = {}
+    rows = PolicyIssuer.objects.order_by("issuer", "jwks").values_list("issuer", "jwks").distinct()
+    for issuer, jwks in rows[: SOURCES_MAX + 1]:
+        found.setdefault(issuer, []).append(jwks)
+    return {issuer: tuple(sources) for issuer, sources in found.items()}
+
+
+def policy_issuers_of(rp: str) -> set[tuple[str, str]]:
+    """What is kept of one RP's policy: (issuer, jwks)."""
+    return set(PolicyIssuer.objects.filter(rp=rp).values_list("issuer", "jwks"))

@@ -1,1 +1,0 @@
-"""Addresses about access: tokens, keys, policies, limits, revocations, the audit."""

@@ -1,1 +1,0 @@
-"""Addresses about other domains: peers, deliveries, proofs, misbehaviour."""

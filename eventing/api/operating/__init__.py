@@ -1,1 +1,0 @@
-"""Addresses for operators: alarms, watch rules, reports, sessions, lists of the whole domain."""

@@ -1,1 +1,0 @@
-"""Addresses of rendezvous points, their replicas and durable subscriptions."""

@@ -1,0 +1,1 @@
+"""The audit: a hash-linked record of administrative changes and refusals. `rules`, models, selectors, services, `api`."""

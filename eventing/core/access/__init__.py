@@ -1,1 +1,0 @@
-"""Who may do what: tokens, policies, rates, revocations, the chain of the audit. Pure."""

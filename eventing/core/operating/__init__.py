@@ -1,1 +1,0 @@
-"""What operators watch: alarms, audiences, rules, runs of reports, live sessions. Pure."""

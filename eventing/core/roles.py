@@ -1,0 +1,84 @@
+"""Roles of the console's users, and what each may do. Pure.
+
+An administrator does everything. An operator acts on all that lives in the domain (rendezvous points, subscriptions,
+leases), but not on the domain itself: no users, keys, tokens for others. A viewer sees what an administrator sees and
+changes nothing. A user without a role is a principal of the domain like any other: policies decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from eventing.access.rules.policy import OPERATIONS
+from eventing.core.errors import ConfigError
+from eventing.core.principals import Principal, Scope
+
+VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
+ROLES = (VIEWER, OPERATOR, ADMINISTRATOR)
+"""Weakest first."""
+
+READING = frozenset({"describe", "subscribe", "history"})
+MAPPINGS_MAX = 64
+"""Most values of an OIDC claim that are mapped to roles: a setting, not a directory."""
+
+_OPERATIONS: Mapping[str, frozenset[str] | None] = MappingProxyType(
+    {VIEWER: READING, OPERATOR: frozenset(OPERATIONS), ADMINISTRATOR: None}
+)
+
+
+def operations_of(role: str) -> frozenset[str] | None:
+    """What a token of this role is narrowed to; None for no narrowing. For one of ROLES."""
+    return _OPERATIONS[role]
+
+
+def scopes_of(role: str) -> tuple[Scope, ...] | None:
+    """The scopes of a principal of this role; None for no narrowing. A role of "" is not narrowed: policies decide."""
+    operations = _OPERATIONS.get(role)
+    return None if operations is None else (Scope(("*",), operations),)
+
+
+def reads_only(principal: Principal) -> bool:
+    """Whether `principal` administers the domain but is narrowed to reading, as a viewer is.
+
+    Such a one changes nothing: it keeps no durable subscriptions and moves nobody's cursor, though it may subscribe.
+    """
+    return principal.admin and principal.scopes is not None and all(s.operations <= READING for s in principal.scopes)
+
+
+def oversees(principal: Principal) -> bool:
+    """Whether `principal` sees all of the domain, its audit included: an administrator, an operator, a viewer."""
+    return _granted_everywhere(principal, READING)
+
+
+def operates(principal: Principal) -> bool:
+    """Whether `principal` acts on all that lives in the domain: an administrator or an operator."""
+    return _granted_everywhere(principal, frozenset(OPERATIONS))
+
+
+def _granted_everywhere(principal: Principal, operations: frozenset[str]) -> bool:
+    if not principal.admin or not principal.local or principal.restriction is not None:
+        return False
+    if principal.scopes is None:
+        return True
+    return any("*" in scope.rps and operations <= scope.operations for scope in principal.scopes)
+
+
+def strongest(roles: set[str]) -> str:
+    """The strongest of `roles`; empty for none."""
+    return max(roles & set(ROLES), key=ROLES.index, default="")
+
+
+def parse_role_mapping(text: str) -> dict[str, str]:
+    """`value=role,value=role`: which value of a claim gives which role. Raises ConfigError with one sentence."""
+    mapping: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        value, _, role = item.rpartition("=")
+        if not value or role not in ROLES:
+            raise ConfigError(
+                f"HERALD_OIDC_ROLES has {item[:80]!r}; write VALUE=ROLE, separated by commas, with a role of {', '.join(ROLES)}."
+            )
+        mapping[value] = role
+    if len(mapping) > MAPPINGS_MAX:
+        raise ConfigError(f"HERALD_OIDC_ROLES maps at most {MAPPINGS_MAX} values.")
+    return mapping

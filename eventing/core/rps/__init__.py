@@ -1,1 +1,0 @@
-"""Rendezvous points: their descriptors, leases, replicas, and who delivers a shared subscription. Pure."""

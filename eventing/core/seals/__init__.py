@@ -1,0 +1,1 @@
+"""Seals of runs, their chain and its heads. Pure."""

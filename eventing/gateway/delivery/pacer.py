@@ -1,0 +1,98 @@
+"""The pacer decides when a channel's gathered events are written: at once when it is idle, once per tick under load.
+
+A tick is `tick_s` long, and longer where writing is dear: a flush that took t seconds is followed by a pause of
+`STRETCH` times t, up to `tick_max_s`. So a channel of a thousand sessions spends at most a sixth of the process on
+sending small segments, and gathers what comes meanwhile into fewer and larger ones; a channel of ten sessions keeps the
+short tick. Cheap work is never delayed for dear work: each channel has a pause of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import perf_counter
+
+from eventing.gateway.delivery.channel import Channel
+from eventing.gateway.delivery.sinks import Sink
+
+AT_ONCE_MAX = 8  # channels flushed at once within one tick before the rest are gathered
+STRETCH = 5  # pauses after a flush, in durations of that flush
+SLACK_S = 0.001  # what is due within this time of a flush goes with it: the resolution of the loop's timers
+
+
+class Pacer:
+    """See the module. One per hub; bound to the running loop at its first call.
+
+    Args:
+        tick_s: shortest pause between two flushes of one channel, seconds; 0 gathers nothing but while the loop is busy.
+        tick_max_s: longest, seconds.
+        clock: seconds, for the durations of flushes; unlike the loop's time it advances within a callback.
+    """
+
+    def __init__(self, tick_s: float, tick_max_s: float, clock: Callable[[], float] = perf_counter) -> None:
+        self._tick_s = tick_s
+        self._tick_max_s = max(tick_s, tick_max_s)
+        self._clock = clock
+        self._dirty: list[Channel] = []
+        self._timer: asyncio.Handle | None = None
+        self._wakes_at = 0.0  # not every loop's handle knows: uvloop gives one without a time for what is due already
+        self._tick_ends = 0.0
+        self._at_once = 0
+        self._loop: asyncio.AbstractEventLoop | None = None  # asking for the running one is a system call
+
+    def soon(self, channel: Channel) -> None:
+        """Flush `channel` now if it has been quiet and this tick has room for it, else when its pause or the tick ends."""
+        if channel.dirty:
+            return
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        now = self._loop.time()
+        if now >= self._tick_ends:
+            self._tick_ends = now + self._tick_s
+            self._at_once = 0
+        if channel.ready_at <= now and self._at_once < AT_ONCE_MAX:
+            self._at_once += 1
+            began = self._clock()
+            channel.flush()
+            channel.ready_at = now + self._pause_s(began)
+            return
+        channel.dirty = True
+        self._dirty.append(channel)
+        self._wake_at(self._loop, channel.ready_at if channel.ready_at > now else self._tick_ends)
+
+    def _pause_s(self, began: float) -> float:
+        return min(max(self._tick_s, STRETCH * (self._clock() - began)), self._tick_max_s)
+
+    def _wake_at(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        if self._timer is not None:
+            if self._wakes_at <= when:
+                return
+            self._timer.cancel()
+        self._wakes_at = when
+        self._timer = loop.call_at(when, self._flush_due, loop)
+
+    def _flush_due(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Write what is due; sinks that follow several of the channels get one write for all."""
+        self._timer = None
+        now = loop.time()
+        horizon = now + SLACK_S
+        due = [channel for channel in self._dirty if channel.ready_at <= horizon]
+        self._dirty = (
+            [channel for channel in self._dirty if channel.ready_at > horizon] if len(due) < len(self._dirty) else []
+        )
+        began = self._clock()
+        if len(due) == 1:
+            due[0].flush()
+        else:
+            gathered: dict[Sink, list[bytes]] = {}
+            for channel in due:
+                channel.flush(gathered)
+            for sink, parts in gathered.items():
+                sink.write(parts[0] if len(parts) == 1 else b"".join(parts))
+        pause_s = self._pause_s(began)
+        for channel in due:
+            channel.ready_at = now + pause_s
+        self._tick_ends = now + pause_s
+        self._at_once = 0
+        if self._dirty:
+            self._wake_at(loop, min(channel.ready_at for channel in self._dirty))

@@ -1,0 +1,136 @@
+"""GET /api/v1/rps/{rp}/stream: Server-Sent Events. `id:` is the cursor; `Last-Event-ID` (or `?after=`) resumes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from eventing.access.verification.revocations import refuse_revoked
+from eventing.core.errors import HeraldError, Moved
+from eventing.core.events.positions import parse_from
+from eventing.core.principals import Principal
+from eventing.gateway import http
+from eventing.gateway.admission.access import require, require_session
+from eventing.gateway.admission.limits import account_of, connecting
+from eventing.gateway.delivery.frames import STREAM
+from eventing.gateway.delivery.session import Follower, Session
+from eventing.gateway.delivery.sinks import SendSink, http_messages
+from eventing.gateway.gateway import Gateway
+from eventing.gateway.recording import access
+
+KEEP_ALIVE = b": alive\n\n"
+GOODBYE_S = 5.0
+LAST_WORD_S = 2.0  # where the token is no good any more
+CLOSING = b'event: closing\ndata: {"reason":"%s","retry":false}\n\n'
+RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser connects again
+
+
+class StreamSession(Session):
+    """One SSE connection; it ends when its RP does."""
+
+    def __init__(self, gateway: Gateway, sink: SendSink, principal: Principal) -> None:
+        super().__init__(gateway.hub, sink, STREAM)
+        self.principal = principal
+        self._gateway = gateway
+        self.over = asyncio.Event()
+        self.ended = b""  # why the token is no good any more
+
+    def revoked(self) -> None:
+        """Say so, and end; a client that comes back is answered with the problem itself."""
+        super().revoked()
+        self.ended = b"token-revoked"
+        self.over.set()
+
+    def disconnect(self, retry: bool) -> None:
+        """End the answer, as an operator asked; a browser comes back all the same, unless its page heeds `retry`."""
+        super().disconnect(retry)
+        if not retry:
+            self.ended = b"disconnected"
+        self.over.set()
+
+    def abort(self, lost: bool = False) -> None:
+        """End the answer; the browser comes back with its last id, other clients may go where they are sent."""
+        for rp in self.followers if self._gateway.stopping and not self.over.is_set() else ():
+            if urls := self._gateway.redirects.known(rp):
+                self._redirect(rp, urls)
+        self.over.set()
+
+    def reading_ended(self, follower: Follower, error: HeraldError) -> None:
+        """Say why, and end; a client that comes back is answered with the problem itself."""
+        super().reading_ended(follower, error)
+        if isinstance(error, Moved):
+            self._redirect(follower.channel.rp, error.extra["to"])
+        self.sink.write(b'event: error\ndata: {"type":"%s"}\n\n' % error.type.encode())
+        self.over.set()
+
+    def _redirect(self, rp: str, urls: list[str]) -> None:
+        self.sink.write(b"event: redirect\ndata: %s\n\n" % msgspec.json.encode({"rp": rp, "to": urls}))
+
+
+async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
+    """Stream an RP's events until the client leaves, the token expires or the RP ends."""
+    members = http.query(scope)
+    principal = await connecting(gateway, scope, members)
+    require_session(gateway.config, principal)
+    descriptor = await gateway.descriptors.get(reference)
+    access(scope).rp = descriptor.id
+    require(descriptor, principal, "subscribe")
+    place = http.header(scope, b"last-event-id") or members.get("after") or members.get("from") or "now"
+    wanted = parse_from(place)
+    if wanted != "now":
+        require(descriptor, principal, "history")
+    sink = SendSink(send, http_messages, gateway.config.session_buffer_bytes)
+    session = StreamSession(gateway, sink, principal)
+    gateway.records.present(session, principal, "sse")
+    gateway.hub.room_for_session()
+    gateway.limits.session_opened(account_of(scope))
+    gateway.hub.opened(session)
+    try:
+        refuse_revoked(principal)  # what is revoked from here on finds the session
+        follower, start = await gateway.hub.follow(session, descriptor.id, wanted)
+        follower.replays = wanted != "now"
+        headers = [
+            (b"content-type", b"text/event-stream; charset=utf-8"),
+            (b"cache-control", b"no-store"),
+            (b"x-accel-buffering", b"no"),  # nginx would hold events back
+            *http.NO_PAGE,
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        sink.write(RETRY + (STREAM.gap(descriptor.id, start.gap) if start.gap else b""))
+        session.begin(follower)
+        gateway.records.joined(follower, access(scope))
+        gateway.reading_began(descriptor)
+        await _until_over(gateway, session, receive, principal.expires_at)
+        session.stop_reading()
+        if gateway.clock() >= principal.expires_at:
+            session.ended = b"token-expired"
+        if session.ended:
+            sink.write(CLOSING % session.ended)
+            http.end_within(scope, LAST_WORD_S)
+        async with asyncio.timeout(
+            LAST_WORD_S if session.ended else GOODBYE_S
+        ):  # a reader that does not read must not hold us
+            await sink.drained()
+            await send({"type": "http.response.body", "body": b""})
+    except TimeoutError:
+        await http.cut(scope, receive)
+        raise http.Disconnected from None
+    finally:
+        gateway.hub.closed(session)
+        gateway.limits.session_closed(account_of(scope))
+
+
+async def _until_over(gateway: Gateway, session: StreamSession, receive: http.Receive, expires_at: float) -> None:
+    """Return when the client left, the token expired, the session failed, or the gateway stops."""
+    gone = asyncio.ensure_future(http.disconnected(receive))
+    over = asyncio.ensure_future(session.over.wait())
+    try:
+        while gateway.clock() < expires_at and not gone.done() and not over.done():
+            wait_s = max(0.0, min(gateway.config.heartbeat_s, expires_at - gateway.clock()))
+            await asyncio.wait([gone, over], timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            if not session.sink.waiting():  # else the connection is busy, or its reader does not read
+                session.sink.write(KEEP_ALIVE)
+    finally:
+        gone.cancel()
+        over.cancel()

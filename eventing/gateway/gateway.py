@@ -1,0 +1,271 @@
+"""The gateway: everything one process of the hot path holds, made once per event loop at the first request.
+
+Made lazily because not every ASGI server tells of its start (daphne does not), and ended by the lifespan where there is
+one. Requests and sessions get it passed in; nothing else is global.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+from eventing.access.rules.limits import Limits
+from eventing.conf import config as settings_in_use
+from eventing.core.config import Config
+from eventing.core.errors import ENDED, Forbidden, HeraldError, paused_here
+from eventing.core.ids import is_admin
+from eventing.gateway.admission.access import Descriptors, Tokens
+from eventing.gateway.admission.auditing import Auditing
+from eventing.gateway.background_services import COMPANIONS, Companion
+from eventing.gateway.delivery.acknowledgements import Acknowledgements
+from eventing.gateway.delivery.audience import Audiences
+from eventing.gateway.delivery.hub import Hub
+from eventing.gateway.delivery.redirects import Redirects
+from eventing.gateway.delivery.revocation import Revoking, end_unless_allowed
+from eventing.gateway.delivery.shared_subscriptions import SharedReadings
+from eventing.gateway.forwarding import Forwarding
+from eventing.gateway.lease_uses import LeaseUses
+from eventing.gateway.observation.metrics import Measuring
+from eventing.gateway.observation.session_control import SessionControl
+from eventing.gateway.observation.tracing import trace_gateway
+from eventing.gateway.recording import AccessRecords
+from eventing.gateway.stale_logs import StaleLogs
+from eventing.log.appender import Appender
+from eventing.log.notifications import Bell
+from eventing.log.reader import LogReader
+from eventing.rps.rules.descriptor import Descriptor
+from eventing.sql.random_ids import random_id
+from eventing.sql.threads import in_database
+from eventing.store.connection import Durability, async_client
+from eventing.subscriptions.selectors.subscriptions import subscription_view
+from eventing.telemetry import tracing
+
+ID_CHARS = 8  # 40 random bits: no two of a domain's gateways meet
+RECHECK_S = 1.0  # before a changed policy is asked for again when SQL did not answer
+DURABILITY_S = 10.0  # how long what Redis promises is believed before it is asked again
+log = logging.getLogger(__name__)
+
+
+class Gateway:
+    """The hot path's state in one process. Made in the event loop that it runs in.
+
+    Attributes:
+        id: this life of the process among the domain's gateways, 8 characters; never given again.
+        clock: the wall clock, Unix seconds.
+        loop: the event loop. Asking for the running one is a system call: too dear for each event.
+        stopping: set when the process is asked to end.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.id = random_id()[:ID_CHARS]
+        self.clock: Callable[[], float] = time.time
+        self.loop = asyncio.get_running_loop()
+        self.stopping = False
+        self.redis = async_client(config.effective_redis_url)
+        self.reader = LogReader(self.redis)
+        self.tokens = Tokens()
+        self.descriptors = Descriptors()
+        self.limits = Limits(config, time.monotonic)
+        self.appender = Appender(
+            self.redis,
+            self.durability,
+            self._remake_log,
+            window_s=config.dedup_window_s,
+            ids_max=config.dedup_ids_max,
+        )
+        self.forwarding = Forwarding()
+        self.appender.on_replicated = self.forwarding.appended
+        self.records = AccessRecords(config, self.clock)
+        self.stale_logs = StaleLogs()
+        self.hub = Hub(
+            config,
+            self.reader,
+            lambda on_ring, on_restored: Bell(self.redis, on_ring, self.stale_logs.after(on_restored)),
+            self._remake_log,
+            self._descriptor_changed,
+            self.records,
+        )
+        self.revoking = Revoking(self.hub)
+        self.hub.revocations_announced = self.revoking.announced
+        self.hub.keys_announced = self.tokens.keys_announced
+        self.session_control = SessionControl(self.id, self.hub, self.redis)
+        self.hub.sessions_asked = self.session_control.asked
+        self.hub.replicated = self._replicated
+        self.auditing = Auditing()
+        self.redirects = Redirects()
+        self.shared = SharedReadings(self.redis, lambda: self.clock())
+        self.acknowledgements = Acknowledgements(
+            self.redis, self.reader, self.descriptors, in_database(subscription_view), lambda: self.clock()
+        )
+        self.audiences = Audiences(self.id, self.redis, self.hub, lambda: self.clock())
+        self.measuring = Measuring(self)
+        self.uses = LeaseUses(self.hub, self.descriptors, lambda: self.clock())
+        self.appender.on_used = self.uses.rp
+        self.acknowledgements.on_used = self.uses.subscription
+        self._companions: list[Companion] = []
+        self._durability: Durability | None = None
+        self._durability_at = 0.0
+        self._rechecks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Connect and begin the periodic work."""
+        self.auditing.start()
+        await self.stale_logs.check()
+        await self.hub.start()
+        self.records.start(self.hub)
+        self.revoking.start()
+        self.measuring.start()
+        self.uses.start()
+        self._companions = [make(self) for make in COMPANIONS]
+        for companion in self._companions:
+            companion.start()
+
+    def drain(self) -> None:
+        """Take no more sessions, and tell those there are to connect again."""
+        self.stopping = True
+        self.hub.stop()
+
+    async def close(self) -> None:
+        """Write what was accepted, and end."""
+        self.drain()
+        for companion in self._companions:
+            await companion.close()
+        await self.stale_logs.close()
+        await self.revoking.close()
+        await self.session_control.close()
+        for task in self._rechecks:
+            task.cancel()
+        self.redirects.close()
+        self.shared.close()
+        await self.acknowledgements.close()
+        await self.appender.close()
+        await self.forwarding.close()
+        await self.uses.close()
+        await self.auditing.close()
+        await self.hub.close()
+        await self.audiences.close()
+        await self.records.close()
+        await self.measuring.close()
+        self.reader.close()
+        await self.redis.aclose()
+
+    async def durability(self) -> Durability:
+        """What the Redis in use promises, asked anew now and then. Raises redis' errors when it is away."""
+        now = time.monotonic()
+        if self._durability is None or now - self._durability_at > DURABILITY_S:
+            self._durability = await self.reader.durability()
+            self._durability_at = now
+        return self._durability
+
+    async def _remake_log(self, rp: str) -> None:
+        """Make the missing log of an RP that exists; what exists is asked of SQL, not of the cache."""
+        self.descriptors.forget(rp)
+        descriptor = await self.descriptors.get(rp)
+        await self.reader.create(rp, descriptor.history)
+        log.info("The log of %s was missing and has been made, as a new epoch.", rp)
+
+    def _descriptor_changed(self, rp: str) -> None:
+        """A descriptor changed (any, if `rp` is empty): look again, and end the readings that it no longer allows."""
+        self.descriptors.forget(rp)
+        self.tokens.policies_changed()
+        self.hub.wake(rp)
+        read = {rp} if rp else {follower for session in self.hub.sessions for follower in session.followers}
+        for one in read:
+            if self.hub.readings(one):
+                self._recheck_soon(one)
+
+    def reading_began(self, descriptor: Descriptor) -> None:
+        """A reading that `descriptor` allowed has begun; should that have changed meanwhile, look again."""
+        self.uses.reading(descriptor)
+        self.redirects.look(descriptor)
+        self.audiences.attach(descriptor)
+        if self.descriptors.peek(descriptor.id) is not descriptor:
+            self._recheck_soon(descriptor.id)
+
+    def _recheck_soon(self, rp: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._recheck(rp))
+        self._rechecks.add(task)
+        task.add_done_callback(self._rechecks.discard)
+
+    def _replicated(self, rp: str) -> bool:
+        descriptor = self.descriptors.peek(rp)
+        return descriptor is not None and bool(descriptor.home or descriptor.links)
+
+    async def _recheck(self, rp: str) -> None:
+        while self.hub.readings(rp):
+            try:
+                descriptor = await self.descriptors.get(rp)
+                self.hub.replicas_changed(rp)
+                self.redirects.look(descriptor)
+                self.audiences.attach(descriptor)
+                self.uses.reading(descriptor)
+            except HeraldError as error:
+                if error.status in ENDED:
+                    self.hub.ended(rp, error)
+                    return
+                await asyncio.sleep(RECHECK_S)  # the change must not be forgotten because SQL is away
+            else:
+                for follower in self.hub.readings(rp):
+                    end_unless_allowed(descriptor, follower)
+                return
+
+    def require_taken(self, descriptor: Descriptor) -> None:
+        """Raises unless events are taken here: Forbidden at administrative RPs (the domain itself publishes there), Paused,
+        AudienceMissing; Unavailable where `audiences.look` should have been awaited first.
+        """
+        if is_admin(descriptor.id):
+            raise Forbidden("Only the domain itself publishes at an administrative rendezvous point.")
+        if descriptor.paused is not None:
+            raise paused_here(descriptor.paused)
+        if descriptor.audience:
+            self.audiences.require(descriptor)
+
+
+_gateways: WeakKeyDictionary[asyncio.AbstractEventLoop, Gateway] = WeakKeyDictionary()
+_starting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Gateway]] = WeakKeyDictionary()
+
+
+def gateway_of(loop: asyncio.AbstractEventLoop) -> Gateway | None:
+    """The event loop's gateway, if it has one that runs."""
+    return _gateways.get(loop)
+
+
+async def running_gateway() -> Gateway:
+    """This event loop's gateway, made and started if there is none."""
+    loop = asyncio.get_running_loop()
+    gateway = _gateways.get(loop)
+    if gateway is not None:
+        return gateway
+    if loop not in _starting:
+        _starting[loop] = loop.create_task(_start(loop))
+    return await asyncio.shield(_starting[loop])
+
+
+async def _start(loop: asyncio.AbstractEventLoop) -> Gateway:
+    gateway = Gateway(settings_in_use())
+    if tracing.is_on():
+        trace_gateway(gateway)
+    await gateway.start()
+    _gateways[loop] = gateway
+    return gateway
+
+
+def drain_gateway() -> None:
+    """The server is about to stop: see `Gateway.drain`."""
+    gateway = _gateways.get(asyncio.get_running_loop())
+    if gateway is not None:
+        gateway.drain()
+
+
+async def stop_gateway() -> None:
+    """End this event loop's gateway, if there is one."""
+    gateway = _gateways.pop(asyncio.get_running_loop(), None)
+    if gateway is not None:
+        await gateway.close()
+
+
+__all__ = ["Gateway", "drain_gateway", "gateway_of", "running_gateway", "stop_gateway"]

@@ -1,0 +1,115 @@
+"""The gateway's spans. All of it is put in place of the ordinary classes at the start, and only where spans are sent.
+
+A request's span goes on from its `traceparent` header. A publish over HTTP goes the ordinary way then, not the short one,
+so that its span is current while it is handed to the appender. A flush has a span if events in it say of which trace
+they are (their `traceparent` attribute); most have none, and cost a search in their bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from eventing.gateway import http
+from eventing.gateway.delivery.channel import Channel
+from eventing.gateway.delivery.sinks import Sink
+from eventing.gateway.recording import access
+from eventing.gateway.request_ids import request_id
+from eventing.log.tracing import TracedLane
+from eventing.replication.endpoints import HANDLERS
+from eventing.telemetry import tracing
+
+if TYPE_CHECKING:
+    from eventing.gateway.gateway import Gateway
+
+UNTRACED = ("/livez", "/readyz", "/metrics", "/static/")
+"""What probes and browsers ask for again and again."""
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+Application = Callable[[http.Scope, http.Receive, http.Send], Awaitable[None]]
+_HOT = re.compile(r"/api/v1/(rps|subscriptions)/.+/(events|stream|ack)")
+
+
+def trace_gateway(gateway: Gateway) -> None:
+    """Have a gateway that has done nothing yet make spans of appends and flushes."""
+    gateway.appender.make_lane = TracedLane
+    gateway.hub.make_channel = TracedChannel
+
+
+class Traced:
+    """The ASGI application around `application` that makes a span of each HTTP request."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+        """Serve one connection's scope. A WebSocket has no span: it may live for days."""
+        if scope["type"] != "http" or scope["path"].startswith(UNTRACED):
+            await self._application(scope, receive, send)
+            return
+        parent = tracing.carried_by(http.header(scope, b"traceparent") or "", http.header(scope, b"tracestate") or "")
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"
+        with tracing.span(method, "server", parent=parent, attributes={"http.request.method": method}) as span:
+            status = 0
+
+            async def send_seen(event: dict[str, Any]) -> None:
+                nonlocal status
+                if event["type"] == "http.response.start":
+                    status = event["status"]
+                await send(event)
+
+            try:
+                await self._application(scope, receive, send_seen)
+            finally:
+                if span is not None:
+                    _tell(span, scope, method, status)
+
+
+def _tell(span: Any, scope: http.Scope, method: str, status: int) -> None:
+    """What is known at the request's end. Never its path or query: those of the console may hold a credential."""
+    of = access(scope)
+    span.update_name(f"{method} {_route(scope['path']) or of.operation or 'console'}")
+    told = {
+        "http.response.status_code": status,
+        "herald.request_id": scope.get("herald.request_id") or request_id(scope),
+        "herald.operation": of.operation,
+        "herald.rp": of.rp,
+        "herald.events": of.events,
+    }
+    span.set_attributes({name: value for name, value in told.items() if value})
+    if status >= 500:
+        from opentelemetry.trace import StatusCode
+
+        span.set_status(StatusCode.ERROR)
+
+
+def _route(path: str) -> str:
+    found = _HOT.fullmatch(path)
+    if found is not None:
+        return f"/api/v1/{found[1]}/{{id}}/{found[2]}"
+    return path if path in HANDLERS else ""  # else whoever asks for what is not there would name spans
+
+
+class TracedChannel(Channel):
+    """A channel that makes a span of a flush that has traced events."""
+
+    __slots__ = ()
+
+    def flush(self, gathered: dict[Sink, list[bytes]] | None = None) -> None:
+        """As the ordinary one."""
+        parent, links = tracing.of_events(self._pending) if self._live else (None, [])
+        if parent is None:
+            super().flush(gathered)
+            return
+        attributes: tracing.Attributes = {
+            "messaging.system": "herald",
+            "messaging.operation.type": "deliver",
+            "messaging.destination.name": self.rp,
+            "messaging.batch.message_count": len(self._pending),
+            "herald.readers": sum(map(len, self._live.values())),
+            "herald.offset": self.flushed,
+        }
+        with tracing.span("deliver", "consumer", parent=parent, links=links[1:], attributes=attributes):
+            super().flush(gathered)

@@ -1,0 +1,83 @@
+"""An id for every request: the client's `X-Request-Id` if it is a plain one, else a new one; answered in `X-Request-Id`.
+
+It stands in `scope["herald.request_id"]`, in the origin of what the request does (core/request_origin.py), and so in audit
+entries and log lines. An id is for finding, not for trust: clients may choose theirs, and two may choose the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from eventing.client_address import scope_address, trusted_proxies
+from eventing.core.request_origin import Origin, current_origin
+from eventing.gateway import http
+
+ID_CHARS_MAX = 64
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,%d}" % ID_CHARS_MAX)
+_ANSWERS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+HEADER = "herald.request_id_header"
+TELLS_ITSELF = ("/api/v1/rps/", "/api/v1/subscriptions/")
+"""Paths whose answers get the header further in, together with others: each layer of `send` costs the hot path."""
+
+_process = secrets.token_hex(5)
+_numbers = itertools.count(1)
+
+Application = Callable[[http.Scope, http.Receive, http.Send], Awaitable[None]]
+
+
+class RequestIds:
+    """The ASGI application around `application` that gives each HTTP request and WebSocket handshake its id."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._behind_proxies: bool | None = None  # asked once: settings are looked up slowly, and do not change
+
+    def _address(self, scope: http.Scope) -> str:
+        if self._behind_proxies is None:
+            self._behind_proxies = bool(trusted_proxies())
+        if self._behind_proxies:
+            return scope_address(scope)
+        client = scope.get("client")
+        return client[0] if client else ""
+
+    async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+        """Serve one connection's scope."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._application(scope, receive, send)
+            return
+        of_request = scope["herald.request_id"] = request_id(scope)
+        current_origin.set(Origin(self._address(scope), of_request, _via(scope)))
+        header = scope[HEADER] = (b"x-request-id", of_request.encode())
+        if scope["type"] == "http" and scope["path"].startswith(TELLS_ITSELF):
+            await self._application(scope, receive, send)
+            return
+
+        async def send_with_id(message: dict[str, Any]) -> None:
+            if message["type"] in _ANSWERS:
+                message["headers"] = [*message.get("headers", ()), header]
+            await send(message)
+
+        await self._application(scope, receive, send_with_id)
+
+
+def request_id(scope: http.Scope) -> str:
+    """The client's id, if it is a plain one (anything else is not taken over, as it ends up in log lines), else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            return value.decode() if _ID.fullmatch(value) else new_request_id()
+    return new_request_id()
+
+
+def new_request_id() -> str:
+    """An id that no other request has: of this process, counted."""
+    return f"{_process}-{next(_numbers):x}"
+
+
+def _via(scope: http.Scope) -> str:
+    if scope["type"] == "websocket":
+        return "websocket"
+    return "api" if scope["path"].startswith(("/api/", "/.well-known/")) else "console"

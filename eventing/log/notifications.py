@@ -1,0 +1,170 @@
+"""The bell: one Redis pub/sub connection of a gateway process, on which each log rings with the events it was given.
+
+The connection is made again by itself when Redis goes away; what rang meanwhile is lost here, so `on_restored` tells the
+hub to look at the logs. Nothing is promised by the bell: it is the fast path of what the log holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+
+import redis.asyncio
+from redis.exceptions import RedisError
+
+from eventing.store.bulk_connection import BulkConnection
+from eventing.store.cancellation import cancel_and_wait
+
+SUBSCRIBE_CHANNELS_MAX = 500  # of one SUBSCRIBE command
+PAUSE_S = (0.05, 2.0)  # between attempts to connect, doubling with jitter
+PING_S = 10.0  # a connection on which Redis is silent for so long after a ping is dead, and made anew
+log = logging.getLogger(__name__)
+
+
+class Bell:
+    """Subscriptions to pub/sub channels that survive a lost connection.
+
+    Args:
+        client: the Redis client; one of its connections is kept.
+        on_ring: called with channel and message; must not block.
+        on_restored: called after every channel is subscribed again on a new connection.
+    """
+
+    def __init__(
+        self,
+        client: redis.asyncio.Redis,
+        on_ring: Callable[[str, bytes], None],
+        on_restored: Callable[[], None],
+    ) -> None:
+        self._on_ring = on_ring
+        self._on_restored = on_restored
+        self._wanted: dict[str, asyncio.Future[None] | None] = {}  # None: confirmed
+        self._connection = BulkConnection(client)
+        self._task: asyncio.Task[None] | None = None
+        self._changes = asyncio.Event()
+        self._to_subscribe: list[str] = []
+        self._to_unsubscribe: list[str] = []
+        self._unconfirmed: set[str] = set()  # of a new connection
+        self._heard = False  # since the last ping
+
+    def start(self) -> None:
+        """Begin connecting; returns at once."""
+        self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def close(self) -> None:
+        """End the connection."""
+        if self._task:
+            await cancel_and_wait([self._task])
+
+    def subscribe(self, channel: str) -> asyncio.Future[None]:
+        """Subscribe; the future is done when Redis has confirmed it (at once if it already has)."""
+        future = self._wanted.get(channel, ...)
+        if isinstance(future, asyncio.Future):
+            return future
+        fresh: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if future is None:
+            fresh.set_result(None)
+            return fresh
+        self._wanted[channel] = fresh
+        self._to_subscribe.append(channel)
+        self._changes.set()
+        return fresh
+
+    def unsubscribe(self, channel: str) -> None:
+        """Stop listening to `channel`."""
+        if self._wanted.pop(channel, ...) is not ...:
+            self._to_unsubscribe.append(channel)
+            self._changes.set()
+
+    def restart(self) -> None:
+        """Drop a connection that is suspected dead; it is made anew."""
+        self._connection.close()
+
+    async def _work(self) -> None:
+        pause_s = PAUSE_S[0]
+        while True:
+            try:
+                await self._connection.open()
+                await self._subscribe_all()
+                pause_s = PAUSE_S[0]
+                await self._listen()
+            except (RedisError, OSError) as error:
+                log.warning("The bell's connection to Redis is lost (%s); connecting again.", error)
+            except Exception:
+                log.exception("The bell failed; connecting again.")
+            finally:
+                self._connection.close()
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
+            pause_s = min(pause_s * 2, PAUSE_S[1])
+
+    async def _subscribe_all(self) -> None:
+        self._to_subscribe, self._to_unsubscribe = [], []
+        self._unconfirmed = set(self._wanted)
+        await self._connection.send([("SUBSCRIBE", *part) for part in _parts(list(self._wanted))])
+
+    async def _listen(self) -> None:
+        """Dispatch what Redis sends; other tasks send the changes that callers ask for, and pings."""
+        loop = asyncio.get_running_loop()
+        helpers = [loop.create_task(self._change()), loop.create_task(self._ping())]
+        try:
+            while True:
+                for reply in await self._connection.more():
+                    if isinstance(reply, Exception):
+                        raise reply
+                    self._heard = True
+                    kind, channel, *data = reply
+                    if kind == b"message":
+                        self._on_ring(channel.decode(), data[0])
+                    elif kind == b"subscribe":
+                        self._confirm(channel.decode())
+        finally:
+            await cancel_and_wait(helpers)
+
+    async def _ping(self) -> None:
+        """Find out that a connection is dead which nobody has closed."""
+        while True:
+            self._heard = False
+            try:
+                await self._connection.send([("PING",)])
+            except (RedisError, OSError):
+                break
+            await asyncio.sleep(PING_S)
+            if not self._heard:
+                log.warning("Redis has not answered the bell's ping for %.0f s.", PING_S)
+                break
+        self.restart()
+
+    async def _change(self) -> None:
+        while True:
+            await self._changes.wait()
+            self._changes.clear()
+            await asyncio.sleep(0)  # gather what this turn of the loop asks for into one command
+            ends = [channel for channel in self._to_unsubscribe if channel not in self._wanted]
+            begins = [channel for channel in self._to_subscribe if channel in self._wanted]
+            self._to_subscribe, self._to_unsubscribe = [], []
+            commands = [("UNSUBSCRIBE", *part) for part in _parts(ends)]
+            commands += [("SUBSCRIBE", *part) for part in _parts(begins)]
+            try:
+                await self._connection.send(commands)
+            except (RedisError, OSError):
+                self.restart()  # the listener notices and subscribes everything anew
+                return
+
+    def _confirm(self, channel: str) -> None:
+        future = self._wanted.get(channel)
+        if future is not None:
+            self._wanted[channel] = None
+            if not future.done():
+                future.set_result(None)
+        if channel in self._unconfirmed:
+            self._unconfirmed.remove(channel)
+            if not self._unconfirmed:
+                log.info("The bell is connected; looking at the logs for what rang meanwhile.")
+                self._on_restored()
+
+
+def _parts(channels: list[str]) -> Iterable[list[str]]:
+    for begin in range(0, len(channels), SUBSCRIBE_CHANNELS_MAX):
+        yield channels[begin : begin + SUBSCRIBE_CHANNELS_MAX]

@@ -1,0 +1,48 @@
+"""All tables of the app, for Django to find. Importers name the models of the subject."""
+
+from __future__ import annotations
+
+from eventing.access.models import DomainKey, PolicyIssuer, Revocation
+from eventing.audit.models import AuditEntry
+from eventing.operations.models import Alarm, DomainWatches
+from eventing.outbox.models import OutboxEntry
+from eventing.peering.models import (
+    DomainDocument,
+    Evidence,
+    EvidenceSpread,
+    Misbehaviour,
+    Peer,
+    PeerDelivery,
+    Quarantine,
+)
+from eventing.replication.models import ReplicaAdmission, ReplicaEnd, ReplicaLink, SealHead
+from eventing.reports.models import ReportRun
+from eventing.rest.idempotency_model import IdempotencyRecord
+from eventing.rps.models import RendezvousPoint
+from eventing.subscriptions.models import SharedSubscription, Subscription
+
+__all__ = [
+    "Alarm",
+    "AuditEntry",
+    "DomainDocument",
+    "DomainKey",
+    "DomainWatches",
+    "Evidence",
+    "EvidenceSpread",
+    "IdempotencyRecord",
+    "Misbehaviour",
+    "OutboxEntry",
+    "Peer",
+    "PeerDelivery",
+    "PolicyIssuer",
+    "Quarantine",
+    "RendezvousPoint",
+    "ReplicaAdmission",
+    "ReplicaEnd",
+    "ReplicaLink",
+    "ReportRun",
+    "Revocation",
+    "SealHead",
+    "SharedSubscription",
+    "Subscription",
+]

@@ -1,0 +1,136 @@
+"""/api/v1/alarms and /api/v1/watches: what is wrong, who looks after it, and the domain's rules that say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from eventing.core.roles import oversees
+from eventing.operations.models import Alarm
+from eventing.operations.rules.alarms import NOTE_CHARS_MAX
+from eventing.operations.selectors.alarms import STATES, alarms_page
+from eventing.operations.services.alarms import alarm_acknowledge, alarm_data
+from eventing.outbox.administrative_events import timestamp
+from eventing.rest import documents as docs
+from eventing.rest.base import View, etag, page_answer
+from eventing.rest.fields import DomainWatchField, Members, Text
+from eventing.rps.selectors.descriptors import descriptor_get
+from eventing.rps.selectors.watches import domain_watches
+from eventing.rps.services.permission import require, require_overseer
+from eventing.rps.services.watches import domain_watches_replace
+
+STATE = OpenApiParameter("state", str, enum=list(STATES), description="`open`, the default: those in force.")
+RP = OpenApiParameter("rp", str, description="Only those of this rendezvous point, by id or name.")
+ALARM_ID = OpenApiParameter("alarm_id", {"type": "string", "pattern": "^[1-9][0-9]{0,17}$"}, OpenApiParameter.PATH)
+
+
+class Acknowledgement(Members):
+    """That somebody looks after it, and what they say."""
+
+    note = Text(required=False, allow_blank=True, default="", max_length=NOTE_CHARS_MAX, help_text="For people.")
+
+
+class DomainWatchesRequest(Members):
+    """The rules."""
+
+    watch = DomainWatchField(help_text="All of them: what is not here is no more.")
+
+
+class Alarms(View):
+    """Alarms."""
+
+    @extend_schema(
+        operation_id="alarms_list",
+        summary="List alarms",
+        description="Newest first. All of the domain for administrators, operators and viewers; with `rp` also for who "
+        "administers that rendezvous point. Cleared ones are kept for 30 days, 10,000 at most.",
+        parameters=[STATE, RP, docs.CURSOR, docs.LIMIT],
+        responses={200: docs.ref("AlarmPage")},
+    )
+    def get(self, request: Request) -> Response:
+        """List."""
+        reference = self.query("rp")
+        if reference is None:
+            require_overseer(self.principal)
+            rp = None
+        else:
+            descriptor = descriptor_get(reference)
+            if not oversees(self.principal):
+                require(descriptor, self.principal, "administer")
+            rp = descriptor.id
+        page = alarms_page(state=self.query("state") or "open", rp=rp, cursor=self.query("cursor"), limit=self.limit())
+        return page_answer(page, [representation(row) for row in page.items])
+
+
+class AlarmAcknowledgements(View):
+    """Acknowledging."""
+
+    @extend_schema(
+        operation_id="alarms_acknowledge",
+        summary="Acknowledge an alarm",
+        description="Says that you look after it; for administrators and operators. It stays open until its rule is kept "
+        "again; one that is `lasting` is cleared by it. Acknowledging again changes the note.",
+        parameters=[ALARM_ID],
+        request=Acknowledgement,
+        responses={200: docs.ref("Alarm")},
+        examples=[OpenApiExample("With a note", value={"note": "the meter is being replaced"}, request_only=True)],
+    )
+    def post(self, request: Request, alarm_id: str) -> Response:
+        """Acknowledge."""
+        row = alarm_acknowledge(alarm_id=alarm_id, principal=self.principal, **self.body(Acknowledgement))
+        return Response(representation(row))
+
+
+class DomainWatches(View):
+    """The domain's rules."""
+
+    http_method_names = ["get", "head", "put"]
+
+    @extend_schema(
+        operation_id="watches_get",
+        summary="The domain's watch rules",
+        description="For administrators, operators and viewers. Those of a rendezvous point are its member `watch`.",
+        parameters=[docs.ETAG],
+        responses={200: docs.ref("DomainWatches")},
+    )
+    def get(self, request: Request) -> Response:
+        """Show."""
+        require_overseer(self.principal)
+        row = domain_watches()
+        return _watches(*(([], 0, None) if row is None else (row.watch, row.version, timestamp(row.changed_at))))
+
+    @extend_schema(
+        operation_id="watches_replace",
+        summary="Replace the domain's watch rules",
+        description="For administrators and operators. Alarms of rules that are no more, or are other ones, are cleared.",
+        parameters=[docs.IF_MATCH, docs.ETAG],
+        request=DomainWatchesRequest,
+        responses={200: docs.ref("DomainWatches")},
+        examples=[
+            OpenApiExample(
+                "A peer that lags",
+                value={"watch": [{"backlog": {"oldest_s": 300}, "severity": "critical", "for_s": 30}]},
+                request_only=True,
+            )
+        ],
+    )
+    def put(self, request: Request) -> Response:
+        """Replace."""
+        row = domain_watches_replace(
+            principal=self.principal, versions=self.expected_versions(), **self.body(DomainWatchesRequest)
+        )
+        return _watches(row.watch, row.version, timestamp(row.changed_at))
+
+
+def representation(row: Alarm) -> dict[str, Any]:
+    """An alarm, open or cleared."""
+    cleared = None if row.cleared_at is None else {"at": timestamp(row.cleared_at), "why": row.cleared_why}
+    return {**alarm_data(row), "cleared": cleared}
+
+
+def _watches(watch: list[Any], version: int, changed_at: str | None) -> Response:
+    document = {"watch": watch, "version": version, "changed_at": changed_at}
+    return Response(document, headers=etag(version) if version else None)

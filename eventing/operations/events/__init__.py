@@ -1,0 +1,1 @@
+"""Administrative events of operation: actions of operators, alarms, load."""

@@ -1,0 +1,1 @@
+"""Load samples: what each gateway process measures and publishes on the administrative RPs."""

@@ -1,0 +1,250 @@
+"""Writes of alarms: raised, changed, cleared by what watches; acknowledged by people. Each is told as an event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from eventing.core.errors import Conflict, InvalidRequest
+from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.principals import Principal
+from eventing.operations.models import Alarm
+from eventing.operations.rules.alarms import (
+    ABOUT_CHARS_MAX,
+    DETAIL_CHARS_MAX,
+    LASTING,
+    LASTING_MAX,
+    LINK_CHARS_MAX,
+    MORE,
+    NOTE_CHARS_MAX,
+    WHY_CHARS_MAX,
+    Changed,
+    Cleared,
+    Output,
+    Raised,
+    Stated,
+    Value,
+)
+from eventing.operations.selectors.alarms import alarm_get
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import Outbox, change
+from eventing.rps.services.permission import require_operator
+
+KEPT_S = 30 * 86_400
+"""How long cleared alarms are kept: as long as the events that told of them may be."""
+
+KEPT_MAX = 10_000
+PURGE_BATCH = 1000
+PURGE_ROUNDS_MAX = 30
+"""Batches of one purge, every ten minutes: 50 alarms a second may come and go, and a purge ends within a second or so."""
+
+
+def alarms_apply(outputs: Sequence[Output], *, now: datetime | None = None) -> int:
+    """Write what the watching machine says, in one transaction, and tell it. Returns how many rows changed.
+
+    Harmless when repeated, and when another gateway has written the same: what is open is not raised again, what is not
+    open is neither changed nor cleared.
+    """
+    if not outputs:
+        return 0
+    now = now or timezone.now()
+    with change(now) as outbox:
+        return sum(_apply(one, outbox) for one in outputs)
+
+
+def alarms_end(rows: Iterable[Alarm], outbox: Outbox, why: str) -> None:
+    """Clear these, within the caller's transaction."""
+    for row in rows:
+        _clear(row, outbox, why)
+
+
+def alarm_acknowledge(*, alarm_id: str, principal: Principal, note: str = "", now: datetime | None = None) -> Alarm:
+    """Note that somebody looks after an alarm, who, and what they say. Again: another note, by whoever says it.
+
+    A lasting alarm, about what has ended, is cleared by it: there is nothing else that could end it.
+
+    For operators. Raises Forbidden, NotFound, Conflict (it is cleared already), InvalidRequest.
+    """
+    now = now or timezone.now()
+    require_operator(principal)
+    if len(note) > NOTE_CHARS_MAX:
+        raise InvalidRequest(f"A note has at most {NOTE_CHARS_MAX} characters.")
+    with change(now) as outbox:
+        row = alarm_get(alarm_id, lock=True)
+        if row.cleared_at is not None:
+            raise Conflict("The alarm is cleared already; there is nothing to look after.")
+        row.acknowledged_at, row.acknowledged_by, row.note = now, principal.identity, note
+        row.changed_at = _later(row, now)
+        row.save(update_fields=["acknowledged_at", "acknowledged_by", "note", "changed_at"])
+        _tell(events.ALARM_ACKNOWLEDGED, row, outbox, by=principal.identity)
+        outbox.act("alarm.acknowledge", principal, "alarm", str(row.id), rp=row.rp or None, note=note)
+        if row.rule == LASTING:
+            _clear(row, outbox, f"{principal.identity} acknowledged it.")
+    return row
+
+
+def alarm_last(
+    row: Alarm | None,
+    outbox: Outbox,
+    *,
+    rp: str,
+    about: str,
+    kind: str,
+    detail: str,
+    values: tuple[Value, ...],
+    link: str,
+) -> None:
+    """Make an open alarm a lasting one, with its last words, within the caller's transaction; without one, raise it.
+
+    Beyond LASTING_MAX there is one alarm that counts the others.
+    """
+    lasting = Alarm.objects.filter(rule=LASTING, cleared_at=None)
+    if lasting.count() >= LASTING_MAX:
+        _one_more(row, outbox, kind)
+        return
+    if row is None:
+        since = outbox.now.timestamp()
+        _raise(Stated(LASTING, about, rp, kind, "critical", detail, values, link, since), outbox)
+        return
+    row.rule, row.detail, row.link = LASTING, detail[:DETAIL_CHARS_MAX], link
+    row.values, row.changed_at = [asdict(value) for value in values], _later(row, outbox.now)
+    row.save(update_fields=["rule", "detail", "link", "values", "changed_at"])
+    _tell(events.ALARM_CHANGED, row, outbox)
+
+
+def alarms_leave_rp(rp: str, outbox: Outbox) -> None:
+    """Have the lasting alarms of an RP that goes be the domain's, within the caller's transaction."""
+    for row in Alarm.objects.select_for_update().filter(rp=rp, rule=LASTING, cleared_at=None):
+        row.rp, row.changed_at = "", _later(row, outbox.now)
+        row.save(update_fields=["rp", "changed_at"])
+        _tell(events.ALARM_CHANGED, row, outbox)
+
+
+def _one_more(row: Alarm | None, outbox: Outbox, kind: str) -> None:
+    """Count one that has no lasting alarm of its own."""
+    if row is not None:
+        _clear(row, outbox, f"{LASTING_MAX} lasting alarms are open already; the audit has this one.")
+    more = _open(LASTING, MORE)
+    count = 1 if more is None else int(more.values[0]["value"]) + 1
+    detail = f"{count:,} more ended with a loss than there are lasting alarms; the audit names them."
+    values = (Value("ended", count, 0, "ends"),)
+    stated = Stated(LASTING, MORE, "", kind, "critical", detail, values, "/audit", outbox.now.timestamp())
+    if more is None:
+        _raise(stated, outbox)
+    else:
+        _change(more, stated, outbox)
+
+
+def alarms_purge(*, now: datetime | None = None) -> int:
+    """Forget cleared alarms that are older than KEPT_S, or more than KEPT_MAX; PURGE_ROUNDS_MAX batches. Returns how many."""
+    now = now or timezone.now()
+    cleared = Alarm.objects.filter(cleared_at__isnull=False)
+    before = now - timedelta(seconds=KEPT_S)
+    for beyond in cleared.order_by("-cleared_at").values_list("cleared_at", flat=True)[KEPT_MAX : KEPT_MAX + 1]:
+        before = max(before, beyond or before)
+    ended = cleared.filter(cleared_at__lte=before).order_by("cleared_at").values_list("id", flat=True)
+    forgotten = 0
+    for _ in range(PURGE_ROUNDS_MAX):
+        batch = Alarm.objects.filter(id__in=list(ended[:PURGE_BATCH])).delete()[0]
+        forgotten += batch
+        if batch < PURGE_BATCH:
+            break
+    return forgotten
+
+
+def alarm_data(row: Alarm) -> dict[str, Any]:
+    """An alarm in force as events and answers show it."""
+    acknowledged = None
+    if row.acknowledged_at is not None:
+        at = events.timestamp(row.acknowledged_at)
+        acknowledged = {"at": at, "by": row.acknowledged_by, "note": row.note}
+    return {
+        "id": str(row.id),
+        "rule": row.rule,
+        "kind": row.kind,
+        "rp": row.rp or None,
+        "about": row.about,
+        "severity": row.severity,
+        "detail": row.detail,
+        "values": row.values,
+        "link": row.link,
+        "since": events.timestamp(row.since),
+        "raised_at": events.timestamp(row.raised_at),
+        "changed_at": events.timestamp(row.changed_at),
+        "acknowledged": acknowledged,
+        "lasting": row.rule == LASTING,
+    }
+
+
+def _apply(output: Output, outbox: Outbox) -> bool:
+    match output:
+        case Raised(alarm):
+            return _raise(alarm, outbox)
+        case Changed(alarm):
+            row = _open(alarm.rule, alarm.about)
+            if row is None:
+                return False
+            _change(row, alarm, outbox)
+            return True
+        case Cleared(rule, about, why):
+            row = _open(rule, about)
+            if row is not None:
+                _clear(row, outbox, why)
+            return row is not None
+
+
+def _change(row: Alarm, alarm: Stated, outbox: Outbox) -> None:
+    row.detail, row.values = alarm.detail[:DETAIL_CHARS_MAX], _values(alarm)
+    row.changed_at = _later(row, outbox.now)
+    row.save(update_fields=["detail", "values", "changed_at"])
+    _tell(events.ALARM_CHANGED, row, outbox)
+
+
+def _raise(alarm: Stated, outbox: Outbox) -> bool:
+    now = outbox.now
+    row, made = Alarm.objects.get_or_create(
+        rule=alarm.rule,
+        about=alarm.about[:ABOUT_CHARS_MAX],
+        cleared_at=None,
+        defaults={
+            "rp": alarm.rp,
+            "kind": alarm.kind,
+            "severity": alarm.severity,
+            "detail": alarm.detail[:DETAIL_CHARS_MAX],
+            "values": _values(alarm),
+            "link": alarm.link[:LINK_CHARS_MAX],
+            "since": min(now, datetime.fromtimestamp(alarm.since, UTC)),
+            "raised_at": now,
+            "changed_at": now,
+        },
+    )
+    if made:
+        _tell(events.ALARM_RAISED, row, outbox)
+    return made
+
+
+def _clear(row: Alarm, outbox: Outbox, why: str) -> None:
+    row.cleared_at, row.cleared_why = outbox.now, why[:WHY_CHARS_MAX]
+    row.save(update_fields=["cleared_at", "cleared_why"])
+    _tell(events.ALARM_CLEARED, row, outbox, cleared_at=events.timestamp(outbox.now), why=row.cleared_why)
+
+
+def _tell(kind: str, row: Alarm, outbox: Outbox, **more: Any) -> None:
+    outbox.event(kind, row.rp or DOMAIN_ADMIN, {"alarm": alarm_data(row), **more}, domain_too=bool(row.rp))
+
+
+def _open(rule: str, about: str) -> Alarm | None:
+    return Alarm.objects.select_for_update().filter(rule=rule, about=about[:ABOUT_CHARS_MAX], cleared_at=None).first()
+
+
+def _values(alarm: Stated) -> list[dict[str, Any]]:
+    return [asdict(value) for value in alarm.values]
+
+
+def _later(row: Alarm, now: datetime) -> datetime:
+    """Readers keep what changed last: a clock that went back must not hide a change."""
+    return max(now, row.changed_at + timedelta(microseconds=1))

@@ -1,0 +1,84 @@
+"""Warning of leases that end soon and reaping those that have ended, in bounded batches, each reported on its admin RP.
+
+Both are safe to run at any time, twice, and side by side: a row is taken under its lock, and what has been renewed or
+removed meanwhile no longer matches.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeVar
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from eventing.operations.services.losses import losses_at, losses_of, rp_expired
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import change
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.services import rendezvous_points
+from eventing.sql.locking import locked_batch
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.services import subscriptions
+from eventing.telemetry import metrics
+
+Leased = TypeVar("Leased", RendezvousPoint, Subscription)
+
+REAP_BATCH = 200  # of each kind and transaction; a batch's effects are ~1,000 Redis calls, well under a second
+REAP_ROUNDS_MAX = 10  # batches of one call; more are left to the next
+WARN_BATCH = 500
+
+
+def leases_reap(*, now: datetime | None = None) -> int:
+    """Remove RPs and subscriptions whose lease has ended. Returns how many."""
+    now = now or timezone.now()
+    reaped = 0
+    for _ in range(REAP_ROUNDS_MAX):
+        batch = subscriptions_expire(now=now) + rendezvous_points_expire(now=now)
+        reaped += batch
+        metrics.LEASES_REAPED.inc(batch)
+        if batch < REAP_BATCH:
+            break
+    return reaped
+
+
+def rendezvous_points_expire(*, now: datetime) -> int:
+    """Remove one batch of RPs whose lease has ended, with their history and subscriptions. Returns how many."""
+    ended = RendezvousPoint.objects.filter(expires_at__lte=now).order_by("expires_at")
+    with_subscriptions = ended.filter(subscriptions__isnull=False).values_list("id", flat=True).distinct()
+    found = {rp: losses_at(rp) for rp in with_subscriptions[:REAP_BATCH]}  # Redis is asked before SQL is locked
+    with change(now) as outbox:
+        rows = locked_batch(ended, REAP_BATCH)
+        for row in rows:
+            outbox.lease_event(events.LEASE_EXPIRED, row)
+            rp_expired(row, outbox, found.get(row.id, {}))
+            rendezvous_points.remove(row, outbox, "lease-expired")
+    return len(rows)
+
+
+def subscriptions_expire(*, now: datetime) -> int:
+    """Remove one batch of subscriptions whose lease has ended. Returns how many."""
+    ended = Subscription.objects.filter(expires_at__lte=now).order_by("expires_at")
+    found = losses_of(ended.values_list("id", flat=True)[:REAP_BATCH])  # Redis is asked before SQL is locked
+    with change(now) as outbox:
+        rows = locked_batch(ended, REAP_BATCH)
+        for row in rows:
+            outbox.lease_event(events.LEASE_EXPIRED, row)
+            subscriptions.remove(row, outbox, "lease-expired", lag=found.get(row.id))
+    return len(rows)
+
+
+def leases_warn(*, now: datetime | None = None) -> int:
+    """Report leases that end soon, once each, at most WARN_BATCH of each kind. Returns how many."""
+    now = now or timezone.now()
+    return _warn(RendezvousPoint.objects.all(), now) + _warn(Subscription.objects.all(), now)
+
+
+def _warn(leased: QuerySet[Leased], now: datetime) -> int:
+    with change(now) as outbox:
+        due = leased.filter(warned_at=None, warn_at__lte=now, expires_at__gt=now).order_by("warn_at")
+        rows = locked_batch(due, WARN_BATCH)
+        for row in rows:
+            outbox.lease_event(events.LEASE_WARNED, row)
+        leased.filter(pk__in=[row.pk for row in rows]).update(warned_at=now)
+    return len(rows)

@@ -1,0 +1,124 @@
+"""The end of durable subscriptions that had lost events: alarms that last, and entries of the audit.
+
+An alarm about a subscription is cleared by what is seen of it (eventing/operations/alarms/losses.py). When the subscription ends nothing is
+seen any more, and nobody can make good what was lost: its alarm stays open, as a lasting one, until an operator acknowledges
+it. Where an operator deletes the subscription the alarm is cleared, with the same numbers. Each end by lease with a loss is
+an entry of the audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from eventing.core.events.lag import Lag, in_words
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
+from eventing.core.principals import Principal
+from eventing.core.roles import operates
+from eventing.log import control
+from eventing.log.lags import COLUMNS, asked_of, lags
+from eventing.operations.models import Alarm
+from eventing.operations.rules.alarms import LASTING, Value
+from eventing.operations.services.alarms import alarm_last, alarms_end
+from eventing.outbox.services import Outbox
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.watches import LOSS
+from eventing.subscriptions.models import Subscription
+
+DOMAIN = "domain"
+"""Who is recorded for what the domain does by itself."""
+
+LOOKED_MAX = 1000
+"""Durable subscriptions of an RP that ends whose loss is looked at; an end must not wait for more."""
+
+
+def losses_of(ids: Iterable[str]) -> dict[str, Lag]:
+    """How far these subscriptions are behind, by id; none of them while the data plane does not answer.
+
+    For a caller that is about to end them: to be asked before its transaction begins.
+    """
+    asked = asked_of(Subscription.objects.filter(id__in=list(ids)).order_by("at", "id").values(*COLUMNS))
+    return _lags(asked)
+
+
+def losses_at(rp: str) -> dict[str, Lag]:
+    """The same of the subscriptions that end with an RP, at most LOOKED_MAX."""
+    return _lags(asked_of(Subscription.objects.filter(rp=rp).order_by("at", "id").values(*COLUMNS)[:LOOKED_MAX]))
+
+
+def _lags(asked: list[Any]) -> dict[str, Lag]:
+    if not asked:
+        return {}
+    try:
+        control.require_answer()
+        return {one.id: found.lag for one, found in zip(asked, lags(asked), strict=True)}
+    except RedisError:
+        return {}
+
+
+def subscription_ended(
+    row: Subscription, outbox: Outbox, reason: str, *, lag: Lag | None = None, by: Principal | None = None
+) -> None:
+    """Settle the alarms about a subscription that ends, within the caller's transaction.
+
+    Args:
+        lag: how far it was behind; None if nobody could say: then its open alarm does.
+        reason: why it ends: `deleted`, `lease-expired`.
+        by: who deleted it; None for nobody here.
+    """
+    rp = "" if row.at == DOMAIN_ADMIN else row.at.removesuffix(ADMIN_SUFFIX)
+    open_ = list(Alarm.objects.select_for_update().filter(rp=rp, about=row.id, cleared_at=None).exclude(rule=LASTING))
+    losing = sorted((one for one in open_ if one.kind == LOSS), key=lambda one: one.severity)
+    lag = lag or _told(losing)
+    expired = reason == "lease-expired"
+    why = "Its lease ended" if expired else "It was deleted"
+    if not lag.lost:
+        alarms_end(open_, outbox, f"{why}: there is no such subscription any more.")
+        return
+    if expired:
+        numbers = {"rp": row.at, "owner": row.owner, "lag": lag.events, "lost": lag.lost}
+        outbox.act("subscription.expire", None, "subscription", row.id, who=DOMAIN, **numbers)
+    if not expired and (by is None or operates(by)):
+        alarms_end(open_, outbox, f"{why} while it was {in_words(lag)}.")
+        return
+    label = RendezvousPoint.objects.filter(id=rp).values_list("name", flat=True).first() or rp or DOMAIN_ADMIN
+    ended = "its lease ended" if expired else f"{row.owner} deleted it"
+    detail = f"The durable subscription {row.id} of {label} was {in_words(lag)}, when {ended}."
+    values = (Value("events", lag.events, row.max_events, "events"), Value("lost", lag.lost, 0, "events"))
+    alarm_last(
+        losing[0] if losing else None,
+        outbox,
+        rp=rp,
+        about=row.id,
+        kind=LOSS,
+        detail=detail,
+        values=values,
+        link=f"/audit?on={row.id}",
+    )
+    alarms_end([one for one in open_ if one not in losing[:1]], outbox, f"{why} while it was {in_words(lag)}.")
+
+
+def rp_expired(row: RendezvousPoint, outbox: Outbox, found: Mapping[str, Lag]) -> None:
+    """Leave an alarm for an RP whose lease ended, and an entry of the audit, if subscriptions there had lost events.
+
+    To be called before the RP is removed, within the caller's transaction.
+    """
+    lost = [lag.lost for lag in found.values() if lag.lost]
+    if not lost:
+        return
+    outbox.act("rp.expire", None, "rp", row.id, who=DOMAIN, name=row.name, subscriptions=len(lost), lost=sum(lost))
+    many = "a durable subscription" if len(lost) == 1 else f"{len(lost):,} durable subscriptions"
+    detail = f"The lease of {row.name or row.id} ended, and with it {many} to which {sum(lost):,} events were lost."
+    values = (Value("lost", sum(lost), 0, "events"),)
+    alarm_last(None, outbox, rp="", about=row.id, kind=LOSS, detail=detail, values=values, link=f"/audit?on={row.id}")
+
+
+def _told(alarms: list[Alarm]) -> Lag:
+    """The numbers as the alarm says them."""
+    for row in alarms:
+        values = {one["name"]: int(one["value"]) for one in row.values}
+        if values.get("lost"):
+            return Lag(values.get("events", values["lost"]), values["lost"])
+    return Lag(0, 0)

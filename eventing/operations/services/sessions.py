@@ -1,0 +1,110 @@
+"""Disconnecting live sessions, over all gateways: one by its id, all of a principal, all that read a rendezvous point.
+
+A disconnected client may come back, with another connection: `retry` says whether it is asked to. To keep it out, revoke its
+token or its subject, change the policy, or pause the RP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
+from eventing.core.errors import InvalidRequest, NotFound, Unavailable
+from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.principals import Principal
+from eventing.operations.rules.session_listing import ID_CHARS_MAX, Ask
+from eventing.operations.selectors.sessions import session_find
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import change
+from eventing.rps.models import REASON_CHARS_MAX
+from eventing.rps.selectors.descriptors import descriptor_get
+from eventing.rps.services.permission import require_operator
+from eventing.store.sessions import ask_gateways
+
+_NONE = "There is no such session any more."
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """How many sessions are being closed, how many gateways were asked, how many answered within the time."""
+
+    sessions: int
+    retry: bool
+    asked: int
+    answered: int
+
+
+def session_disconnect(
+    *, principal: Principal, session: str, retry: bool = False, reason: str = "", now: datetime | None = None
+) -> Disconnected:
+    """Disconnect one session; with `retry` its client is told to connect again.
+
+    Raises Forbidden, InvalidRequest, NotFound, Unavailable (a gateway that may have it did not answer), redis.RedisError.
+    """
+    require_operator(principal)
+    if len(session) > ID_CHARS_MAX:
+        raise NotFound(_NONE)
+    row, complete = session_find(session)
+    if row is None and not complete:
+        raise Unavailable("Not all gateways answered; one of them may have this session. Try again.", retry_after_s=1)
+    if row is None:
+        raise NotFound(_NONE)
+    about = {"session": session, "principal": row.principal}
+    return _disconnect(principal, ("session", session), about, Ask("", session=session), retry, reason, now)
+
+
+def sessions_disconnect(
+    *,
+    principal: Principal,
+    subject: str | None = None,
+    rp: str | None = None,
+    retry: bool = False,
+    reason: str = "",
+    now: datetime | None = None,
+) -> Disconnected:
+    """Disconnect all sessions of a principal, or all that read an RP: one of the two is stated.
+
+    Args:
+        subject: identity of the principal: its subject, or ISSUER#SUBJECT from elsewhere.
+        rp: id or name.
+
+    Raises Forbidden, InvalidRequest, NotFound, Gone, redis.RedisError.
+    """
+    require_operator(principal)
+    if (subject is None) == (rp is None):
+        raise InvalidRequest("State a principal or an rp, one of them.")
+    if subject is not None:
+        if not 0 < len(subject) <= IDENTITY_CHARS_MAX:
+            raise InvalidRequest(f"A principal has 1 to {IDENTITY_CHARS_MAX} characters.")
+        ask, on, about = Ask("", principal=subject), ("principal", subject), {"principal": subject}
+    else:
+        read = descriptor_get(str(rp)).id
+        ask, on, about = Ask("", rp=read), ("rp", read), {"rp": read}
+    return _disconnect(principal, on, about, ask, retry, reason, now)
+
+
+def _disconnect(
+    principal: Principal,
+    on: tuple[str, str],
+    about: dict[str, Any],
+    ask: Ask,
+    retry: bool,
+    reason: str,
+    now: datetime | None,
+) -> Disconnected:
+    now = now or timezone.now()
+    if len(reason) > REASON_CHARS_MAX:
+        raise InvalidRequest(f"A reason has at most {REASON_CHARS_MAX} characters.")
+    with change(now) as outbox:  # what was asked is in the audit before anybody is disconnected
+        outbox.act("session.disconnect", principal, *on, retry=retry, reason=reason)
+    found = ask_gateways(lambda reply: Ask(reply, close=retry, session=ask.session, principal=ask.principal, rp=ask.rp))
+    count = sum(answer.matching for answer in found.answers)
+    if count:
+        data = {**about, "count": count, "retry": retry, "by": principal.identity, "reason": reason}
+        with change(now) as outbox:
+            outbox.event(events.SESSIONS_DISCONNECTED, DOMAIN_ADMIN, data)
+    return Disconnected(count, retry, found.asked, len(found.answers))

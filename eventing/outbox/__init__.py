@@ -1,0 +1,1 @@
+"""The outbox: effects of a committed change, and the forms of the administrative events that are among them."""

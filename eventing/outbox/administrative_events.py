@@ -1,0 +1,200 @@
+"""Administrative events: their types and their one form. Changes at an RP are themselves events, on its admin RP.
+
+What each type says, the schema of its data and what it does to the state of a reader is in admin_rp/catalogue.py.
+
+Every event's `source` is `/<domain>/rps/<id>` of the RP it is about (`/<domain>` for the domain), whichever RP carries
+it: the creation and the deletion of an RP are reported, as the same event, on the domain's administrative RP too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from eventing.conf import config
+from eventing.core.events.cloudevents import Event
+from eventing.core.events.positions import LogState
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
+from eventing.peering.models import Misbehaviour, Peer
+from eventing.peering.rules.peers import State
+from eventing.rps.models import RendezvousPoint
+from eventing.sql.random_ids import random_id
+from eventing.subscriptions.models import Subscription
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+RP_CREATED = "io.herald.rp.created"
+RP_CHANGED = "io.herald.rp.changed"
+RP_DELETED = "io.herald.rp.deleted"
+LEASE_GRANTED = "io.herald.lease.granted"
+LEASE_RENEWED = "io.herald.lease.renewed"
+LEASE_WARNED = "io.herald.lease.warned"
+LEASE_EXPIRED = "io.herald.lease.expired"
+SUBSCRIPTION_CREATED = "io.herald.subscription.created"
+SUBSCRIPTION_CHANGED = "io.herald.subscription.changed"
+SUBSCRIPTION_DELETED = "io.herald.subscription.deleted"
+HISTORY_TRIMMED = "io.herald.history.trimmed"
+REPLICA_ADDED = "io.herald.replica.added"
+REPLICA_REMOVED = "io.herald.replica.removed"
+PEER_PROPOSED = "io.herald.peer.proposed"
+PEER_ASKED = "io.herald.peer.asked"
+PEER_ACTIVE = "io.herald.peer.active"
+PEER_SUSPENDED = "io.herald.peer.suspended"
+PEER_DECLINED = "io.herald.peer.declined"
+PEER_CHANGED = "io.herald.peer.changed"
+PEER_REKEYED = "io.herald.peer.rekeyed"
+PEER_REMOVED = "io.herald.peer.removed"
+PEER_STATES: Mapping[State, str] = {
+    State.PROPOSED: PEER_PROPOSED,
+    State.ASKED: PEER_ASKED,
+    State.ACTIVE: PEER_ACTIVE,
+    State.SUSPENDED: PEER_SUSPENDED,
+}
+"""What the entry of a peer into a state is reported as."""
+EPOCH_RENEWED = "io.herald.epoch.renewed"
+MISBEHAVIOUR_NOTED = "io.herald.misbehaviour.noted"
+ORIGIN_QUARANTINED = "io.herald.origin.quarantined"
+ORIGIN_RELEASED = "io.herald.origin.released"
+RP_PAUSED = "io.herald.rp.paused"
+RP_RESUMED = "io.herald.rp.resumed"
+SESSIONS_DISCONNECTED = "io.herald.sessions.disconnected"
+PEER_RETRIED = "io.herald.peer.retried"
+PEER_REPLAYED = "io.herald.peer.replayed"
+KEY_ROTATED = "io.herald.key.rotated"
+KEY_RETIRED = "io.herald.key.retired"
+REVOCATION_MADE = "io.herald.revocation.made"
+REVOCATION_LIFTED = "io.herald.revocation.lifted"
+LOAD_SAMPLED = "io.herald.load.sampled"
+GATEWAY_LOST = "io.herald.gateway.lost"
+SESSIONS_CHANGED = "io.herald.sessions.changed"
+OPERATIONS_REFUSED = "io.herald.operations.refused"
+SUBSCRIPTION_LAGGED = "io.herald.subscription.lagged"
+REPLICA_RENEWED = "io.herald.replica.renewed"
+REPLICA_PROGRESSED = "io.herald.replica.progressed"
+PEER_DELIVERY = "io.herald.peer.delivery"
+PEERS_TRAFFIC = "io.herald.peers.traffic"
+ALARM_RAISED = "io.herald.alarm.raised"
+ALARM_CHANGED = "io.herald.alarm.changed"
+ALARM_ACKNOWLEDGED = "io.herald.alarm.acknowledged"
+ALARM_CLEARED = "io.herald.alarm.cleared"
+WATCH_CHANGED = "io.herald.watch.changed"
+REPORT_QUEUED = "io.herald.report.run.queued"
+REPORT_RUNNING = "io.herald.report.run.running"
+REPORT_DONE = "io.herald.report.run.done"
+REPORT_FAILED = "io.herald.report.run.failed"
+REPORT_SUPERSEDED = "io.herald.report.run.superseded"
+
+
+def content(kind: str, source: str, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """An event as the outbox keeps it, with a new id. `kind` is of the catalogue, `data` has that kind's members."""
+    return {"id": random_id(), "source": source, "type": kind, "time": timestamp(now), "data": dict(data)}
+
+
+def event_of(entry: Mapping[str, Any]) -> Event:
+    """The CloudEvent for what `content` made: the same bytes each time."""
+    body = {"specversion": "1.0", **entry, "datacontenttype": "application/json"}
+    return Event(
+        source=entry["source"],
+        id=entry["id"],
+        type=entry["type"],
+        body=_encode(body),
+    )
+
+
+def source_of(rp: str) -> str:
+    """The `source` of events about the RP with id `rp`, or about the domain."""
+    base = rp.removesuffix(ADMIN_SUFFIX)
+    return f"/{config().domain}" if rp == DOMAIN_ADMIN else f"/{config().domain}/rps/{base}"
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339 in UTC, microseconds, `Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def timestamp_of(seconds: float) -> str:
+    """`timestamp` of a Unix time in seconds."""
+    return timestamp(datetime.fromtimestamp(seconds, UTC))
+
+
+def lease_data(row: RendezvousPoint | Subscription) -> dict[str, Any]:
+    """A lease as events and answers show it."""
+    return {"asked_s": row.asked_s, "granted_s": row.granted_s, "expires_at": timestamp(row.expires_at)}
+
+
+def history_data(row: RendezvousPoint | Subscription) -> dict[str, Any]:
+    """History bounds as events and answers show them."""
+    return {"max_events": row.max_events, "max_bytes": row.max_bytes, "max_age_s": row.max_age_s}
+
+
+def log_data(log: LogState) -> dict[str, Any]:
+    """The extent of a log as events show it."""
+    return {"epoch": log.epoch, "first": log.first, "next": log.next, "bytes": log.bytes}
+
+
+def rp_data(row: RendezvousPoint) -> dict[str, Any]:
+    """An RP as its events show it. Not its policy: that may be longer than an event should be, and is not everybody's."""
+    return {
+        "id": row.id,
+        "name": row.name,
+        "title": row.title,
+        "creator": row.creator,
+        "home": row.home or config().domain,
+        "version": row.version,
+        "ack": row.ack,
+        "history": history_data(row),
+        "lease": lease_data(row),
+        "created_at": timestamp(row.created_at),
+        "paused": paused_data(row),
+    }
+
+
+def paused_data(row: RendezvousPoint) -> dict[str, Any] | None:
+    """Since when, by whom and why publishing is paused, as events and answers show it; None while it is not."""
+    if row.paused_at is None:
+        return None
+    return {"at": timestamp(row.paused_at), "by": row.paused_by, "reason": row.paused_reason}
+
+
+def peer_data(row: Peer) -> dict[str, Any]:
+    """A peer as its events and answers show it."""
+    return {
+        "name": row.name,
+        "url": row.url,
+        "state": row.state,
+        "theirs": row.theirs or None,
+        "fingerprint": row.fingerprint,
+        "push": row.push,
+        "host": row.host,
+        "gossip": row.gossip,
+        "lease": {"granted_s": row.granted_s, "expires_at": timestamp(row.expires_at)},
+    }
+
+
+def misbehaviour_data(row: Misbehaviour) -> dict[str, Any]:
+    """A row of misbehaviour as its events show it."""
+    return {
+        "kind": row.kind,
+        "carrier": row.carrier,
+        "origin": row.origin,
+        "count": row.count,
+        "rp": row.rp,
+        "detail": row.detail,
+        "last_at": timestamp(row.last_at),
+    }
+
+
+def subscription_data(row: Subscription) -> dict[str, Any]:
+    """A subscription as its events show it."""
+    return {
+        "id": row.id,
+        "at": row.at,
+        "owner": row.owner,
+        "version": row.version,
+        "history": history_data(row),
+        "deliver": row.deliver,
+        "lease": lease_data(row),
+    }

@@ -1,0 +1,1 @@
+"""Protocol machines of the overlay, pure: broadcast, takeover, exchange."""

@@ -1,0 +1,1 @@
+"""Peers: other domains, their documents, keys and trust. `rules`, `models`, `selectors`, `services`, `api`, `events`; `wire` holds the messages and signatures."""

@@ -1,0 +1,1 @@
+"""Administrative events of peering: state of peers, trust."""

@@ -1,0 +1,78 @@
+"""Keys of other domains for the verification of their tokens: from the documents that are trusted here, kept in memory.
+
+A key that a token names and the document has not makes us look at SQL again, and then have the domain asked for its
+document again, both at a limited rate: a rotation over there is followed without anybody's doing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from threading import Lock
+from typing import Any
+
+from eventing.peering.peer_documents import document_refetch
+from eventing.peering.selectors.domain_documents import domain_keys
+
+KEYS_RELOAD_S = 60.0  # keys are read anew from SQL after this long
+LOOK_S = 2.0  # and for a key that is not among them at most this often
+DOMAINS_MAX = 1000  # whose keys are kept; a domain has up to 32 of ~200 bytes
+
+Jwks = Mapping[str, Mapping[str, Any]]
+
+
+class PeerKeys:
+    """See the module. Safe to use from several threads.
+
+    Args:
+        clock: monotonic seconds.
+        gone: called with a domain and the kids that no longer verify.
+    """
+
+    def __init__(
+        self, gone: Callable[[str, frozenset[str]], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._gone = gone
+        self._clock = clock
+        self._lock = Lock()
+        self._known: OrderedDict[str, tuple[Jwks, float]] = OrderedDict()
+
+    def keys(self, name: str) -> Jwks:
+        """The domain's public JWKs by kid, with their windows; none before `look`."""
+        return self._known.get(name, ({}, 0.0))[0]
+
+    def due(self, name: str, *, unknown_key: bool = False) -> bool:
+        """Whether SQL should be looked at before a token is verified; with `unknown_key`, before it is refused."""
+        entry = self._known.get(name)
+        if entry is None:
+            return True
+        return self._clock() - entry[1] >= (LOOK_S if unknown_key else KEYS_RELOAD_S)
+
+    def look(self, name: str) -> None:
+        """Read the domain's keys from SQL. Raises django.db.Error."""
+        began_at = self._clock()
+        fresh = domain_keys(name)
+        with self._lock:
+            before = self._known.get(name, ({}, 0.0))[0]
+            self._known[name] = (fresh, began_at)
+            self._known.move_to_end(name)
+            if len(self._known) > DOMAINS_MAX:
+                self._known.popitem(last=False)
+        shorter = {kid for kid, jwk in before.items() if fresh.get(kid, {}).get("exp", 0) != jwk.get("exp", 0)}
+        if shorter:
+            self._gone(name, frozenset(shorter))
+
+    def refetch(self, name: str) -> Future[None] | None:
+        """Have the domain's document fetched again; None if that was done not long ago. Then look again."""
+        future = document_refetch(name)
+        if future is not None:
+            future.add_done_callback(lambda _: self._expire(name))
+        return future
+
+    def _expire(self, name: str) -> None:
+        with self._lock:
+            entry = self._known.get(name)
+            if entry is not None:
+                self._known[name] = (entry[0], float("-inf"))

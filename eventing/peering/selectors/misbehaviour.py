@@ -1,0 +1,39 @@
+"""Reads of misbehaviour: pages, the latest first."""
+
+from __future__ import annotations
+
+import re
+
+from django.db.models import Q
+
+from eventing.core.errors import InvalidCursor
+from eventing.peering.models import Misbehaviour
+from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+
+_ID = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
+
+
+def misbehaviour_page(
+    *,
+    kind: str | None = None,
+    domain: str | None = None,
+    cursor: str | None = None,
+    limit: int = LIMIT_DEFAULT,
+) -> Page[Misbehaviour]:
+    """The counts, by when their row was made, newest first; with `domain` those it carried or is about.
+
+    Raises InvalidCursor.
+    """
+    rows = Misbehaviour.objects.order_by("-id")
+    if kind is not None:
+        rows = rows.filter(kind=kind)
+    if domain is not None:
+        rows = rows.filter(Q(carrier=domain) | Q(origin=domain))
+    if cursor is not None:
+        key = key_of("misbehaviour", cursor)
+        if not _ID.fullmatch(key):
+            raise InvalidCursor("Use the `next` of the page before, with the same filters.")
+        rows = rows.filter(id__lt=int(key))
+    found = list(rows[: limit + 1])
+    more, found = len(found) > limit, found[:limit]
+    return Page(found, cursor_of("misbehaviour", str(found[-1].pk)) if more else None)

@@ -1,0 +1,47 @@
+"""Which other domains' tokens are accepted here, read at once: verification asks for it at a limited rate.
+
+They are those of active peers, and of the domains that take part in a replica: whose RP is carried here, or who carries
+one of ours. What their bearers may do is for policies to say. A peer that is not active is refused, whatever else it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils import timezone
+
+from eventing.peering.models import Peer
+from eventing.peering.rules.peers import State
+from eventing.replication.models import ReplicaAdmission
+from eventing.rps.models import RendezvousPoint
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIssuers:
+    """Other domains by name.
+
+    Attributes:
+        accepted: their tokens are.
+        suspended: peers that an administrator has suspended: their tokens are not, and the refusal says so.
+    """
+
+    accepted: frozenset[str] = field(default=frozenset())
+    suspended: frozenset[str] = field(default=frozenset())
+
+
+def token_issuers(*, now: datetime | None = None) -> TokenIssuers:
+    """Who is accepted now. Three queries; names only."""
+    now = now or timezone.now()
+    states = dict(Peer.objects.values_list("name", "state"))
+    taking_part = set(RendezvousPoint.objects.exclude(home="").values_list("home", flat=True).distinct())
+    admitted = ReplicaAdmission.objects.filter(revoked=False, expires_at__gt=now)
+    taking_part |= set(admitted.values_list("domain", flat=True).distinct())
+    suspended = {name for name, state in states.items() if state == State.SUSPENDED}
+    active = {name for name, state in states.items() if state == State.ACTIVE}
+    return TokenIssuers(frozenset(active | (taking_part - suspended)), frozenset(suspended))
+
+
+def takes_part(name: str) -> bool:
+    """Whether the domain's keys are needed for a replica, also one that has ended and whose seals are kept."""
+    return RendezvousPoint.objects.filter(home=name).exists() or ReplicaAdmission.objects.filter(domain=name).exists()

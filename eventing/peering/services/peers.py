@@ -1,0 +1,456 @@
+"""Peers: what administrators decide about other domains, and what other domains' hellos change.
+
+Where each leads is data (peering/rules/peers.py). Every change of state is an act in the audit and an event on `domain.admin`.
+What crosses the network is peering/wire/hello.py's; nothing here waits for another domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from django.db import transaction
+from django.utils import timezone
+
+from eventing.access.rules.policy_issuers import ANYONE, DOMAIN, is_address
+from eventing.access.services.revocations import announce
+from eventing.conf import config
+from eventing.core import leases
+from eventing.core.decoding import msgpack_reader
+from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, QuotaExceeded
+from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.principals import Principal
+from eventing.core.roles import oversees
+from eventing.core.signing import Signed
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import Outbox, change
+from eventing.peering.models import Peer
+from eventing.peering.rules import domain_documents, peers
+from eventing.peering.rules.domain_documents import BadDocument, DomainDocument, fingerprint_read
+from eventing.peering.rules.peers import Act, Stance, State
+from eventing.peering.selectors.domain_documents import domain_document
+from eventing.peering.selectors.peers import peer_row, peers_forget
+from eventing.peering.selectors.token_issuers import takes_part
+from eventing.peering.services.deliveries import delivery_resumed
+from eventing.peering.services.domain_documents import document_accept, document_forget, document_pin
+from eventing.peering.services.evidence import evidence_forget
+from eventing.sql.locking import lock_domain, locked_batch
+
+TRUST = ("push", "host", "gossip")
+RATES = ("events_per_s", "bytes_per_s", "requests_per_s")
+RESERVED = (DOMAIN, ANYONE, "look")  # words of policies and of paths that a domain's name must not be taken for
+CONTACT_S = 300  # contact renews the lease at most this often: a write in five minutes, not one a request
+REAP_BATCH = 200
+_packed = msgspec.msgpack.Encoder().encode
+_unpacked = msgpack_reader(Signed)
+DECLINED = "It declined, or has removed us. `herald peer add` asks it again."
+
+
+def peer_add(
+    *,
+    principal: Principal,
+    statement: Signed,
+    fingerprint: str,
+    url: str = "",
+    note: str = "",
+    now: datetime | None = None,
+    **stated: Any,
+) -> Peer:
+    """Add a domain whose fingerprint an administrator compared; one that asked already is active with this.
+
+    Args:
+        principal: an administrator whose token is not narrowed.
+        statement: the other domain's document.
+        fingerprint: what the administrator compared: of the document, or nothing is added.
+        url: where it is reached; empty: where its document says.
+        stated: of TRUST (bool) and RATES (int); what is not stated keeps its value or default.
+
+    Returns the peer. Repeating it changes nothing but what is stated. Raises Forbidden, InvalidRequest, Conflict (another
+    fingerprint, suspended), QuotaExceeded.
+    """
+    now = now or timezone.now()
+    require_administrator(principal)
+    document = document_read(statement)
+    name = document.domain
+    _require_fingerprint(name, document.fingerprint, fingerprint)
+    with change(now) as outbox:
+        lock_domain()
+        row = Peer.objects.select_for_update().filter(name=name).first()
+        if row is None:
+            _require_room(State.PROPOSED, peers.PEERS_MAX)
+            row = Peer(name=name, created_at=now, fingerprint=document.fingerprint)
+        elif row.fingerprint != document.fingerprint and row.state != State.ASKED:
+            raise Conflict(f"{name} is a peer with another fingerprint. Remove it first, if it began anew.")
+        state = peers.acted(_state(row), Act.ADD, _theirs(row), name)
+        if row.theirs == Stance.LEAVES:  # what it said to an earlier proposal
+            row.theirs = ""
+        _apply(row, stated)
+        row.url, row.fingerprint, row.note = _checked_url(url or document.url), document.fingerprint, note or row.note
+        _pin(statement, document.fingerprint, now)
+        _enter(row, state, now, outbox, principal=principal, action="peer.add")
+    return row
+
+
+def peer_approve(
+    *,
+    principal: Principal,
+    name: str,
+    fingerprint: str,
+    url: str = "",
+    now: datetime | None = None,
+    **stated: Any,
+) -> Peer:
+    """Approve a domain that asks, whose fingerprint an administrator compared: it is active with this.
+
+    Its document is the one that it showed when it asked. Arguments as of `peer_add`. Raises Forbidden, NotFound, InvalidRequest, Conflict, QuotaExceeded.
+    """
+    now = now or timezone.now()
+    require_administrator(principal)
+    with change(now) as outbox:
+        lock_domain()
+        row = _locked(name)
+        state = peers.acted(_state(row), Act.APPROVE, _theirs(row), name)
+        _require_fingerprint(name, row.fingerprint, fingerprint)
+        if row.state == State.ASKED:
+            _require_room(State.PROPOSED, peers.PEERS_MAX)
+            _pin(asked_statement(row), row.fingerprint, now)
+        _apply(row, stated)
+        row.url = _checked_url(url) if url else row.url
+        _enter(row, state, now, outbox, principal=principal, action="peer.approve")
+    return row
+
+
+def peer_suspend(*, principal: Principal, name: str, note: str | None = None, now: datetime | None = None) -> Peer:
+    """Stop a peer until it is resumed: nothing is sent to it or taken from it, its tokens are refused; it is told.
+
+    Raises Forbidden, NotFound, Conflict.
+    """
+    return _act(principal, name, Act.SUSPEND, "peer.suspend", note, now)
+
+
+def peer_resume(*, principal: Principal, name: str, note: str | None = None, now: datetime | None = None) -> Peer:
+    """Take a suspension back. Raises Forbidden, NotFound, Conflict."""
+    return _act(principal, name, Act.RESUME, "peer.resume", note, now)
+
+
+def peer_change(
+    *,
+    principal: Principal,
+    name: str,
+    url: str | None = None,
+    note: str | None = None,
+    now: datetime | None = None,
+    **stated: Any,
+) -> Peer:
+    """Change what a peer may do (TRUST), how much it may send (RATES), its address or the note on it.
+
+    Raises Forbidden, NotFound, InvalidRequest.
+    """
+    now = now or timezone.now()
+    require_administrator(principal)
+    with change(now) as outbox:
+        row = _locked(name)
+        before = {member: getattr(row, member) for member in (*TRUST, *RATES, "url", "note")}
+        _apply(row, stated)
+        row.url = row.url if url is None else _checked_url(url)
+        row.note = row.note if note is None else note
+        changed = sorted(member for member, value in before.items() if value != getattr(row, member))
+        if changed:
+            row.changed_at = now
+            row.hello_failures = 0 if "url" in changed else row.hello_failures
+            row.save()
+            delivery_resumed(peer=name, now=now)
+            outbox.event(events.PEER_CHANGED, DOMAIN_ADMIN, {"peer": events.peer_data(row), "changed": changed})
+            details: dict[str, Any] = {member: [before[member], getattr(row, member)] for member in changed}
+            outbox.act("peer.change", principal, "peer", name, **details)
+            transaction.on_commit(_changed, robust=True)
+    return row
+
+
+def peer_remove(*, principal: Principal, name: str, now: datetime | None = None) -> Peer:
+    """Forget a peer, or refuse one that asks. Its keys are forgotten, unless a replica here needs them; what it may have
+    sent stays. Returns the row that was: its address is where the notice goes (peering/wire/hello.py: farewell).
+
+    Raises Forbidden, NotFound.
+    """
+    now = now or timezone.now()
+    require_administrator(principal)
+    with change(now) as outbox:
+        lock_domain()
+        row = _locked(name)
+        state = peers.acted(_state(row), Act.REMOVE, _theirs(row), name)
+        _enter(row, state, now, outbox, principal=principal, action="peer.remove", reason="removed")
+        evidence_forget(name)
+    return row
+
+
+def hello_received(*, statement: Signed, stance: Stance, at_ms: int, now: datetime | None = None) -> Peer | None:
+    """What another domain's hello, or its answer to ours, changes. Whose it is was verified before.
+
+    Args:
+        statement: the sender's document; kept with a domain that only asks, else only its name counts here.
+        stance: how it stands to us.
+        at_ms: since when, by its clock. An older stance than the one known is a hello that came late: it changes nothing.
+
+    Returns the peer after it, None for none. Raises Conflict (the same name with another key asks), QuotaExceeded.
+    """
+    now = now or timezone.now()
+    document = document_read(statement)
+    name = document.domain
+    with change(now) as outbox:
+        lock_domain()
+        row = Peer.objects.select_for_update().filter(name=name).first()
+        before = _state(row)
+        if row is not None and row.fingerprint != document.fingerprint:
+            raise Conflict(f"{name} is known here with another first key.", state=before)
+        if row is not None:
+            _contacted(row, now)
+        if row is not None and at_ms < row.theirs_at_ms:
+            row.save()
+            return row
+        after = peers.heard(before, stance)
+        if row is None:
+            if after is None:
+                return None
+            _require_room(State.ASKED, peers.ASKED_MAX)
+            row = Peer(name=name, created_at=now, fingerprint=document.fingerprint, url=_checked_url(document.url))
+        if stance is Stance.APPROVES and row.theirs != stance:  # it takes what we send (again)
+            delivery_resumed(peer=name, now=now)
+        moved = row.theirs != stance
+        declined = stance is Stance.LEAVES and moved
+        row.theirs, row.theirs_at_ms = stance, at_ms
+        if after is State.ASKED:
+            row.asked_document = _packed(statement)
+        if after is not before:
+            _enter(row, after, now, outbox, who=name, action="peer.hello", reason="left" if after is None else "")
+        else:
+            row.hello_at = (row.hello_at or now) if peers.greets(State(row.state), stance) else None
+            row.save()
+        if declined and after is State.PROPOSED:
+            data = {"peer": events.peer_data(row), "reason": DECLINED}
+            outbox.event(events.PEER_DECLINED, DOMAIN_ADMIN, data)
+        elif moved and after is before:
+            outbox.event(events.PEER_CHANGED, DOMAIN_ADMIN, {"peer": events.peer_data(row), "changed": ["theirs"]})
+    return None if after is None else row
+
+
+def peer_document_followed(statement: Signed, *, name: str, now: datetime | None = None) -> DomainDocument:
+    """Take over the newer document of a domain that is known here: its keys, and its address if that is where we go.
+
+    Returns the document that is trusted now, which may be the one held before. Raises BadDocument when it is of another
+    domain, or newer and not signed by a key that is trusted.
+    """
+    now = now or timezone.now()
+    if domain_documents.claimed(statement).domain != name:
+        raise BadDocument(f"The domain document is not of {name}.")
+    with change(now) as outbox:
+        lock_domain()
+        before = domain_document(name)
+        held = document_accept(statement, now=now)
+        if before is None or held.serial == before.serial:
+            return held
+        row = Peer.objects.select_for_update().filter(name=name).first()
+        if row is None:
+            return held
+        if row.url == before.url:  # not where an administrator here stated another way to it
+            row.url = held.url
+        row.save(update_fields=["url"])
+        delivery_resumed(peer=name, now=now)
+        data = {"peer": events.peer_data(row), "serial": held.serial}
+        outbox.event(events.PEER_REKEYED, DOMAIN_ADMIN, data)
+        details: dict[str, Any] = {
+            "serial": [before.serial, held.serial],
+            "keys": sorted(set(held.jwks) - set(before.jwks)),
+        }
+        outbox.act("peer.rekey", None, "peer", name, who=name, **details)
+        transaction.on_commit(_changed, robust=True)
+    return held
+
+
+def peer_contacted(name: str, *, now: datetime | None = None) -> None:
+    """The peer was in contact, authenticated: its lease counts from now. Writes at most once in CONTACT_S."""
+    now = now or timezone.now()
+    due = now - timedelta(seconds=CONTACT_S)
+    row = Peer.objects.filter(name=name).only("state", "heard_at").first()
+    if row is None or (row.heard_at is not None and row.heard_at > due):
+        return
+    granted = _lease(row.state, now)
+    Peer.objects.filter(name=name, state=row.state).update(
+        heard_at=now,
+        granted_s=granted.granted_s,
+        warn_at=granted.warn_at,
+        warned_at=None,
+        expires_at=granted.expires_at,
+    )
+
+
+def peers_expire(*, now: datetime | None = None) -> int:
+    """Remove one batch of peers that nothing was heard of until their leases ended. Returns how many."""
+    now = now or timezone.now()
+    with change(now) as outbox:
+        rows = locked_batch(Peer.objects.filter(expires_at__lte=now).order_by("expires_at"), REAP_BATCH)
+        for row in rows:
+            _enter(row, None, now, outbox, who=DOMAIN, action="peer.expire", reason="lease-expired")
+    return len(rows)
+
+
+def require_administrator(principal: Principal) -> None:
+    """Raises Forbidden for all but administrators whose token is not narrowed."""
+    if not principal.admin or principal.narrowed:
+        raise Forbidden("Only an administrator's token that is not narrowed decides about peers.")
+
+
+def require_overseer(principal: Principal) -> None:
+    """Raises Forbidden for who does not oversee the domain: an administrator, an operator, a viewer."""
+    if not oversees(principal):
+        raise Forbidden("Only who oversees the domain sees its peers.")
+
+
+def document_read(statement: Signed) -> DomainDocument:
+    """The document of another domain. Raises InvalidRequest: it contradicts itself, or bears a name that it cannot have."""
+    try:
+        document = domain_documents.read(statement)
+    except BadDocument as error:
+        raise InvalidRequest(str(error)) from None
+    if document.domain == config().domain:
+        raise InvalidRequest(
+            f"The other domain is called {document.domain}, as this one is: each needs a name of its own (HERALD_DOMAIN)."
+        )
+    if document.domain in RESERVED:
+        raise InvalidRequest(f"A peer cannot be called {document.domain}: that word means something else here.")
+    return document
+
+
+def asked_statement(row: Peer) -> Signed:
+    """The document that a domain showed when it asked. Raises NotFound if it does not ask."""
+    if row.asked_document is None:
+        raise NotFound(f"{row.name} does not ask to be a peer.")
+    return _unpacked(bytes(row.asked_document))
+
+
+# How a row changes
+
+
+def _act(principal: Principal, name: str, act: Act, action: str, note: str | None, now: datetime | None) -> Peer:
+    now = now or timezone.now()
+    require_administrator(principal)
+    with change(now) as outbox:
+        lock_domain()
+        row = _locked(name)
+        state = peers.acted(_state(row), act, _theirs(row), name)
+        row.note = row.note if note is None else note
+        _enter(row, state, now, outbox, principal=principal, action=action)
+    return row
+
+
+def _enter(
+    row: Peer,
+    state: State | None,
+    now: datetime,
+    outbox: Outbox,
+    *,
+    action: str,
+    principal: Principal | None = None,
+    who: str = "",
+    reason: str = "",
+) -> None:
+    """Take the row to `state` (None: remove it), report it where it differs, and have the other domain told soon."""
+    before = None if row._state.adding else State(row.state)
+    if state is None:
+        data = {"peer": events.peer_data(row), "reason": reason}
+        if before is not State.ASKED and not takes_part(row.name):
+            document_forget(row.name)
+        Peer.objects.filter(pk=row.pk).delete()
+        outbox.event(events.PEER_REMOVED, DOMAIN_ADMIN, data)
+    else:
+        row.state = state
+        if state is not State.ASKED:
+            row.asked_document = None
+        row.hello_at = now if peers.greets(state, _theirs(row)) else None
+        row.hello_failures = 0
+        if before is not state:
+            row.changed_at = now
+        if before is None or before is State.ASKED:  # a lease of its own kind begins
+            _contacted(row, now)
+        row.save()
+        if state is State.ACTIVE:
+            delivery_resumed(peer=row.name, now=now)
+        if before is not state:
+            outbox.event(events.PEER_STATES[state], DOMAIN_ADMIN, {"peer": events.peer_data(row)})
+    if state is not before or principal is not None:
+        details = {"state": [before, state], "fingerprint": row.fingerprint, **({"reason": reason} if reason else {})}
+        outbox.act(action, principal, "peer", row.name, who=who, **details)
+    transaction.on_commit(_changed, robust=True)
+
+
+def _changed() -> None:
+    """Have this process, and all gateways, see what is so now."""
+    peers_forget()
+    announce()
+
+
+def _state(row: Peer | None) -> State | None:
+    return None if row is None or row._state.adding else State(row.state)
+
+
+def _theirs(row: Peer) -> Stance | None:
+    return Stance(row.theirs) if row.theirs else None
+
+
+def _locked(name: str) -> Peer:
+    peer_row(name)
+    return Peer.objects.select_for_update().get(name=name)
+
+
+def _lease(state: str, now: datetime) -> leases.Grant:
+    longest_s = peers.ASKED_LEASE_S if state == State.ASKED else peers.LEASE_S
+    return leases.grant(None, now, default_s=longest_s, longest_s=longest_s)
+
+
+def _contacted(row: Peer, now: datetime) -> None:
+    granted = _lease(row.state, now)
+    row.granted_s, row.warn_at, row.expires_at = granted.granted_s, granted.warn_at, granted.expires_at
+    row.warned_at, row.heard_at = None, now
+
+
+def _apply(row: Peer, stated: Mapping[str, Any]) -> None:
+    for member, value in stated.items():
+        if member not in (*TRUST, *RATES):
+            raise InvalidRequest(f"{member} is nothing that a peer is given.")
+        if member in RATES and not 1 <= value <= peers.RATE_MAX:
+            raise InvalidRequest(f"{member} is from 1 to {peers.RATE_MAX}.")
+        setattr(row, member, value)
+
+
+def _pin(statement: Signed, fingerprint: str, now: datetime) -> None:
+    try:
+        document_pin(statement, fingerprint=fingerprint, now=now)
+    except BadDocument as error:
+        raise InvalidRequest(str(error)) from None
+
+
+def _require_fingerprint(name: str, found: str, stated: str) -> None:
+    if fingerprint_read(stated) != found:
+        raise Conflict(
+            f"The fingerprint of {name} is {found}, which is not the one you stated. Compare it with its administrator; "
+            "if it still differs, somebody stands between you.",
+            fingerprint=found,
+        )
+
+
+def _require_room(state: State, most: int) -> None:
+    rows = Peer.objects.filter(state=state) if state is State.ASKED else Peer.objects.exclude(state=State.ASKED)
+    if rows.count() >= most:
+        what = "domains wait to be approved" if state is State.ASKED else "peers are known"
+        raise QuotaExceeded(f"{most} {what} here already. Remove some.", limit=most)
+
+
+def _checked_url(url: str) -> str:
+    url = url.rstrip("/")
+    if len(url) > peers.URL_CHARS_MAX or "?" in url or not is_address(url):
+        raise InvalidRequest(
+            "The other domain's address is https://HOST, at most 255 characters (http on this machine only)."
+        )
+    return url

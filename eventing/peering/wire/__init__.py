@@ -1,0 +1,1 @@
+"""Messages between domains: encoding, signatures, nonces, the client, traffic counts."""

@@ -1,0 +1,151 @@
+"""What domains send each other at /federation/v1/exchange: MessagePack of these structs, arrays in the order of the fields.
+
+Every field from outside has a bound that decoding enforces; what exceeds one is refused whole, before anything of it is
+looked at. A newer version may append fields to a struct: an older reader ignores them (msgspec's array_like rule).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from eventing.core.decoding import Undecodable, msgpack_reader
+from eventing.core.events.feeds import FEEDS_MAX
+from eventing.core.seals.heads import TIPS_BYTES_MAX
+from eventing.core.signing import Signed
+
+VERSION = 1
+REQUEST_EVENTS_MAX = 1000  # events of one request (DESIGN section 8)
+REQUEST_BYTES_MAX = 1024 * 1024  # of events' bytes in one request; one event that is larger travels alone
+BODY_BYTES_MAX = 4 * 1024 * 1024  # of a whole request: the events, their seals and leaves, vectors, statements
+RPS_MAX = 1000  # RPs of one request
+RUNS_MAX = 1000  # runs of one RP in one request
+PATH_MAX = 16  # domains that a run went through: the hop bound
+STATEMENTS_MAX = 64
+
+Name = Annotated[str, Meta(max_length=253)]
+RpId = Annotated[str, Meta(min_length=26, max_length=26, pattern=r"^[a-z2-7]+\Z")]
+FeedKey = Annotated[str, Meta(min_length=16, max_length=16, pattern=r"^[a-z2-7]+\Z")]
+Sequence = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+OwnFeedKey = Annotated[str, Meta(max_length=16, pattern=r"^([a-z2-7]{16})?\Z")]  # empty where none is stated
+FeedKeys = Annotated[list[FeedKey], Meta(max_length=FEEDS_MAX)]
+Have = Annotated[dict[FeedKey, Sequence], Meta(max_length=FEEDS_MAX)]
+Statements = Annotated[list[Signed], Meta(max_length=STATEMENTS_MAX)]
+Newest = Annotated[list[Signed], Meta(max_length=1)]
+
+
+T = TypeVar("T")
+
+
+class Run(msgspec.Struct, array_like=True):
+    """A sealed run of a feed.
+
+    Attributes:
+        seal: the origin's statement (core/seals/seals.py: Seal).
+        events: the exact bytes of the run's last events, as many as the sender still holds.
+        leaves: the Merkle leaf hashes, 32 bytes each, of the events before those, which the sender no longer holds.
+        path: the domains that carried the run, its origin first, the sender last.
+    """
+
+    seal: Signed
+    events: Annotated[list[bytes], Meta(max_length=REQUEST_EVENTS_MAX)]
+    leaves: Annotated[bytes, Meta(max_length=32 * REQUEST_EVENTS_MAX)] = b""
+    path: Annotated[list[Name], Meta(max_length=PATH_MAX)] = []
+
+
+class RpPart(msgspec.Struct, array_like=True):
+    """What a request says about one RP.
+
+    Attributes:
+        have: the sender's vector; the receiver knows afterwards what to send or to ask for.
+        runs: what the sender believes the receiver lacks, per feed in order.
+        graft: feeds whose runs the sender wants by this link from now on (it lacks what its vector shows).
+        floors: origins' statements of what is trimmed (core/seals/seals.py: Floor).
+        statements: descriptor and admissions that the receiver may not have yet (rps/rules/statements.py).
+        tips: by which seals the feeds of `have` end (core/seals/heads.py: packed); empty where that is not said.
+        own: the key of the sender's own feed; a receiver that holds more of it than `have` states answers with its newest seal.
+    """
+
+    rp: RpId
+    have: Have = {}
+    runs: Annotated[list[Run], Meta(max_length=RUNS_MAX)] = []
+    graft: FeedKeys = []
+    floors: Statements = []
+    statements: Statements = []
+    tips: Annotated[bytes, Meta(max_length=TIPS_BYTES_MAX)] = b""
+    own: OwnFeedKey = ""
+
+
+class Evidence(msgspec.Struct, array_like=True):
+    """Two valid seals of one origin for one place: proof of equivocation."""
+
+    one: Signed
+    other: Signed
+
+
+class Request(msgspec.Struct, array_like=True):
+    """One exchange. `domains` are domain documents (peering/rules/domain_documents.py) that the receiver may need to check the rest."""
+
+    version: int
+    parts: Annotated[list[RpPart], Meta(max_length=RPS_MAX)] = []
+    domains: Statements = []
+    evidence: Annotated[list[Evidence], Meta(max_length=STATEMENTS_MAX)] = []
+
+
+class RpAnswer(msgspec.Struct, array_like=True):
+    """What the receiver holds of one RP now. `error` is a code of core/errors.py, or empty.
+
+    `graft`: feeds whose runs the receiver wants by this link from now on; `prune`: feeds of which it wants only vectors,
+    because it gets them by another link. `seals`: held here where the tips of the request name others: two stories of an
+    origin. `tips`: by which seals the feeds of `have` end, as in a request. `newest`: the newest seal held here of the feed that
+    the request names as `own`, where the request states less of it; an empty list where it does not; None where no seal was
+    looked for, as by software without this field.
+    """
+
+    rp: RpId
+    have: Have = {}
+    error: Annotated[str, Meta(max_length=64)] = ""
+    graft: FeedKeys = []
+    prune: FeedKeys = []
+    seals: Statements = []
+    tips: Annotated[bytes, Meta(max_length=TIPS_BYTES_MAX)] = b""
+    newest: Newest | None = None
+
+
+class Answer(msgspec.Struct, array_like=True):
+    """The answer to a request. `pause_s`: send nothing more for so long (rates)."""
+
+    version: int
+    parts: Annotated[list[RpAnswer], Meta(max_length=RPS_MAX)] = []
+    pause_s: Annotated[float, Meta(ge=0, le=3600)] = 0.0
+
+
+encode = msgspec.msgpack.Encoder().encode
+_request = msgpack_reader(Request)
+_answer = msgpack_reader(Answer)
+
+
+class BadMessage(Exception):
+    """Bytes that are not such a message, or exceed a bound; the text is one sentence."""
+
+
+def request(data: bytes) -> Request:
+    """Read a request. Raises BadMessage."""
+    return _decoded(data, _request)
+
+
+def answer(data: bytes) -> Answer:
+    """Read an answer. Raises BadMessage."""
+    return _decoded(data, _answer)
+
+
+def _decoded(data: bytes, decode: Callable[[bytes], T]) -> T:
+    if len(data) > BODY_BYTES_MAX:
+        raise BadMessage(f"A message has at most {BODY_BYTES_MAX} bytes.")
+    try:
+        return decode(data)
+    except Undecodable as error:
+        raise BadMessage(f"The message is not understood: {error}") from None

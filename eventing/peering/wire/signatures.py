@@ -1,0 +1,311 @@
+"""Signatures on requests between domains and on their answers: RFC 9421, one profile of it.
+
+A request's signature covers the method, authority, path, the digest of the body (RFC 9530), its type, and the names of
+both domains; an answer's covers its status, digest, type and names, and the request's signature: it answers that request
+and no other. There is exactly one signature, Ed25519, tag `herald`, with created, nonce and keyid.
+
+Time, keys and nonces are passed in; whether a nonce is new is for replays.py to say.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from http_message_signatures import (
+    ContentDigest,
+    HTTPMessageSignaturesException,
+    HTTPMessageSigner,
+    HTTPMessageVerifier,
+    HTTPSignatureKeyResolver,
+    InvalidSignature,
+)
+from http_message_signatures.algorithms import ED25519
+
+from eventing.core.ed25519 import public_key
+from eventing.peering.rules.domain_documents import is_valid
+
+TAG = "herald"
+LABEL = "herald"
+WINDOW_S = 60  # how far `created` may be from our clock
+NONCE_PATTERN = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
+HEADERS_MAX = 64  # fields; proxies add some
+HEADERS_BYTES_MAX = 16 * 1024
+CONTENT_TYPE = "application/msgpack"
+TO, FROM = "herald-to", "herald-from"
+
+REQUEST_COMPONENTS = ("@method", "@authority", "@path", "content-digest", "content-type", TO, FROM)
+ANSWER_COMPONENTS = ("@status", "content-digest", "content-type", TO, FROM, '"signature";req')
+RETRY_AFTER = "retry-after"  # covered too in answers that have it
+
+_FIELD_CHARS_MAX = {  # of the fields that are looked at; each may be there once
+    "signature-input": 1024,
+    "signature": 256,
+    "content-digest": 256,
+    "content-type": 128,
+    TO: 253,
+    FROM: 253,
+    "host": 300,
+    RETRY_AFTER: 32,
+}
+
+Jwks = Mapping[str, Mapping[str, Any]]
+Fields = Iterable[tuple[str, str]]
+
+
+class BadSignature(Exception):
+    """A message that is not what it should be; the text is one sentence, `code` one of the words below.
+
+    Codes: `unsigned`, `malformed`, `unknown-key`, `key-window`, `wrong`; and where the signature is good, but not for
+    this: `clock`, `destination`, `digest`.
+    """
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+@dataclass(slots=True)
+class Request:
+    """A request as it is signed: `url` is absolute, `headers` has lower-case names."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+
+
+@dataclass(slots=True)
+class Answer:
+    """An answer as it is signed, and the request that it answers."""
+
+    status_code: int
+    headers: dict[str, str]
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a good signature says beside the components: which key, when, with what nonce."""
+
+    kid: str
+    created: int
+    nonce: str
+
+
+def request_signed(
+    url: str, body: bytes, *, origin: str, destination: str, key: Mapping[str, Any], nonce: str, now: float
+) -> Request:
+    """The POST of `body` to `url`, signed with the private JWK `key` of the domain `origin` for `destination`."""
+    request = Request("POST", url, {"content-type": CONTENT_TYPE, TO: destination, FROM: origin})
+    _sign(request, body, REQUEST_COMPONENTS, key, nonce, now)
+    return request
+
+
+def answer_signed(
+    request: Request,
+    status: int,
+    body: bytes,
+    *,
+    content_type: str,
+    retry_after_s: int | None,
+    key: Mapping[str, Any],
+    origin: str,
+    nonce: str,
+    now: float,
+) -> Answer:
+    """The answer of the domain `origin` to `request`, which has a Signature field.
+
+    Raises BadSignature where the request is such that no answer can be bound to it (its Host is none).
+    """
+    headers = {"content-type": content_type, TO: request.headers.get(FROM, ""), FROM: origin}
+    components: tuple[str, ...] = ANSWER_COMPONENTS
+    if retry_after_s is not None:
+        headers[RETRY_AFTER] = str(retry_after_s)
+        components = (*components, RETRY_AFTER)
+    answer = Answer(status, headers, request)
+    try:
+        _sign(answer, body, components, key, nonce, now)
+    except HTTPMessageSignaturesException as error:
+        raise BadSignature("malformed", str(error)[:200]) from None
+    return answer
+
+
+def request_verified(request: Request, *, destination: str, jwks: Jwks, now: float) -> Proof:
+    """Check everything of a request but its body, which may not have come yet (see `body_checked`). Raises BadSignature."""
+    proof = _profile(verified(request, REQUEST_COMPONENTS, jwks=jwks, now=now, window_s=WINDOW_S, tag=TAG))
+    if request.headers[TO] != destination:
+        raise BadSignature("destination", f"The request is for another domain than {destination}.")
+    return proof
+
+
+def body_checked(request: Request, body: bytes) -> None:
+    """Check the body of a request that `request_verified` has let pass: its digest was signed. Raises BadSignature."""
+    try:
+        ContentDigest.verify(request.headers["content-digest"], body)
+    except (HTTPMessageSignaturesException, KeyError) as error:
+        raise BadSignature("digest", f"The body is not the one that was signed: {error}.") from None
+
+
+def answer_verified(answer: Answer, body: bytes, *, origin: str, jwks: Jwks, now: float) -> Proof:
+    """Check an answer of the domain `origin` to a request of ours, with its body. Raises BadSignature."""
+    if "signature" not in answer.headers:
+        raise BadSignature("unsigned", "The answer is not signed.")
+    if answer.headers.get(FROM) != origin or answer.headers.get(TO) != answer.request.headers[FROM]:
+        raise BadSignature("wrong", f"The answer is not one of {origin} to us.")
+    components: tuple[str, ...] = ANSWER_COMPONENTS
+    if RETRY_AFTER in answer.headers:
+        components = (*components, RETRY_AFTER)
+    return _profile(verified(answer, components, jwks=jwks, now=now, window_s=WINDOW_S, tag=TAG, body=body))
+
+
+def fields_read(fields: Fields) -> dict[str, str]:
+    """The header fields of a message from outside, names in lower case; those that matter are within their bounds, and
+    there once. Raises BadSignature."""
+    found: dict[str, str] = {}
+    count = size = 0
+    for given, value in fields:
+        name = given.lower()
+        count += 1
+        size += len(name) + len(value)
+        if count > HEADERS_MAX or size > HEADERS_BYTES_MAX:
+            raise BadSignature("malformed", f"There are more than {HEADERS_MAX} fields or {HEADERS_BYTES_MAX} bytes.")
+        most = _FIELD_CHARS_MAX.get(name)
+        if most is None:
+            continue
+        if name in found:
+            raise BadSignature("malformed", f"The field {name} is there twice.")
+        if len(value) > most or not (value.isascii() and value.isprintable()):
+            raise BadSignature("malformed", f"The field {name} has more than {most} characters, or others than ASCII.")
+        found[name] = value
+    return found
+
+
+def verified(
+    message: Request | Answer,
+    components: Sequence[str],
+    *,
+    jwks: Jwks,
+    now: float,
+    window_s: float | None,
+    tag: str | None,
+    body: bytes | None = None,
+) -> Proof:
+    """Check the one signature of a message.
+
+    Args:
+        components: what must be covered; more may be.
+        jwks: public Ed25519 keys by kid with their windows, one of which must have signed.
+        window_s: how far `created` may be from `now`; None for any.
+        tag: the tag that the signature must have; None for any or none.
+        body: what the covered Content-Digest must be of; None where that is checked otherwise.
+
+    Raises BadSignature.
+    """
+    if "signature" not in message.headers or "signature-input" not in message.headers:
+        raise BadSignature("unsigned", "The message is not signed (Signature and Signature-Input, RFC 9421).")
+    keys = _Keys(jwks, now, any_time=window_s is None)
+    verifier = _Verifier(signature_algorithm=ED25519, key_resolver=keys)
+    try:
+        (result,) = verifier.verify(message, max_age=None, require_components=components, body=body)
+    except _Refused as error:
+        raise error.reason from None
+    except HTTPMessageSignaturesException as error:
+        raise BadSignature("wrong", f"The signature is not good: {str(error)[:200] or 'it does not verify'}.") from None
+    except (ValueError, TypeError, KeyError, AttributeError, AssertionError, RecursionError):  # of the parsers below
+        raise BadSignature("malformed", "The signature's fields are not well formed.") from None
+    parameters = result.parameters
+    if tag is not None and parameters.get("tag") != tag:
+        raise BadSignature("wrong", f"The signature's tag is not {tag}.")
+    if window_s is not None:
+        _require_now(parameters, now, window_s)
+    return Proof(str(parameters["keyid"]), int(parameters.get("created", 0)), result.nonce or "")
+
+
+def _profile(proof: Proof) -> Proof:
+    if not NONCE_PATTERN.fullmatch(proof.nonce):
+        raise BadSignature("malformed", "The signature has no nonce of 16 to 64 characters of base64url.")
+    return proof
+
+
+class _Refused(InvalidSignature):
+    """Carries our reason through the library, which passes on what is an InvalidSignature."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = BadSignature(code, detail)
+
+
+class _Keys(HTTPSignatureKeyResolver):
+    """The keys that may have signed, and their windows."""
+
+    def __init__(self, jwks: Jwks, now: float, any_time: bool) -> None:
+        self._jwks = jwks
+        self._now = now
+        self._any_time = any_time
+
+    def resolve_public_key(self, key_id: str) -> Ed25519PublicKey:
+        jwk = self._jwks.get(key_id)
+        if jwk is None:
+            raise _Refused("unknown-key", "The key that signed is not one of the domain's that we know.")
+        if not self._any_time and not is_valid(jwk, self._now):
+            raise _Refused("key-window", "The key that signed has not begun or has ended.")
+        return public_key(str(jwk["x"]))
+
+
+class _Verifier(HTTPMessageVerifier):
+    """The library's, without its look at the clock: the time is passed in, and looked at when the signature is known to be
+    good (`_require_now`). Two signatures are refused, as neither a tag nor a label is asked for."""
+
+    def validate_created_and_expires(self, sig_input: Any, max_age: Any = None) -> None:
+        """Called by the library."""
+
+
+def _require_now(parameters: Mapping[str, Any], now: float, window_s: float) -> None:
+    created, expires = parameters.get("created"), parameters.get("expires")
+    if created is None:
+        raise BadSignature("clock", "The signature does not say when it was created.")
+    if abs(now - created) > window_s:
+        raise BadSignature("clock", f"The signature was created more than {window_s:g} s from now, by our clock.")
+    if expires is not None and expires <= now:
+        raise BadSignature("clock", "The signature has expired.")
+
+
+class _OneKey(HTTPSignatureKeyResolver):
+    def __init__(self, key: Mapping[str, Any]) -> None:
+        self._key = key
+
+    def resolve_private_key(self, key_id: str) -> Ed25519PrivateKey:
+        return _private(str(self._key["d"]))
+
+
+def _sign(
+    message: Request | Answer, body: bytes, components: Sequence[str], key: Mapping[str, Any], nonce: str, now: float
+) -> None:
+    HTTPMessageSigner(signature_algorithm=ED25519, key_resolver=_OneKey(key)).sign(
+        message,
+        key_id=str(key["kid"]),
+        created=datetime.fromtimestamp(int(now), UTC),
+        nonce=nonce,
+        label=LABEL,
+        tag=TAG,
+        covered_component_ids=components,
+        body=body,
+    )
+    for name in list(message.headers):  # the library writes names its own way
+        message.headers[name.lower()] = message.headers.pop(name)
+
+
+@lru_cache(maxsize=16)
+def _private(d: str) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(_unpadded(d))
+
+
+def _unpadded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

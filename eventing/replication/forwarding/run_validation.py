@@ -1,0 +1,272 @@
+"""Judging: is a run what its origin sealed, may it come here, and does it follow what is held? Nothing of it is believed.
+
+Each run is looked at in this order, cheapest first, and is refused at the first fault, which is counted: its path ->
+its origin (admitted by the home, not quarantined) -> the seal's signature -> the events against the seal -> the seal's
+place in the chain. What passes is a run that nobody but its origin can have made (docs/federation/exchange.md has the
+table of attacks).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from eventing.conf import config
+from eventing.core import signing
+from eventing.core.decoding import msgpack_reader
+from eventing.core.errors import HeraldError
+from eventing.core.events.cloudevents import Event, parse_structured
+from eventing.core.events.feeds import ORIGIN_FEEDS_MAX
+from eventing.core.merkle import HASH_BYTES
+from eventing.core.seals import heads, seals
+from eventing.core.seals.seals import BadSeal, Seal
+from eventing.core.signing import Signed
+from eventing.log import federated, scripts
+from eventing.log.federated import Head, StoredSeal
+from eventing.log.federated_bulk import Incoming
+from eventing.overlay import broadcast, exchange
+from eventing.peering.rules.misbehaviour import Kind
+from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.peering.selectors.recent_keys import domain_keys_recent
+from eventing.peering.services.misbehaviour import misbehaviour_note
+from eventing.peering.services.quarantines import quarantined
+from eventing.peering.wire import messages as wire
+from eventing.replication.forwarding import gaps, wakeups, watermarks
+from eventing.replication.forwarding.gaps import KeptFloor
+from eventing.replication.forwarding.gossip import proof_found
+from eventing.replication.selectors.forwarding import Participation
+from eventing.replication.services.sealing import own_seal_seen
+
+_encode = msgspec.msgpack.Encoder().encode
+_signed = msgpack_reader(Signed)
+
+Outcome = Literal["take", "known", "hole", "refused"]
+
+
+@dataclass(slots=True)
+class Judged:
+    """A run and what is to become of it: `incoming` for one to take, `stored` the seal held for one that is known."""
+
+    outcome: Outcome
+    feed_key: str = ""
+    incoming: Incoming | None = None
+    stored: StoredSeal | None = None
+
+
+@dataclass(slots=True)
+class _Feed:
+    """One feed while a request is judged: how far it would be held, the seal there, and whether a run waits behind a gap.
+
+    What follows that run waits as well: its gap begins at the same place, so it is accepted no sooner. Else a request of a thousand
+    such runs would have every link of the RP read for each of them.
+    """
+
+    held: int
+    seal: Signed | None = None
+    looked: bool = False
+    hole: bool = False
+
+
+@dataclass(slots=True)
+class Judge:
+    """Judges the runs of one RP in one request.
+
+    Args:
+        rp: the RP.
+        carrier: the peer that sent them.
+        who: who takes part in the RP.
+        head: the log and its feeds as they are.
+        seal_at: finds the seal that is held of a feed at a sequence.
+        floors: by feed key, what origins state of the beginning of their feeds; None: read when one is needed.
+    """
+
+    rp: str
+    carrier: str
+    who: Participation
+    head: Head
+    seal_at: Callable[[str, int], StoredSeal | None]
+    floors: Mapping[str, KeptFloor] | None = None
+    renewed: bool = False
+    _feeds: dict[str, _Feed] = field(default_factory=dict)
+    _new: Counter[str] = field(default_factory=Counter)
+    _of_origin: dict[str, int] = field(default_factory=dict)
+
+    def judge(self, run: wire.Run) -> Judged:
+        """Look at one run; runs of a feed come in their order."""
+        try:
+            seal = self._read(run)
+            key = seal.feed.key
+            self._admitted(seal, run)
+            if seal.origin == config().domain and seal.epoch == self.head.epoch:
+                return self._own(seal, run)
+            events = self._true(seal, run)
+            return self._placed(seal, run, key, events)
+        except _Fault as fault:
+            misbehaviour_note(fault.kind, carrier=self.carrier, origin=fault.origin, rp=self.rp, detail=str(fault))
+            return Judged("refused", fault.feed_key)
+
+    def _read(self, run: wire.Run) -> Seal:
+        try:
+            seal = seals.seal_read(run.seal)
+        except BadSeal as error:
+            raise _Fault("malformed", str(error)) from None
+        if seal.rp != self.rp:
+            raise _Fault("tampered", "A seal of another rendezvous point.", seal)
+        return seal
+
+    def _admitted(self, seal: Seal, run: wire.Run) -> None:
+        problem = exchange.path_problem(run.path, seal.origin, self.carrier)
+        if problem:
+            raise _Fault("loop", problem, seal)
+        if quarantined(seal.origin):
+            raise _Fault("quarantined", "Its events are refused until an administrator decides.", seal)
+        sealed_at = datetime.fromtimestamp(min(seal.sealed_at_ms, 2**42) / 1000, UTC)
+        if not self.who.admits(seal.origin, sealed_at, datetime.now(UTC)):
+            raise _Fault("not-admitted", "The home has not admitted this origin, or no longer.", seal)
+        if not self._signed(seal, run):
+            raise _Fault("forged", "A seal that is not signed by a key of its origin.", seal)
+
+    @staticmethod
+    def _signed(seal: Seal, run: wire.Run) -> bool:
+        """By the keys as they were a moment ago; before that is called forgery, by the keys as they are."""
+        return any(
+            seals.signed_by(signing.SEAL, run.seal, seal.sealed_at_ms, keys(seal.origin))
+            for keys in (domain_keys_recent, domain_keys)
+        )
+
+    def _own(self, seal: Seal, run: wire.Run) -> Judged:
+        """A run of our own feed, signed by us: known, unless we were put back from a copy and it shows so."""
+        if own_seal_seen(self.rp, run.seal):  # also one within our numbers: events published since may have taken them
+            self.renewed = True
+            return Judged("refused", seal.feed.key)
+        return Judged("known", seal.feed.key)
+
+    def _true(self, seal: Seal, run: wire.Run) -> list[Event]:
+        if len(run.leaves) % HASH_BYTES or not seals.run_verified(seal, run.events, run.leaves):
+            raise _Fault("tampered", f"The events of {seal.first} to {seal.last} are not those that were sealed.", seal)
+        if any(len(event) > config().event_bytes_max for event in run.events):
+            raise _Fault("oversize", f"An event has more than {config().event_bytes_max} bytes.", seal)
+        try:
+            return [parse_structured(event, bytes_max=config().event_bytes_max, sealed=True) for event in run.events]
+        except HeraldError as error:
+            raise _Fault("malformed", f"Its origin sealed what is no event: {error.detail}", seal) from None
+
+    def _placed(self, seal: Seal, run: wire.Run, key: str, events: list[Event]) -> Judged:
+        feed = self._feeds.get(key)
+        if feed is None:
+            feed = self._feeds[key] = _Feed(self.head.foreign.get(key, 0))
+        if seal.first <= feed.held:
+            return self._known(seal, run, key, feed)
+        if not feed.held:
+            self._roomy(seal)
+        withheld = len(run.leaves) // HASH_BYTES
+        gap = exchange.gap_before(feed.held, seal.first, withheld, 0)
+        gap_to = None
+        if gap is not None:
+            if feed.hole:
+                return Judged("hole", key)
+            gap = exchange.gap_before(feed.held, seal.first, withheld, self._floor(key))
+            assert gap is not None  # noqa: S101 - the floor decides only whether it is signed
+            if not gap.signed and not self._gap_accepted(gap, key, feed.held, seal.origin):
+                feed.hole = True
+                return Judged("hole", key)
+            if not gap.signed:
+                kind: Kind = "withheld" if withheld else "false-gap"
+                detail = (
+                    f"Sequences {gap.first} to {gap.last} are missing, and the origin did not say that they are gone."
+                )
+                misbehaviour_note(kind, carrier=self.carrier, origin=seal.origin, rp=self.rp, detail=detail)
+            gap_to = gap.last
+            gaps.filled(self.rp, key)
+        if seal.first == feed.held + 1:
+            self._chained(seal, run, key, feed)
+        if not feed.held:
+            self._new[seal.origin] += 1
+        digests = [scripts.digest(event) for event in events]
+        packed = _encode(run.seal)
+        incoming = Incoming(
+            self.rp,
+            key,
+            seal.first,
+            seal.last,
+            run.events,
+            digests,
+            packed,
+            run.leaves,
+            run.path,
+            gap_to,
+            heads.tip(run.seal),
+        )
+        feed.held, feed.seal, feed.looked = seal.last, run.seal, True
+        return Judged("take", key, incoming)
+
+    def _roomy(self, seal: Seal) -> None:
+        """A feed that is not here needs one of its origin's places. Asked of the log only when so many feeds are here."""
+        origin = seal.origin
+        if len(self.head.foreign) + self._new.total() < ORIGIN_FEEDS_MAX:
+            return
+        if origin not in self._of_origin:
+            self._of_origin[origin] = federated.feeds_of_origin(self.rp, origin)
+        if self._of_origin[origin] + self._new[origin] >= ORIGIN_FEEDS_MAX:
+            raise _Fault("oversize", f"More than {ORIGIN_FEEDS_MAX} feeds of one origin.", seal)
+
+    def _gap_accepted(self, gap: exchange.Gap, key: str, held: int, origin: str) -> bool:
+        """Whether to go on behind a gap that the origin did not sign. Other links are asked whether they can fill it."""
+        now = time.time()
+        foreign = self.head.foreign
+        known = gaps.missing(self.rp, key, held, carrier=self.carrier, last=gap.last, origin=origin, foreign=foreign)
+        silent = True
+        for other in self.who.links:
+            if other == self.carrier:
+                continue
+            link = watermarks.links_read(other, [self.rp])[self.rp]
+            silent = silent and broadcast.silent(link, key, gap, known.since, known.lacking.get(other, 0))
+            if broadcast.doubted(link, known.since) is not link:
+                watermarks.links_change(other, [self.rp], lambda _, link: broadcast.doubted(link, known.since))
+                wakeups.wake(other, [self.rp])
+        return exchange.gap_accepted(gap, now - known.since, silent)
+
+    def _known(self, seal: Seal, run: wire.Run, key: str, feed: _Feed) -> Judged:
+        """A run that overlaps what is held: it must be the one that is held."""
+        stored = self.seal_at(key, min(seal.last, feed.held))
+        if stored is None or stored.seal == _encode(run.seal):
+            return Judged("known", key, stored=stored)
+        held = _signed(stored.seal)
+        if held.payload == run.seal.payload:
+            return Judged("known", key, stored=stored)
+        proof_found(held, run.seal, carrier=self.carrier, whole=False)
+        return Judged("refused", key)
+
+    def _chained(self, seal: Seal, run: wire.Run, key: str, feed: _Feed) -> None:
+        """The seal must name the one before it by its digest."""
+        if not feed.looked:
+            stored = self.seal_at(key, feed.held) if feed.held else None
+            feed.seal, feed.looked = (_signed(stored.seal) if stored is not None else None), True
+        if feed.seal is None and feed.held:
+            return  # the seal before left the history
+        if seals.chained(seal, feed.seal):
+            return
+        if feed.seal is not None and seals.equivocate(feed.seal, run.seal):
+            proof_found(feed.seal, run.seal, carrier=self.carrier, whole=False)
+        raise _Fault("unchained", f"The seal of {seal.first} to {seal.last} does not follow the one before.", seal)
+
+    def _floor(self, key: str) -> int:
+        if self.floors is None:
+            self.floors = gaps.floors_of(self.rp)
+        return self.floors[key][0] if key in self.floors else 0
+
+
+class _Fault(Exception):
+    """Why a run is refused; the text is one sentence."""
+
+    def __init__(self, kind: Kind, detail: str, seal: Seal | None = None) -> None:
+        super().__init__(detail)
+        self.kind: Kind = kind
+        self.origin = seal.origin if seal is not None else ""
+        self.feed_key = seal.feed.key if seal is not None else ""

@@ -1,0 +1,120 @@
+"""Replicas: who participates in an RP by its home's word, to whom we are linked there, and what has ended lately."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from eventing.core.ids import RP_ID_CHARS
+from eventing.rps.models import DOMAIN_CHARS_MAX, RendezvousPoint
+from eventing.sql.columns import LeaseColumns
+
+URL_CHARS_MAX = 255
+DETAIL_CHARS_MAX = 255
+
+
+class ReplicaAdmission(models.Model):
+    """The home's word that a domain participates in an RP, as its latest signed statement: also our own, at a replica.
+
+    `statement` is the signed admission (rps/rules/statements.py) as kept and sent on; the other columns are what it says.
+    `asked_at_ms`, at the home: when the join was signed that was answered last, so that an older one is not answered again.
+    `tell_at`, `tell_until`: of one taken back that the domain itself is still to be told of, when next and for how long
+    (replication/services/withdrawals.py).
+    """
+
+    rp = models.ForeignKey(RendezvousPoint, on_delete=models.CASCADE, related_name="admissions", db_index=False)
+    domain = models.CharField(max_length=DOMAIN_CHARS_MAX)
+    url = models.CharField(max_length=URL_CHARS_MAX, blank=True, default="")
+    statement = models.BinaryField()
+    issued_at_ms = models.BigIntegerField()
+    asked_at_ms = models.BigIntegerField(default=0)
+    expires_at = models.DateTimeField()
+    revoked = models.BooleanField(default=False)
+    tell_at = models.DateTimeField(null=True)
+    tell_until = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["rp", "domain"], name="replica_admission_is_one")]
+        indexes = [
+            models.Index(fields=["expires_at"], name="replica_admission_by_end"),
+            models.Index(fields=["tell_at"], name="replica_admission_to_tell", condition=Q(tell_at__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.domain} at {self.rp_id}"
+
+
+class ReplicaLink(LeaseColumns):
+    """A link: one RP's events go between us and one peer. Its lease is renewed while both participate and are peers.
+
+    `told` is the RP's count of statements (`RendezvousPoint.statements`) as the peer has taken them; they are sent again
+    when it is another. `detail`: why a stopped link stopped.
+    """
+
+    class State(models.TextChoices):
+        """Whether events are sent over the link (rps/rules/statements.py has the graph)."""
+
+        LIVE = "live"
+        STOPPED = "stopped"
+
+    rp = models.ForeignKey(RendezvousPoint, on_delete=models.CASCADE, related_name="links", db_index=False)
+    peer = models.CharField(max_length=DOMAIN_CHARS_MAX)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.LIVE)
+    detail = models.CharField(max_length=DETAIL_CHARS_MAX, blank=True, default="")
+    told = models.BigIntegerField(default=-1)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["rp", "peer"], name="replica_link_is_one"),
+            models.CheckConstraint(condition=Q(state__in=["live", "stopped"]), name="replica_link_state_is_known"),
+        ]
+        indexes = [
+            models.Index(fields=["peer", "rp"], name="replica_link_of_peer"),
+            models.Index(fields=["expires_at"], name="replica_link_by_end"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rp_id} with {self.peer}"
+
+
+class ReplicaEnd(models.Model):
+    """A participation that ended here not long ago: where its clients find the RP now, and which peers are to be told.
+
+    `pending` are names of peers to be told: of a deleted RP all of them, by `statement`, the home's last descriptor; of one
+    that we left any of them, by a leave that is signed when it is sent. Whoever is never reached learns it from leases
+    that are not renewed. `urls` are where other replicas are.
+    """
+
+    class Reason(models.TextChoices):
+        """Why it ended."""
+
+        DELETED = "deleted"
+        LEFT = "left"
+        LAPSED = "lapsed"
+
+    rp = models.CharField(primary_key=True, max_length=RP_ID_CHARS)
+    home = models.CharField(max_length=DOMAIN_CHARS_MAX)
+    name = models.CharField(max_length=255, blank=True, default="")
+    reason = models.CharField(max_length=8, choices=Reason.choices)
+    urls = models.JSONField(default=list)
+    statement = models.BinaryField(null=True)
+    pending = models.JSONField(default=list)
+    tries = models.IntegerField(default=0)
+    next_try_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+    until = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(reason__in=["deleted", "left", "lapsed"]), name="replica_end_reason_is_known"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["until"], name="replica_end_by_end"),
+            models.Index(fields=["next_try_at"], name="replica_end_to_tell"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rp} {self.reason}"

@@ -1,0 +1,117 @@
+"""Reads for forwarding: how the delivery to a peer goes, and who takes part in the RPs that an exchange speaks of."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from eventing.conf import config
+from eventing.peering.models import PeerDelivery
+from eventing.replication.models import ReplicaAdmission
+from eventing.replication.selectors.replicas import SKEW_S, links_of_rps
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.selectors.lease_use import rp_renewed_from
+
+CACHE_S = 1.0  # how long a join, a leave or an admission may go unnoticed by another process
+CACHED_MAX = 20_000  # RPs; ~1 KiB each
+
+
+def delivery_get(peer: str) -> PeerDelivery | None:
+    """The delivery to the peer; None if nothing was ever wrong with it."""
+    return PeerDelivery.objects.filter(peer_id=peer).first()
+
+
+def deliveries_failing() -> list[PeerDelivery]:
+    """Deliveries that fail or stopped, those that are tried next first."""
+    return list(PeerDelivery.objects.filter(failures__gte=1).order_by("next_try_at", "peer_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Participation:
+    """Who takes part in an RP, as an exchange needs to know it.
+
+    Attributes:
+        home: the domain whose RP it is; empty if there is no such RP here, or it has ended.
+        links: the peers that its events go to and come from.
+        admitted: until when the seals of other origins than the home are accepted.
+        renewed_from: Unix seconds from which on events that come renew the RP's lease; infinity for never, and elsewhere
+            than at its home.
+    """
+
+    home: str = ""
+    links: tuple[str, ...] = ()
+    admitted: Mapping[str, datetime] = field(default_factory=dict)
+    renewed_from: float = math.inf
+
+    def admits(self, origin: str, sealed_at: datetime, now: datetime) -> bool:
+        """Whether what `origin` sealed then is accepted: the home's always, others' while their admission ran."""
+        if not self.home:
+            return False
+        until = self.admitted.get(origin)
+        return origin == self.home or (until is not None and until + timedelta(seconds=SKEW_S) > min(now, sealed_at))
+
+
+NOBODY = Participation()
+
+
+class _Cache:
+    """Participations by RP, each read at most once in CACHE_S; those wanted at once are read in three queries."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[float, Participation]] = {}
+
+    def get(self, rps: Iterable[str], fresh: bool) -> dict[str, Participation]:
+        now = time.monotonic()
+        found: dict[str, Participation] = {}
+        unknown: list[str] = []
+        for rp in rps:
+            entry = self._kept.get(rp)
+            if not fresh and entry is not None and now - entry[0] < CACHE_S:
+                found[rp] = entry[1]
+            else:
+                unknown.append(rp)
+        if unknown:
+            read = _read(unknown)
+            with self._lock:
+                if len(self._kept) + len(read) > CACHED_MAX:
+                    self._kept.clear()
+                self._kept.update({rp: (now, one) for rp, one in read.items()})
+            found.update(read)
+        return found
+
+    def forget(self) -> None:
+        self._kept = {}
+
+
+_cache = _Cache()
+
+
+def participations(rps: Iterable[str], *, fresh: bool = False) -> dict[str, Participation]:
+    """Who takes part in each of these RPs, as it was at most CACHE_S ago, or is (`fresh`); NOBODY for an RP not here."""
+    return _cache.get(rps, fresh)
+
+
+def participations_forget() -> None:
+    """Have this process read them anew: it has just changed some."""
+    _cache.forget()
+
+
+def _read(rps: list[str]) -> dict[str, Participation]:
+    own = config().domain
+    columns = ("home", "expires_at", "asked_s", "renew_on_use")
+    homes = {rp: about for rp, *about in RendezvousPoint.objects.filter(id__in=rps).values_list("id", *columns)}
+    links = links_of_rps(rps)
+    admitted: dict[str, dict[str, datetime]] = {}
+    rows = ReplicaAdmission.objects.filter(rp__in=rps, revoked=False)
+    for rp, domain, expires_at in rows.values_list("rp_id", "domain", "expires_at"):
+        admitted.setdefault(rp, {})[domain] = expires_at
+    found = dict.fromkeys(rps, NOBODY)
+    for rp, (home, expires_at, asked_s, renew_on_use) in homes.items():
+        renewed_from = rp_renewed_from(expires_at, asked_s, renew_on_use=renew_on_use, home=home)
+        found[rp] = Participation(home or own, links.get(rp, ()), admitted.get(rp, {}), renewed_from)
+    return found

@@ -1,0 +1,45 @@
+"""Reads of the own feeds' seal heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from eventing.replication.models import SealHead
+
+RPS_AT_ONCE = 500  # of one query
+
+
+def epoch_heads(rps: Sequence[str]) -> tuple[dict[str, dict[str, int]], dict[tuple[str, str], bytes]]:
+    """Per RP and epoch the last sequence sealed, the epochs of an RP in the order of their beginning; and by RP and epoch
+    the digest of that seal."""
+    found: dict[str, dict[str, int]] = {}
+    digests: dict[tuple[str, str], bytes] = {}
+    rows = SealHead.objects.filter(rp__in=rps).order_by("id").values_list("rp", "epoch", "last", "digest")
+    for rp, epoch, last, digest in rows:
+        found.setdefault(rp, {})[epoch] = last
+        digests[rp, epoch] = bytes(digest)
+    return found, digests
+
+
+def sealed_until(rps: Sequence[str]) -> dict[tuple[str, str], tuple[int, datetime]]:
+    """By RP and epoch, the last sequence sealed, and when."""
+    rows = SealHead.objects.filter(rp__in=rps).values_list("rp", "epoch", "last", "sealed_at")
+    return {(rp, epoch): (last, sealed_at) for rp, epoch, last, sealed_at in rows}
+
+
+def sealed_rps() -> Iterator[str]:
+    """All RPs of which anything was ever sealed, by id."""
+    after = ""
+    while True:
+        rows = SealHead.objects.filter(rp__gt=after).order_by("rp").values_list("rp", flat=True).distinct()
+        rps = list(rows[:RPS_AT_ONCE])
+        if not rps:
+            return
+        yield from rps
+        after = rps[-1]
+
+
+def seal_heads(rp: str) -> list[SealHead]:
+    """All heads of one RP, the oldest epoch first."""
+    return list(SealHead.objects.filter(rp=rp).order_by("id"))

@@ -1,0 +1,237 @@
+"""The home's side of replicas: admitting domains to an RP of ours, letting them go, and taking admissions back.
+
+An admission is a signed statement with an expiry (rps/rules/statements.py). The policy decides who gets one, at every join and
+renewal: `replicate` for the domain as a principal. A change of the policy takes back those that it no longer allows.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from eventing.access.rules.policy import compile_policy
+from eventing.access.selectors.keys import signing_key
+from eventing.access.services.revocations import announce
+from eventing.conf import config
+from eventing.core import leases
+from eventing.core.errors import Conflict, Forbidden, Gone, NotFound, QuotaExceeded
+from eventing.core.principals import ANONYMOUS, Principal
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import Outbox, change
+from eventing.peering.models import DomainDocument as DocumentRow
+from eventing.peering.models import Peer
+from eventing.peering.rules.domain_documents import DomainDocument
+from eventing.peering.selectors.domain_documents import domain_document
+from eventing.peering.selectors.peers import peer_get
+from eventing.replication.models import ReplicaAdmission, ReplicaLink
+from eventing.replication.services.withdrawals import withdrawal
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.statements import (
+    ADMISSIONS_MAX,
+    Admission,
+    Join,
+    admission_make,
+    admission_read,
+    packed,
+    unpacked,
+)
+
+LEASE_S_MIN = 5  # a shorter lease would be renewed all the time
+KEPT_S = 30 * 86_400  # an ended admission: what its domain sealed before is accepted as long as most histories reach
+
+
+def require_home(row: RendezvousPoint) -> None:
+    """Raises Conflict for a replica: only the home changes, renews or deletes an RP."""
+    if row.home:
+        raise Conflict(
+            f"This is a replica of a rendezvous point of {row.home}: only {row.home} changes, renews or deletes it. Ask"
+            f" there, or end the replica here: herald replica leave {row.id}.",
+            home=row.home,
+        )
+
+
+def may_replicate(row: RendezvousPoint, domain: str) -> bool:
+    """Whether the policy of an RP of ours lets the domain hold a replica. One that is no active peer counts as anyone."""
+    peer = peer_get(domain)
+    if peer is not None and peer.active:
+        who = Principal(domain, domain, False, float("inf"), {"iss": domain, "sub": domain}, local=False)
+    elif peer is None:
+        who = ANONYMOUS
+    else:
+        return False  # suspended, or not yet approved: an administrator here has not decided for it
+    return compile_policy(row.policy).allows(who, "replicate")
+
+
+def replica_admit(
+    *, join: Join, document: DomainDocument | None = None, now: datetime | None = None
+) -> RendezvousPoint:
+    """Admit the domain that signed `join` (verified by the caller), renew its admission, or with 0 seconds let it go.
+
+    Args:
+        document: the domain's document, if we do not know it and the policy admits anyone.
+
+    Returns the RP with its new statements. Raises NotFound (no RP of ours), Gone, Conflict (it cannot have replicas, or
+    an older join), Forbidden (the policy), QuotaExceeded (too many replicas), InvalidRequest (no lease).
+    """
+    now = now or timezone.now()
+    with change(now) as outbox:
+        row = _own(join.rp, now)
+        held = ReplicaAdmission.objects.filter(rp=row, domain=join.domain).first()
+        if held is not None and join.at_ms <= held.asked_at_ms:
+            raise Conflict("You have joined or left since you signed this; sign a new join.")
+        if join.lease_s == 0:
+            if held is not None and held.expires_at > now:
+                _let_go(row, held, join, outbox)
+            return row
+        if not may_replicate(row, join.domain):
+            raise Forbidden(
+                f"The policy of {row.name or row.id} does not let {join.domain} hold a replica. Ask whoever administers it"
+                f' at {config().domain} for a rule like {{"issuer": "peer:{join.domain}", "allow": ["replicate"]}}.'
+            )
+        known = domain_document(join.domain) or document
+        if known is None:
+            raise Forbidden(f"The domain {join.domain} is not known to {config().domain}: peer with it first.")
+        _require_place(row, join.domain, now)
+        expires_at = min(_until(join, now), row.expires_at)
+        joins = held is None or held.revoked or held.expires_at <= now
+        admission = Admission(
+            row.id,
+            config().domain,
+            join.domain,
+            join.url,
+            known.fingerprint,
+            _issued_at_ms(held, now),
+            int(expires_at.timestamp() * 1000),
+            publishes=True,
+        )
+        _keep(row, admission, held, asked_at_ms=join.at_ms, now=now)
+        _touched(row, outbox)
+        data = {
+            "rp": row.id,
+            "domain": join.domain,
+            "home": config().domain,
+            "expires_at": events.timestamp(datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC)),
+        }
+        outbox.event(events.REPLICA_ADDED if joins else events.REPLICA_RENEWED, row.id, data)
+        if joins:
+            outbox.act("replica.admit", None, "rp", row.id, who=join.domain)
+    return row
+
+
+def replicas_reconsider(row: RendezvousPoint, outbox: Outbox) -> None:
+    """Take back the admissions of domains that the policy of an RP of ours no longer lets hold a replica."""
+    for held in ReplicaAdmission.objects.filter(rp=row, revoked=False, expires_at__gt=outbox.now):
+        if not may_replicate(row, held.domain):
+            _end(row, held, outbox, "refused", publishes=False)
+
+
+def admissions_purge(*, now: datetime | None = None) -> int:
+    """Forget admissions that ended long ago. Returns how many."""
+    now = now or timezone.now()
+    return ReplicaAdmission.objects.filter(expires_at__lte=now - timedelta(seconds=KEPT_S)).delete()[0]
+
+
+def documents_purge(*, now: datetime | None = None) -> int:
+    """Forget documents of domains that are no peers and participate in nothing here any more. Returns how many."""
+    now = now or timezone.now()
+    rows = DocumentRow.objects.filter(received_at__lte=now - timedelta(days=1)).exclude(name=config().domain)
+    rows = rows.exclude(name__in=Peer.objects.values("name"))
+    rows = rows.exclude(name__in=ReplicaAdmission.objects.values("domain"))
+    rows = rows.exclude(name__in=RendezvousPoint.objects.exclude(home="").values("home"))
+    return rows.delete()[0]
+
+
+def _own(rp: str, now: datetime) -> RendezvousPoint:
+    row = RendezvousPoint.objects.select_for_update().filter(id=rp, home="").first()
+    if row is None:
+        raise NotFound(f"There is no rendezvous point {rp} of {config().domain}.")
+    if row.expires_at <= now:
+        raise Gone(f"The rendezvous point {rp} is gone: its lease ended.")
+    if row.descriptor is None:
+        raise Conflict(
+            f"The rendezvous point {rp} was created before there were replicas: its id does not name its home's key."
+            " Create a new one and move to it."
+        )
+    return row
+
+
+def _require_place(row: RendezvousPoint, domain: str, now: datetime) -> None:
+    others = ReplicaAdmission.objects.filter(rp=row).exclude(domain=domain)
+    if others.filter(revoked=False, expires_at__gt=now).count() >= ADMISSIONS_MAX:
+        raise QuotaExceeded(
+            f"The rendezvous point {row.id} has {ADMISSIONS_MAX} replicas, the most there can be.", limit=ADMISSIONS_MAX
+        )
+    # Those that ended give their place to who joins, the one that ended first.
+    for old in others.order_by("-expires_at")[ADMISSIONS_MAX - 1 :]:
+        old.delete()
+
+
+def _until(join: Join, now: datetime) -> datetime:
+    asked_s = max(join.lease_s, LEASE_S_MIN)
+    return leases.grant(asked_s, now, default_s=config().lease_s_default, longest_s=config().lease_s_max).expires_at
+
+
+def _issued_at_ms(held: ReplicaAdmission | None, now: datetime) -> int:
+    """Later than the statement before, whatever the clock says."""
+    return max(int(now.timestamp() * 1000), held.issued_at_ms + 1 if held is not None else 0)
+
+
+def _let_go(row: RendezvousPoint, held: ReplicaAdmission, join: Join, outbox: Outbox) -> None:
+    held.asked_at_ms = join.at_ms
+    _end(row, held, outbox, "left", publishes=True)
+    outbox.act("replica.leave", None, "rp", row.id, who=held.domain)
+
+
+def _end(row: RendezvousPoint, held: ReplicaAdmission, outbox: Outbox, reason: str, *, publishes: bool) -> None:
+    """Replace an admission by one that ends now. `publishes`: what was sealed before now is accepted still; else the domain,
+    which does not know, is to be told."""
+    document = domain_document(held.domain)
+    admission = Admission(
+        row.id,
+        config().domain,
+        held.domain,
+        held.url,
+        document.fingerprint if document is not None else admission_read(unpacked(held.statement)).fingerprint,
+        _issued_at_ms(held, outbox.now),
+        int(outbox.now.timestamp() * 1000),
+        publishes=publishes,
+    )
+    _keep(row, admission, held, asked_at_ms=held.asked_at_ms, now=outbox.now)
+    ReplicaLink.objects.filter(rp=row, peer=held.domain).delete()
+    _touched(row, outbox)
+    _report(row.id, held.domain, reason, outbox)
+
+
+def _keep(
+    row: RendezvousPoint, admission: Admission, held: ReplicaAdmission | None, *, asked_at_ms: int, now: datetime
+) -> None:
+    key = signing_key(now)
+    if key is None:
+        raise Conflict(f"{config().domain} has no key that signs now.")
+    _, created = ReplicaAdmission.objects.update_or_create(
+        rp=row,
+        domain=admission.domain,
+        defaults={
+            "url": admission.url,
+            "statement": packed(admission_make(admission, key)),
+            "issued_at_ms": admission.issued_at_ms,
+            "asked_at_ms": asked_at_ms,
+            "expires_at": datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC),
+            "revoked": not admission.publishes,
+            **withdrawal(held, admission, now),
+        },
+    )
+    if created or not admission.publishes:
+        transaction.on_commit(announce, robust=True)  # whether its people's tokens count here has changed
+
+
+def _touched(row: RendezvousPoint, outbox: Outbox) -> None:
+    row.statements += 1
+    row.save(update_fields=["statements"])
+    outbox.announce(row.id)
+
+
+def _report(rp: str, domain: str, reason: str, outbox: Outbox) -> None:
+    outbox.event(events.REPLICA_REMOVED, rp, {"rp": rp, "domain": domain, "home": config().domain, "reason": reason})

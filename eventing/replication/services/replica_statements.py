@@ -1,0 +1,339 @@
+"""What the participants of an RP tell each other of it: its descriptor, who is admitted, and their domain documents.
+
+The home signs, everybody passes on: a statement is taken from whoever carries it, if it holds and is newer than ours.
+Each RP counts the changes of its statements; a link remembers the count that its peer has taken, so that nothing is sent
+twice and finding what is to be sent costs one query for all RPs of a peer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from eventing.access.services.policy_issuers import policy_issuers_keep
+from eventing.access.services.revocations import announce
+from eventing.conf import config
+from eventing.core.errors import QuotaExceeded
+from eventing.core.signing import Signed
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import Outbox, change
+from eventing.peering.rules.domain_documents import BadDocument
+from eventing.peering.rules.domain_documents import claimed as document_claimed
+from eventing.peering.selectors.domain_documents import domain_document, domain_keys, domain_statements
+from eventing.peering.services.domain_documents import document_accept
+from eventing.peering.services.misbehaviour import misbehaviour_note
+from eventing.replication.models import ReplicaAdmission, ReplicaLink
+from eventing.replication.selectors.replicas import admissions_of
+from eventing.replication.services.replica_descriptors import descriptor_apply, lease_apply
+from eventing.replication.services.withdrawals import withdrawal
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.statements import (
+    ADMISSIONS_MAX,
+    Admission,
+    BadStatement,
+    Keys,
+    Order,
+    admission_read,
+    admission_verified,
+    descriptor_order,
+    descriptor_verified,
+    is_descriptor,
+    packed,
+    preferred,
+    unpacked,
+)
+from eventing.rps.services.descriptors import descriptor_sign
+from eventing.rps.services.rendezvous_points import remove
+
+logger = logging.getLogger(__name__)
+
+DOCUMENTS_MAX = 64  # of one message (wire.STATEMENTS_MAX)
+
+
+class Untold(NamedTuple):
+    """Statements that a peer has not taken, and the count to note when it has."""
+
+    version: int
+    statements: list[Signed]
+
+
+def statements_of(rp: str) -> list[Signed]:
+    """The descriptor and the admissions of an RP, those that end last first; at most ADMISSIONS_MAX + 1."""
+    row = RendezvousPoint.objects.filter(id=rp).only("descriptor").first()
+    if row is None or row.descriptor is None:
+        return []
+    admissions = admissions_of(rp)[:ADMISSIONS_MAX]
+    return [unpacked(row.descriptor), *(unpacked(one.statement) for one in admissions)]
+
+
+def statements_untold(peer: str, rps: Iterable[str]) -> dict[str, Untold]:
+    """Of these RPs, those whose statements the peer has not taken, with them. One query finds that there are none."""
+    links = ReplicaLink.objects.filter(peer=peer, rp__in=list(rps)).exclude(told=F("rp__statements"))
+    counts = dict(links.values_list("rp_id", "rp__statements"))
+    return {rp: Untold(count, statements_of(rp)) for rp, count in counts.items()}
+
+
+def statements_told(peer: str, told: Mapping[str, int]) -> None:
+    """Note that the peer has taken the statements of these RPs, by the counts of `Untold`."""
+    for rp, version in told.items():
+        ReplicaLink.objects.filter(peer=peer, rp=rp).update(told=version)
+
+
+def untold_links(limit: int = 1000) -> list[tuple[str, str]]:
+    """(peer, RP) of live links whose peer has not taken the RP's statements."""
+    links = ReplicaLink.objects.filter(state=ReplicaLink.State.LIVE).exclude(told=F("rp__statements"))
+    return list(links.order_by("peer", "rp").values_list("peer", "rp_id")[:limit])
+
+
+def documents_for(rps: Iterable[str], peer: str = "") -> list[Signed]:
+    """The domain documents that a peer may need to check what these RPs' statements and feeds are signed with: the homes',
+    and those of who is or was admitted. At most DOCUMENTS_MAX, the peer's own not among them."""
+    wanted = list(rps)
+    homes = RendezvousPoint.objects.filter(id__in=wanted).values_list("home", flat=True)
+    admitted = ReplicaAdmission.objects.filter(rp__in=wanted, revoked=False).values_list("domain", flat=True)
+    names = {home or config().domain for home in homes} | set(admitted)
+    return domain_statements(sorted(names - {peer}))[:DOCUMENTS_MAX]
+
+
+def statements_accept(
+    rp: str, statements: Sequence[Signed], *, carrier: str, domains: Sequence[Signed] = (), now: datetime | None = None
+) -> list[str]:
+    """Take over what is newer than ours. What does not hold is refused, noted as the carrier's, and changes nothing.
+
+    Args:
+        rp: an RP that we participate in; of any other nothing is taken.
+        carrier: the peer that brought it.
+        domains: documents that came along: those of the home and of whoever it admits are taken by their word.
+
+    Returns one sentence for each that was refused.
+    """
+    now = now or timezone.now()
+    refused: list[str] = []
+    home = ""
+    statements = _unknown(rp, statements)
+    if not statements:
+        return refused
+    contradicted = False
+    with change(now) as outbox:
+        row = RendezvousPoint.objects.select_for_update().filter(id=rp).first()
+        if row is None or row.descriptor is None:
+            return refused  # of what we do not participate in we know nothing
+        if not row.home:
+            _own_seen(row, statements, outbox)
+            return refused
+        home = row.home
+        documents = documents_by_domain(domains)
+        document_take(documents, home, str(row.genesis["key"]), now)
+        keys = domain_keys(home)
+        changed = False
+        for statement in statements:
+            try:
+                if is_descriptor(statement):
+                    contradicted = contradicted or _contradicts(row, statement, keys)
+                    changed = _descriptor(row, statement, keys, outbox, carrier) or changed
+                else:
+                    changed = _admission(row, statement, keys, documents, outbox) or changed
+            except BadStatement as error:
+                refused.append(str(error))
+            if _is_gone(row):  # what was just taken ended it
+                changed = False
+                break
+        if changed:
+            row.statements += 1
+            row.save()
+            outbox.announce(rp)
+    for sentence in refused:
+        misbehaviour_note("forged", carrier=carrier, origin=home, rp=rp, detail=sentence)
+    if contradicted:
+        detail = "The home signed two different descriptors of one version."
+        misbehaviour_note("equivocation", carrier=carrier, origin=home, rp=rp, detail=detail)
+    return refused
+
+
+def admission_store(
+    row: RendezvousPoint, admission: Admission, statement: Signed, held: ReplicaAdmission | None, now: datetime
+) -> None:
+    """Keep a verified admission in place of `held`, that of the same domain."""
+    _, created = ReplicaAdmission.objects.update_or_create(
+        rp=row,
+        domain=admission.domain,
+        defaults={
+            "url": admission.url,
+            "statement": packed(statement),
+            "issued_at_ms": admission.issued_at_ms,
+            "expires_at": datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC),
+            "revoked": not admission.publishes,
+            **withdrawal(held, admission, now),
+        },
+    )
+    if created:
+        transaction.on_commit(announce, robust=True)  # its people's tokens count here from now on
+
+
+def documents_by_domain(statements: Iterable[Signed]) -> dict[str, Signed]:
+    """Domain documents that came along, by whose they say that they are, of each domain the newest; what is none is left out.
+
+    No signature was looked at: whoever needs one reads it.
+    """
+    found: dict[str, tuple[int, Signed]] = {}
+    for statement in list(statements)[:DOCUMENTS_MAX]:
+        try:
+            name, serial, _ = document_claimed(statement)
+        except BadDocument as error:
+            logger.info("A domain document that came along is not taken: %s", error)
+        else:
+            if name not in found or found[name][0] < serial:
+                found[name] = (serial, statement)
+    return {name: statement for name, (_, statement) in found.items()}
+
+
+def document_take(documents: Mapping[str, Signed], domain: str, fingerprint: str, now: datetime) -> None:
+    """Take over the document of `domain`, if one came along and is newer than ours, by the fingerprint that was vouched for."""
+    statement = documents.get(domain)
+    if statement is None or domain == config().domain:
+        return
+    held = domain_document(domain)
+    if held is not None and held.serial >= document_claimed(statement).serial:
+        return
+    try:
+        document_accept(statement, fingerprint=fingerprint if held is None else None, now=now)
+    except BadDocument as error:
+        logger.info("The domain document of %s is not taken: %s", domain, error)
+
+
+def _unknown(rp: str, statements: Sequence[Signed]) -> list[Signed]:
+    """Those that we do not hold as they are; nearly always none, which costs two reads and no transaction."""
+    held = {bytes(one) for one in ReplicaAdmission.objects.filter(rp=rp).values_list("statement", flat=True)}
+    descriptor = RendezvousPoint.objects.filter(id=rp).values_list("descriptor", flat=True).first()
+    kept = held | ({bytes(descriptor)} if descriptor is not None else set())
+    return [statement for statement in statements if packed(statement) not in kept]
+
+
+def _own_seen(row: RendezvousPoint, statements: Sequence[Signed], outbox: Outbox) -> None:
+    """Others show us what we signed ourselves of an RP of ours. A later version than ours, or another of the same: our
+    database was put back from a copy, and nobody would take what we sign from here on; so we go on after that version."""
+    keys = domain_keys(config().domain)
+    for statement in statements:
+        if not is_descriptor(statement):
+            continue
+        try:
+            said = descriptor_verified(statement, keys)
+        except BadStatement:
+            continue
+        differs = row.descriptor is not None and statement.payload != unpacked(row.descriptor).payload
+        later = said.version > row.version or (said.version == row.version and differs)
+        if said.rp == row.id and not said.ended and later:
+            row.version = said.version + 1
+            row.descriptor = descriptor_sign(row, outbox.now)
+            row.statements += 1
+            row.save()
+            outbox.announce(row.id)
+            logger.warning(
+                "%s was put back to an older version than others hold; it goes on as %d", row.id, row.version
+            )
+
+
+def _contradicts(row: RendezvousPoint, statement: Signed, keys: Keys) -> bool:
+    """Whether the home signed another descriptor of the version that we hold. Raises BadStatement."""
+    held = unpacked(row.descriptor or b"")
+    if statement.payload == held.payload or descriptor_verified(statement, keys).rp != row.id:
+        return False
+    return descriptor_order(statement, held) is Order.CONTRADICTS
+
+
+def _descriptor(row: RendezvousPoint, statement: Signed, keys: Keys, outbox: Outbox, carrier: str) -> bool:
+    """Take over a descriptor if it is newer; whether it was. A home that brings an older one is shown ours."""
+    assert row.descriptor is not None  # noqa: S101 - the caller looked
+    held = unpacked(row.descriptor)
+    if statement.payload == held.payload:
+        return False
+    descriptor = descriptor_verified(statement, keys)
+    if descriptor.rp != row.id:
+        raise BadStatement("The descriptor is of another rendezvous point.")
+    if not preferred(statement, held):
+        if carrier == row.home:  # perhaps put back from a copy: shown what it signed before, it goes on after that
+            ReplicaLink.objects.filter(rp=row, peer=carrier).update(told=-1)
+        return False
+    row.descriptor = packed(statement)
+    if descriptor.ended:
+        replica_remove(row, outbox, "ended")
+        return True
+    changed = descriptor_apply(row, descriptor)
+    row.changed_at = outbox.now
+    row.save()
+    issuers_keep(row)
+    if "history" in changed:
+        outbox.ensure(row.id)
+    outbox.event(events.RP_CHANGED, row.id, {"rp": events.rp_data(row), "changed": changed}, domain_too=True)
+    return True
+
+
+def _admission(
+    row: RendezvousPoint, statement: Signed, keys: Keys, documents: Mapping[str, Signed], outbox: Outbox
+) -> bool:
+    """Take over an admission if it is newer; whether it was."""
+    claimed = admission_read(statement)
+    held = ReplicaAdmission.objects.filter(rp=row, domain=claimed.domain).first()
+    if held is not None and held.issued_at_ms >= claimed.issued_at_ms:
+        return False
+    admission = admission_verified(statement, keys, rp=row.id, home=row.home)
+    if held is None and ReplicaAdmission.objects.filter(rp=row).count() >= ADMISSIONS_MAX:
+        _make_place(row)
+    admission_store(row, admission, statement, held, outbox.now)
+    document_take(documents, admission.domain, admission.fingerprint, outbox.now)
+    if admission.domain == config().domain:
+        if not admission.publishes:
+            replica_remove(row, outbox, "refused")
+            return True
+        lease_apply(row, datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC), outbox.now)
+        outbox.lease_event(events.LEASE_RENEWED, row)
+    _admission_tell(row, admission, held, outbox)
+    return True
+
+
+def _admission_tell(row: RendezvousPoint, admission: Admission, held: ReplicaAdmission | None, outbox: Outbox) -> None:
+    """Report what the home's word about a participant means, compared with its word before."""
+    expires_at = datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC)
+    was = held is not None and not held.revoked and held.expires_at > outbox.now
+    data = {"rp": row.id, "domain": admission.domain, "home": row.home}
+    if admission.publishes and expires_at > outbox.now:
+        kind = events.REPLICA_RENEWED if was else events.REPLICA_ADDED
+        outbox.event(kind, row.id, {**data, "expires_at": events.timestamp(expires_at)})
+    elif was:
+        reason = "left" if admission.publishes else "refused"
+        outbox.event(events.REPLICA_REMOVED, row.id, {**data, "reason": reason})
+
+
+def _is_gone(row: RendezvousPoint) -> bool:
+    """Whether the row was deleted; Django takes the key from the object then, which the types do not say."""
+    return getattr(row, "pk", None) is None
+
+
+def _make_place(row: RendezvousPoint) -> None:
+    """Forget the admission that ended first, for one more."""
+    oldest = ReplicaAdmission.objects.filter(rp=row).exclude(domain=config().domain).order_by("expires_at").first()
+    if oldest is not None:
+        oldest.delete()
+
+
+def replica_remove(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
+    """End our replica, within the caller's transaction; `reason` as the `removed` event says it."""
+    data = {"rp": row.id, "domain": config().domain, "home": row.home, "reason": reason}
+    outbox.event(events.REPLICA_REMOVED, row.id, data, domain_too=True)
+    remove(row, outbox, reason)
+    transaction.on_commit(announce, robust=True)  # tokens of who took part with us may not count any more
+
+
+def issuers_keep(row: RendezvousPoint) -> None:
+    """Keep the issuers that the home's policy names, whose keys this domain fetches then; too many: their tokens are refused here."""
+    try:
+        with transaction.atomic():
+            policy_issuers_keep(row)
+    except QuotaExceeded as error:
+        logger.warning("Issuers that the policy of %s names are not admitted here: %s", row.id, error)

@@ -1,0 +1,211 @@
+"""Our replicas of other domains' RPs: made whole or not at all, asked for by somebody, given up.
+
+The life of a replica: somebody here asks for it, or the home invites us -> the home admits us (replication/joining/client.py)
+-> history is reserved out of this domain's quota, and the replica is there, with a log of its own -> links bring what the
+others hold -> its lease, which is our admission, is renewed while the home lets us -> left, refused, ended with the RP, or
+lapsed. What the home says of the RP meanwhile is taken over by replication/services/replica_statements.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
+from django.utils import timezone
+
+from eventing.access.selectors.keys import signing_key
+from eventing.conf import config
+from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from eventing.core.principals import Principal
+from eventing.core.signing import Signed
+from eventing.log import control
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import change
+from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.replication.services.replica_descriptors import bounds_here, descriptor_apply, lease_apply, renewal_failed
+from eventing.replication.services.replica_ends import end_forget
+from eventing.replication.services.replica_statements import admission_store, issuers_keep, replica_remove
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.statements import (
+    Admission,
+    BadStatement,
+    Descriptor,
+    Join,
+    admission_verified,
+    descriptor_read,
+    descriptor_verified,
+    join_make,
+    packed,
+)
+from eventing.rps.selectors.descriptors import descriptor_of
+from eventing.rps.services.permission import require_creation
+from eventing.rps.services.quotas import require_domain_quota, require_rp_quota
+from eventing.sql.locking import lock_domain
+
+HISTORY_MEMBERS = ("max_events", "max_bytes", "max_age_s")
+RENEW_BATCH = 100  # of one sweep
+logger = logging.getLogger(__name__)
+
+
+def require_joiner(principal: Principal) -> None:
+    """Raises Forbidden unless `principal` may have this domain take on a replica: whoever may create an RP here."""
+    require_creation(principal)
+
+
+def history_wish(history: Mapping[str, int | None] | None) -> dict[str, int | None]:
+    """What a replica is asked to keep, checked; members that are not stated are the home's. Raises InvalidRequest."""
+    wish = dict(history or {})
+    unknown = sorted(set(wish) - set(HISTORY_MEMBERS))
+    if unknown:
+        raise InvalidRequest(f"history has no member {', '.join(unknown)}.")
+    if any(value is not None and value < 1 for value in wish.values()):
+        raise InvalidRequest("Each member of history is at least 1.")
+    return wish
+
+
+def join_sign(*, rp: str, lease_s: int | None, now: datetime | None = None) -> Signed:
+    """Sign our wish to participate in an RP for `lease_s` seconds (None: this domain's default; 0: to leave)."""
+    now = now or timezone.now()
+    key = signing_key(now)
+    if key is None:
+        raise Conflict("This domain has no key yet that signs.")
+    asked_s = min(config().lease_s_default if lease_s is None else lease_s, config().lease_s_max)
+    return join_make(Join(rp, config().domain, config().base_url, asked_s, int(now.timestamp() * 1000)), key)
+
+
+def replica_make(
+    *,
+    rp: str,
+    principal: Principal,
+    via: str,
+    lease_s: int | None,
+    history: Mapping[str, int | None],
+    descriptor: Signed,
+    admissions: Sequence[Signed],
+    now: datetime | None = None,
+) -> RendezvousPoint:
+    """Make our replica from what the home signed, or refuse it whole.
+
+    Args:
+        principal: who asks for it here, and whose quota it counts against.
+        via: the peer that we joined through.
+        lease_s: what we asked the home for.
+        history: what to keep at most, checked by `history_wish`.
+        descriptor, admissions: the home's statements, ours among the admissions; the home's domain document is known.
+
+    Raises Conflict (it is there already, or the RP has ended), InvalidRequest (statements that do not hold),
+    QuotaExceeded, and redis.RedisError before anything is made when the data plane cannot be reached.
+    """
+    now = now or timezone.now()
+    said, admitted = _read(rp, descriptor, admissions)
+    own = next((one for one, _ in admitted if one.domain == config().domain), None)
+    if own is None or not own.publishes or _moment(own.expires_at_ms) <= now:
+        raise InvalidRequest(f"{said.home} did not admit us: there is no admission of {config().domain} that runs.")
+    row = RendezvousPoint(
+        id=rp,
+        home=said.home,
+        via=via,
+        creator=principal.identity,
+        history_asked=dict(history),
+        asked_s=lease_s,
+        created_at=now,
+        changed_at=now,
+        trimmed_at=now,
+        statements=1,
+    )
+    row.bounds_set(bounds_here(said.history, history))
+    control.log_states([rp])  # the data plane is there
+    with change(now) as outbox:
+        lock_domain()
+        there = RendezvousPoint.objects.filter(id=rp).first()
+        if there is not None:
+            raise Conflict(f"There is a rendezvous point {rp} here already.")
+        descriptor_apply(row, said)
+        row.descriptor = packed(descriptor)
+        lease_apply(row, _moment(own.expires_at_ms), now)
+        require_domain_quota(row.max_bytes, rps=1)
+        require_rp_quota(principal, row.creator, row.max_bytes, rps=1)
+        row.save(force_insert=True)
+        outbox.event(events.RP_CREATED, rp, {"rp": events.rp_data(row)}, domain_too=True, counted=True)
+        for one, statement in admitted:
+            admission_store(row, one, statement, None, now)
+            if one is not own and one.publishes and _moment(one.expires_at_ms) > now:
+                expires_at = events.timestamp(_moment(one.expires_at_ms))
+                data = {"rp": rp, "domain": one.domain, "home": row.home, "expires_at": expires_at}
+                outbox.event(events.REPLICA_ADDED, rp, data)
+        issuers_keep(row)
+        end_forget(rp)
+        outbox.ensure(rp)
+        outbox.announce(rp)
+        data = {"rp": rp, "domain": config().domain, "home": row.home, "expires_at": events.timestamp(row.expires_at)}
+        outbox.event(events.REPLICA_ADDED, rp, data, domain_too=True)
+        outbox.lease_event(events.LEASE_GRANTED, row)
+        outbox.act("replica.join", principal, "rp", rp, home=row.home, via=via, granted_s=row.granted_s)
+    return row
+
+
+def replica_leave(*, rp: str, principal: Principal, now: datetime | None = None) -> RendezvousPoint:
+    """Give up our replica with its history and the durable subscriptions here. Returns it as it was.
+
+    Who asked for it and administrators may. Raises NotFound (no replica here), Forbidden.
+    """
+    now = now or timezone.now()
+    with change(now) as outbox:
+        row = RendezvousPoint.objects.select_for_update().filter(id=rp).exclude(home="").first()
+        if row is None:
+            raise NotFound(f"There is no replica of {rp} here; `herald replica list` shows those there are.")
+        asked_for = principal.identity == row.creator and principal.permits("administer", rp, row.name or "")
+        if not asked_for and not descriptor_of(row).allows(principal, "administer"):
+            raise Forbidden("Only who asked for the replica, or an administrator, ends it.")
+        outbox.act("replica.leave", principal, "rp", rp, home=row.home)
+        replica_remove(row, outbox, "left")
+        row.id = rp
+    return row
+
+
+def replicas_to_renew(*, now: datetime | None = None) -> list[RendezvousPoint]:
+    """Our replicas whose lease is to be renewed; at most RENEW_BATCH, of the homes in turn, those that end first first.
+
+    Homes grant the leases: in the order of their ends alone, one home with many short leases would leave no room for others.
+    """
+    now = now or timezone.now()
+    rows = RendezvousPoint.objects.filter(renew_at__lte=now, expires_at__gt=now).exclude(home="")
+    turn = Window(RowNumber(), partition_by=F("home"), order_by=F("expires_at").asc())
+    return list(rows.annotate(turn=turn).order_by("turn", "expires_at")[:RENEW_BATCH])
+
+
+def renewal_note_failed(*, rp: str, now: datetime | None = None) -> bool:
+    """Note that a renewal failed: it is tried again later, until the lease ends. Whether the replica is there still."""
+    now = now or timezone.now()
+    row = RendezvousPoint.objects.filter(id=rp).exclude(home="").first()
+    if row is None:
+        return False
+    renewal_failed(row, now)
+    return bool(RendezvousPoint.objects.filter(id=rp).update(renew_at=row.renew_at))
+
+
+def _read(
+    rp: str, descriptor: Signed, admissions: Sequence[Signed]
+) -> tuple[Descriptor, list[tuple[Admission, Signed]]]:
+    """What the home says, verified. Raises InvalidRequest, Conflict for an RP that has ended."""
+    try:
+        home = descriptor_read(descriptor).home
+        keys = domain_keys(home)
+        if not keys:
+            raise InvalidRequest(f"The domain {home} is not known here: peer with it, or add its domain document.")
+        said = descriptor_verified(descriptor, keys)
+        if said.rp != rp:
+            raise BadStatement("The answer is about another rendezvous point.")
+        admitted = [(admission_verified(one, keys, rp=rp, home=home), one) for one in admissions]
+    except BadStatement as error:
+        raise InvalidRequest(f"What was answered does not hold: {error}") from None
+    if said.ended:
+        raise Conflict(f"The rendezvous point {rp} has ended at its home {said.home}.")
+    return said, admitted
+
+
+def _moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,0 +1,1 @@
+"""Writes of the subject: keyword-only functions, one transaction each."""

@@ -1,0 +1,1 @@
+"""Plumbing of Django REST framework: base view, fields, problems, idempotency, documents for OpenAPI."""

@@ -1,0 +1,109 @@
+"""What all views share: JSON whatever is accepted, problem documents, bounded queries, entity tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from django.http import HttpRequest
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
+
+from eventing.access.api.authentication import principal_of
+from eventing.core.errors import Gone, InvalidRequest, NotFound, Unauthenticated
+from eventing.core.principals import Principal
+from eventing.rps.services.permission import TOKEN_NEEDED
+from eventing.sql.pages import LIMIT_DEFAULT, LIMIT_MAX, Page
+
+_ETAG = re.compile(r'"([1-9][0-9]{0,15})"')
+_LIMIT = re.compile(r"[0-9]{1,9}", re.ASCII)
+IF_MATCH_CHARS_MAX = 1024
+
+Item = TypeVar("Item")
+
+
+class OnlyJson(BaseContentNegotiation):
+    """There is one representation, so `Accept` does not choose (RFC 9110 section 12.5.1 allows to disregard it)."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        """The JSON parser, for JSON."""
+        media_type = (request.content_type or "").partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == media_type), None)
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """The first renderer."""
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type
+
+
+class View(APIView):
+    """Base of the REST views."""
+
+    content_negotiation_class = OnlyJson
+    http_method_names = ["get", "head", "post", "patch", "delete"]
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """DRF takes a body without Content-Length for no body; a chunked one must not be dropped silently."""
+        if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
+            request.META["CONTENT_LENGTH"] = "1"  # any number but 0: the parser reads to the end, within its bound
+        return super().initialize_request(request, *args, **kwargs)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """As usual; but whoever shows no token is not told what exists here and what does not."""
+        if isinstance(exc, NotFound | Gone) and self.principal.anonymous:
+            exc = Unauthenticated(TOKEN_NEEDED)
+        return super().handle_exception(exc)
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return principal_of(self.request)
+
+    def body(self, serializer: type[BaseSerializer[Any]]) -> dict[str, Any]:
+        """The request's body, validated: the members that were sent. Raises ValidationError and what the parser raises."""
+        checked = serializer(data=self.request.data)
+        checked.is_valid(raise_exception=True)
+        return dict(checked.validated_data)
+
+    def query(self, name: str) -> str | None:
+        """A member of the query; None if absent. Raises InvalidRequest if it is repeated."""
+        values = self.request.query_params.getlist(name)
+        if len(values) > 1:
+            raise InvalidRequest(f"{name} is repeated in the query.")
+        return values[0] if values else None
+
+    def limit(self) -> int:
+        """How many items a page may hold; more than LIMIT_MAX is lowered to it."""
+        text = self.query("limit")
+        if text is None:
+            return LIMIT_DEFAULT
+        if not _LIMIT.fullmatch(text) or int(text) < 1:
+            raise InvalidRequest("limit is a number of at least 1.")
+        return min(int(text), LIMIT_MAX)
+
+    def expected_versions(self) -> frozenset[int] | None:
+        """The versions that If-Match names; None if any may be changed. What is no tag of ours matches nothing."""
+        header = self.request.headers.get("If-Match")
+        if header is None or header.strip() == "*":
+            return None
+        tags = header[:IF_MATCH_CHARS_MAX].split(",")
+        matches = [_ETAG.fullmatch(tag.strip()) for tag in tags]
+        return frozenset(int(match[1]) for match in matches if match)
+
+
+def etag(version: int) -> dict[str, str]:
+    """The entity tag of a version."""
+    return {"ETag": f'"{version}"'}
+
+
+def page_answer(page: Page[Item], items: Sequence[Mapping[str, Any]]) -> Response:
+    """A page: its items, and where the next begins (null on the last)."""
+    return Response({"items": items, "next": page.next})

@@ -1,0 +1,225 @@
+"""/api/v1/rps: rendezvous points, and the durable subscriptions at one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from eventing.core import names
+from eventing.core.ids import is_admin
+from eventing.core.roles import reads_only
+from eventing.log import control
+from eventing.replication.joining.announcements import spread
+from eventing.rest import documents as docs
+from eventing.rest import representations
+from eventing.rest.base import View, etag, page_answer
+from eventing.rest.idempotency import created_once
+from eventing.rest.idempotency_records import Claim
+from eventing.rest.requests import LeaseRequest, RendezvousPointChange, RendezvousPointCreation, SubscriptionCreation
+from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
+from eventing.rps.selectors.rendezvous_point_lists import rendezvous_points_listed_by
+from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, rendezvous_points_page
+from eventing.rps.services.permission import require
+from eventing.rps.services.rendezvous_points import (
+    rendezvous_point_create,
+    rendezvous_point_delete,
+    rendezvous_point_renew,
+    rendezvous_point_update,
+)
+from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
+from eventing.subscriptions.selectors.subscriptions import subscription_get, subscriptions_page
+from eventing.subscriptions.services.subscriptions import subscription_create
+
+
+class RendezvousPoints(View):
+    """The domain's rendezvous points."""
+
+    @extend_schema(
+        operation_id="rps_list",
+        summary="List rendezvous points",
+        description="Those that you may describe, newest first; with `prefix`, those of the subtree by name; or by `sort`. "
+        "A page may be short, even empty, and still have a next.",
+        parameters=[docs.CURSOR, docs.LIMIT, docs.PREFIX, docs.SORT, docs.Q],
+        responses={200: docs.ref("RendezvousPointPage")},
+    )
+    def get(self, request: Request) -> Response:
+        """List."""
+        asked: dict[str, Any] = {
+            "principal": self.principal,
+            "cursor": self.query("cursor"),
+            "limit": self.limit(),
+            "prefix": self.query("prefix"),
+        }
+        sort, text = self.query("sort"), self.query("q")
+        if sort is None and not text:
+            page = rendezvous_points_page(**asked)
+        else:
+            page = rendezvous_points_listed_by(**asked, sort=sort or "created", text=text or "")
+        return page_answer(page, [representations.rendezvous_point(it.rp, it.log, whole=False) for it in page.items])
+
+    @extend_schema(
+        operation_id="rps_create",
+        summary="Create a rendezvous point",
+        description="You become its creator, who administers it. Admitted whole against the domain's quota, or refused.",
+        parameters=[docs.IDEMPOTENCY_KEY, docs.ETAG, docs.LOCATION],
+        request=RendezvousPointCreation,
+        responses={201: docs.ref("RendezvousPoint")},
+        examples=[
+            OpenApiExample(
+                "A day of one sensor",
+                value={
+                    "name": "sensors/roof",
+                    "title": "Weather on the roof",
+                    "lease_s": 3600,
+                    "history": {"max_events": 1440, "max_age_s": 86400},
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        """Create."""
+        body = self.body(RendezvousPointCreation)
+
+        def create(claim: Claim | None) -> str:
+            return rendezvous_point_create(principal=self.principal, claim=claim, **body).id
+
+        return created_once(self, create, _created)
+
+
+class RendezvousPoint(View):
+    """One rendezvous point, by id or name."""
+
+    open_methods = ("GET", "HEAD")
+
+    @extend_schema(
+        operation_id="rps_get",
+        summary="Describe a rendezvous point",
+        description="Administrative ones (`ID.admin`, `domain.admin`) too. `ETag` is its version.",
+        parameters=[docs.REFERENCE, docs.ETAG],
+        responses={200: docs.ref("RendezvousPoint")},
+    )
+    def get(self, request: Request, reference: str) -> Response:
+        """Describe."""
+        if names.is_id(reference) and is_admin(reference):
+            descriptor = descriptor_get(reference)
+            require(descriptor, self.principal, "describe")
+            document = representations.administrative_rp(descriptor, control.log_state(descriptor.id))
+            return Response(document, headers=etag(descriptor.version))
+        row = rendezvous_point_get(reference)
+        require(descriptor_of(row), self.principal, "describe")
+        return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.version))
+
+    @extend_schema(
+        operation_id="rps_change",
+        summary="Change a rendezvous point",
+        description="Absent members stay. With `If-Match` only the versions it names are changed.",
+        parameters=[docs.REFERENCE, docs.IF_MATCH, docs.ETAG],
+        request=RendezvousPointChange,
+        responses={200: docs.ref("RendezvousPoint")},
+        examples=[OpenApiExample("Keep less", value={"history": {"max_events": 100}}, request_only=True)],
+    )
+    def patch(self, request: Request, reference: str) -> Response:
+        """Change."""
+        row = rendezvous_point_update(
+            reference=reference,
+            principal=self.principal,
+            changes=self.body(RendezvousPointChange),
+            versions=self.expected_versions(),
+        )
+        spread(row.id)
+        return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.version))
+
+    @extend_schema(
+        operation_id="rps_delete",
+        summary="Delete a rendezvous point",
+        description="Its history and its subscriptions end with it.",
+        parameters=[docs.REFERENCE, docs.IF_MATCH],
+        responses={204: None},
+    )
+    def delete(self, request: Request, reference: str) -> Response:
+        """Delete."""
+        rendezvous_point_delete(reference=reference, principal=self.principal, versions=self.expected_versions())
+        return Response(status=204)
+
+
+class RendezvousPointRenewal(View):
+    """The lease of a rendezvous point."""
+
+    @extend_schema(
+        operation_id="rps_renew",
+        summary="Renew a rendezvous point's lease",
+        description="It counts from now and never ends earlier than it would have.",
+        parameters=[docs.REFERENCE_BEFORE_ACTION],
+        request=LeaseRequest,
+        responses={200: docs.ref("Renewal")},
+        examples=[OpenApiExample("An hour more", value={"lease_s": 3600}, request_only=True)],
+    )
+    def post(self, request: Request, reference: str) -> Response:
+        """Renew."""
+        body = self.body(LeaseRequest)
+        return Response({"lease": rendezvous_point_renew(reference=reference, principal=self.principal, **body)})
+
+
+class RendezvousPointSubscriptions(View):
+    """The durable subscriptions at a rendezvous point."""
+
+    @extend_schema(
+        operation_id="rps_subscriptions_list",
+        summary="List durable subscriptions",
+        description="All for whoever administers the rendezvous point, their own for everybody else.",
+        parameters=[docs.REFERENCE_BEFORE_ACTION, docs.CURSOR, docs.LIMIT],
+        responses={200: docs.ref("SubscriptionPage")},
+    )
+    def get(self, request: Request, reference: str) -> Response:
+        """List."""
+        descriptor, who = descriptor_get(reference), self.principal
+        owner = None
+        if not descriptor.allows(who, "administer"):
+            require(descriptor, who, "subscribe")
+            owner = None if reads_only(who) else who.identity
+        page = subscriptions_page(at=descriptor.id, owner=owner, cursor=self.query("cursor"), limit=self.limit())
+        items = [representations.subscription(one, whole=False) for one in subscriptions_behind(page.items)]
+        return page_answer(page, items)
+
+    @extend_schema(
+        operation_id="rps_subscriptions_create",
+        summary="Create a durable subscription",
+        description="Its events wait in the history while you are away, until its lease ends.",
+        parameters=[docs.REFERENCE_BEFORE_ACTION, docs.IDEMPOTENCY_KEY, docs.ETAG, docs.LOCATION],
+        request=SubscriptionCreation,
+        responses={201: docs.ref("Subscription")},
+        examples=[
+            OpenApiExample(
+                "Everything there is, then what comes", value={"lease_s": 86400, "from": "earliest"}, request_only=True
+            ),
+            OpenApiExample(
+                "The last event only", value={"history": {"max_events": 1}, "from": "last"}, request_only=True
+            ),
+        ],
+    )
+    def post(self, request: Request, reference: str) -> Response:
+        """Create."""
+        body: dict[str, Any] = self.body(SubscriptionCreation)
+        body["start"] = body.pop("from", "now")
+
+        def create(claim: Claim | None) -> str:
+            return subscription_create(reference=reference, principal=self.principal, claim=claim, **body).id
+
+        return created_once(self, create, _subscription_created)
+
+
+def _created(rp: str) -> Response:
+    row = rendezvous_point_get(rp)
+    headers = {**etag(row.version), "Location": representations.rp_path(rp)}
+    return Response(representations.rendezvous_point(row, control.log_state(rp)), status=201, headers=headers)
+
+
+def _subscription_created(subscription_id: str) -> Response:
+    row = subscription_get(subscription_id)
+    headers = {**etag(row.version), "Location": representations.subscription_path(row.id)}
+    document = representations.subscription(subscriptions_behind([row])[0])
+    return Response(document, status=201, headers=headers)

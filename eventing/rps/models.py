@@ -1,0 +1,85 @@
+"""Rendezvous points: the descriptor's source, its lease, and what it reserves of the domain's quota."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
+from eventing.core.ids import RP_ID_CHARS
+from eventing.core.names import NAME_CHARS_MAX
+from eventing.sql.columns import HistoryColumns, LeaseColumns, lease_and_history_constraints, lease_indexes
+
+TITLE_CHARS_MAX = 255
+REASON_CHARS_MAX = 255
+ACK_CHARS_MAX = 16
+DOMAIN_CHARS_MAX = 253  # a domain's name is a host name
+
+
+class RendezvousPoint(LeaseColumns, HistoryColumns):
+    """One RP, ours or our replica of another domain's. `id` is the hash of `genesis`; `version` grows with every change.
+
+    Of a replica: `home` is the domain whose it is (empty: ours), `via` the peer that we joined through, `creator` who
+    asked for it here, the lease is what the home granted us, and name, title, version, policy and genesis are the home's.
+    `descriptor` is the home's latest signed statement (rps/rules/statements.py), of our own RPs too; None for those that were
+    made before there were any. `history_asked` is what a replica was asked to keep, its bounds what it got; `renew_at`
+    is when its lease is to be renewed next. `statements` counts changes of the descriptor and of the admissions.
+    `paused_at`: since when this domain takes no events here from its publishers, None while it does; `paused_by` an
+    identity, `paused_reason` what publishers are told. It is this domain's alone: neither signed nor told to replicas.
+    So are `audience` and `watch` (rps/rules/audience.py, rps/rules/watches.py); `watched_at` is when they changed last, None without any.
+    `renew_on_use`: whether use renews the lease (operations/services/lease_use.py); of our own RPs only, and not signed either.
+    """
+
+    id = models.CharField(primary_key=True, max_length=RP_ID_CHARS)
+    genesis = models.JSONField()
+    name = models.CharField(max_length=NAME_CHARS_MAX, unique=True, null=True)  # noqa: DJ001 - no name is not an empty one
+    title = models.CharField(max_length=TITLE_CHARS_MAX, blank=True, default="")
+    creator = models.CharField(max_length=IDENTITY_CHARS_MAX)
+    version = models.BigIntegerField(default=1)
+    policy = models.JSONField()
+    ack = models.CharField(max_length=ACK_CHARS_MAX)
+    properties = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+    trimmed_at = models.DateTimeField()
+    home = models.CharField(max_length=DOMAIN_CHARS_MAX, blank=True, default="")
+    via = models.CharField(max_length=DOMAIN_CHARS_MAX, blank=True, default="")
+    descriptor = models.BinaryField(null=True)
+    history_asked = models.JSONField(default=dict)
+    renew_at = models.DateTimeField(null=True)
+    statements = models.BigIntegerField(default=0)
+    paused_at = models.DateTimeField(null=True)
+    paused_by = models.CharField(max_length=IDENTITY_CHARS_MAX, blank=True, default="")
+    paused_reason = models.CharField(max_length=REASON_CHARS_MAX, blank=True, default="")
+    audience = models.JSONField(default=list)
+    watch = models.JSONField(default=list)
+    watched_at = models.DateTimeField(null=True)
+    renew_on_use = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            *lease_and_history_constraints("rp"),
+            models.CheckConstraint(condition=Q(version__gte=1), name="rp_version_counts"),
+            models.CheckConstraint(
+                condition=Q(name=None) | (Q(name__startswith="/") & Q(name__endswith="/")), name="rp_name_is_path"
+            ),
+            models.CheckConstraint(
+                condition=Q(paused_at__isnull=False) | Q(paused_by="", paused_reason=""), name="rp_paused_or_not"
+            ),
+        ]
+        indexes = [
+            *lease_indexes("rp"),
+            models.Index(fields=["created_at", "id"], name="rp_by_creation"),
+            models.Index(fields=["trimmed_at"], name="rp_by_trimming"),
+            models.Index(fields=["max_bytes"], name="rp_reserved_bytes"),  # the quota's sum reads the index only
+            models.Index(fields=["creator", "max_bytes"], name="rp_of_creator"),  # and so does the creator's
+            models.Index(fields=["home"], condition=~Q(home=""), name="rp_replicas"),
+            models.Index(fields=["renew_at"], condition=~Q(renew_at=None), name="rp_to_renew"),
+            models.Index(fields=["expires_at", "id"], condition=~Q(home=""), name="rp_replicas_by_end"),
+            models.Index(fields=["id"], condition=Q(name=None), name="rp_nameless"),
+            models.Index(fields=["watched_at"], condition=~Q(watched_at=None), name="rp_watched"),
+            models.Index(fields=["title", "name", "id"], name="rp_to_search"),  # a search reads it alone, not the rows
+        ]
+
+    def __str__(self) -> str:
+        return self.name or self.id

@@ -1,0 +1,284 @@
+"""Watch rules: what is to be so at an RP, or in the domain, and when somebody is to be told that it is not. Pure.
+
+    [{"lag": {"events": 1000, "seconds": 60}, "severity": "warning", "for_s": 30},
+     {"silence": {"s": 300, "source": "/plant/3"}, "severity": "critical", "for_s": 0}]
+
+A rule has exactly one of KINDS with its limits, of which one that is exceeded breaks it. It must be broken for `for_s`
+before an alarm is raised, and kept as long before it is cleared (eventing/operations/alarms/evaluation.py). KINDS is the one definition: rules are
+checked by it, their schema is made from it, and docs/operating.md says the same for people.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventing.core.errors import InvalidRequest
+from eventing.rps.rules.audience import FLAG, LINE_PATTERN, is_line
+
+RULES_MAX = 16  # of an RP; more than one of a kind are for severities, peers or sources
+DOMAIN_RULES_MAX = 32
+WATCHED_RPS_MAX = 1000  # with rules or audiences, of a domain: one gateway looks at all of them every few seconds
+FOR_S_DEFAULT = 10
+FOR_S_MAX = 86_400
+SEVERITIES = ("warning", "critical")
+AUDIENCE = "audience"
+AUDIENCE_FOR_S = 5
+"""An audience that connects again within so long after its gateway was lost is no alarm."""
+
+_SECONDS_MAX = 30 * 86_400
+_EVENTS_MAX = 10**9
+_ID_CHARS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A number of a rule: the least and the most that may be stated, and its unit."""
+
+    low: int
+    high: int
+    unit: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of rule; at least one of its limits is stated. `filters`: texts that narrow it, with what they mean."""
+
+    about: str
+    limits: Mapping[str, Limit]
+    rp: bool = False
+    domain: bool = False
+    filters: Mapping[str, str] = field(default_factory=dict)
+
+
+FILTER_CHARS_MAX = 1024
+LOSS = "loss"
+LOSS_WITHIN_S = 600
+"""How long before a loss an alarm is raised where nobody has stated anything: time to start a reader again."""
+
+LOSS_BUILT_IN: Mapping[str, Any] = {LOSS: {"within_s": LOSS_WITHIN_S}, "severity": "critical", "for_s": 2}
+"""The rule for every RP with durable subscriptions, unless the RP, or the domain for all of them, states another."""
+
+KINDS: Mapping[str, Kind] = {
+    "lag": Kind(
+        "A durable subscription is behind.",
+        {
+            "events": Limit(1, _EVENTS_MAX, "events", "most events that are not acknowledged"),
+            "seconds": Limit(1, _SECONDS_MAX, "s", "longest that the oldest of them waits"),
+        },
+        rp=True,
+    ),
+    "loss": Kind(
+        "A durable subscription loses events, or is about to: they leave the history before it has read them.",
+        {
+            "within_s": Limit(
+                0, _SECONDS_MAX, "s", "an alarm so long before, at the present rates; 0: nothing is watched for loss"
+            )
+        },
+        rp=True,
+        domain=True,
+    ),
+    "backlog": Kind(
+        "Events wait for a peer.",
+        {
+            "events": Limit(1, _EVENTS_MAX, "events", "most events that wait"),
+            "oldest_s": Limit(1, _SECONDS_MAX, "s", "longest that the oldest of them waits"),
+        },
+        rp=True,
+        domain=True,
+        filters={"peer": "only this peer"},
+    ),
+    "lease_gap": Kind(
+        "A lease is about to end and nobody has renewed it: the RP's, or a durable subscription's there.",
+        {"s": Limit(1, _SECONDS_MAX, "s", "least that is to be left")},
+        rp=True,
+    ),
+    "silence": Kind(
+        "No event has come.",
+        {"s": Limit(1, _SECONDS_MAX, "s", "longest without an event")},
+        rp=True,
+        filters={"source": "only events of this CloudEvents source"},
+    ),
+    "history_quota": Kind(
+        "The histories have reserved most of what the domain may hold.",
+        {"percent": Limit(1, 100, "%", "most of the quota")},
+        domain=True,
+    ),
+    "process_lag": Kind(
+        "A gateway's event loop is late.",
+        {"ms": Limit(1, 60_000, "ms", "longest that it comes back late")},
+        domain=True,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule in force.
+
+    Attributes:
+        id: the same as long as nothing of it changes.
+        rp: the RP's id; empty for a rule of the domain.
+        kind: of KINDS, or AUDIENCE.
+        for_s: seconds that it must be broken before an alarm is raised.
+        settings: limits and filters; of an audience its members.
+    """
+
+    id: str
+    rp: str
+    kind: str
+    severity: str
+    for_s: int
+    settings: Mapping[str, Any]
+
+
+def parse_rules(document: Any, *, domain: bool = False) -> list[dict[str, Any]]:
+    """Rules of an RP, or of the domain, in their normal form, checked. Raises InvalidRequest naming the one that is wrong."""
+    most = DOMAIN_RULES_MAX if domain else RULES_MAX
+    if not isinstance(document, list) or len(document) > most:
+        raise InvalidRequest(f"watch is a list of at most {most} rules.")
+    made = [_parsed(number, one, domain) for number, one in enumerate(document, 1)]
+    for number, one in enumerate(made):
+        if one in made[:number]:
+            raise InvalidRequest(f"watch rule {number + 1} is there twice.")
+    return made
+
+
+def rules_of(rp: str, watch: Sequence[Mapping[str, Any]], audience: Sequence[Mapping[str, Any]] = ()) -> list[Rule]:
+    """The rules that were parsed, and one for each audience; `rp` is empty for the domain's."""
+    made = []
+    for one in watch:
+        (kind,) = set(one) & set(KINDS)
+        made.append(Rule(_id(rp, one), rp, kind, one["severity"], one["for_s"], one[kind]))
+    for one in audience:
+        severity = "warning" if one["publishing"] == FLAG else "critical"
+        made.append(Rule(_id(rp, {AUDIENCE: one}), rp, AUDIENCE, severity, AUDIENCE_FOR_S, one))
+    return made
+
+
+def loss_rules(
+    rp: str, watch: Sequence[Mapping[str, Any]], domain_watch: Sequence[Mapping[str, Any]] = ()
+) -> list[Rule]:
+    """The rules about loss that are in force at an RP: its own, else the domain's, else the one that is built in.
+
+    Args:
+        rp: its id; empty for the domain's administrative RP.
+        watch, domain_watch: the rules of the RP and of the domain, as they were parsed.
+    """
+    stated = _of_loss(watch) or _of_loss(domain_watch) or [LOSS_BUILT_IN]
+    return rules_of(rp, [one for one in stated if one[LOSS]["within_s"]])
+
+
+def _of_loss(watch: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [one for one in watch if LOSS in one]
+
+
+def schema(*, domain: bool = False) -> dict[str, Any]:
+    """The JSON Schema of a list of rules."""
+    kinds = {name: kind for name, kind in KINDS.items() if (kind.domain if domain else kind.rp)}
+    common = {
+        "severity": {"type": "string", "enum": list(SEVERITIES), "default": SEVERITIES[0]},
+        "for_s": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": FOR_S_MAX,
+            "default": FOR_S_DEFAULT,
+            "description": "Seconds that it must be broken before the alarm, and kept before it is cleared.",
+        },
+    }
+    return {
+        "type": "array",
+        "maxItems": DOMAIN_RULES_MAX if domain else RULES_MAX,
+        "items": {
+            "oneOf": [
+                {
+                    "type": "object",
+                    "description": kind.about,
+                    "properties": {name: _kind_schema(kind), **common},
+                    "required": [name],
+                    "additionalProperties": False,
+                }
+                for name, kind in kinds.items()
+            ]
+        },
+    }
+
+
+def _kind_schema(kind: Kind) -> dict[str, Any]:
+    limits: dict[str, Any] = {
+        name: {
+            "type": "integer",
+            "minimum": limit.low,
+            "maximum": limit.high,
+            "description": f"{limit.about}, in {limit.unit}",
+        }
+        for name, limit in kind.limits.items()
+    }
+    filters = {
+        name: {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": FILTER_CHARS_MAX,
+            "pattern": LINE_PATTERN,
+            "description": about,
+        }
+        for name, about in kind.filters.items()
+    }
+    made: dict[str, Any] = {"type": "object", "properties": {**limits, **filters}, "additionalProperties": False}
+    return {**made, "anyOf": [{"required": [name]} for name in limits]}
+
+
+def _parsed(number: int, one: Any, domain: bool) -> dict[str, Any]:
+    where = f"watch rule {number}"
+    known = [name for name, kind in KINDS.items() if (kind.domain if domain else kind.rp)]
+    if not isinstance(one, Mapping) or set(one) - {*known, "severity", "for_s"}:
+        raise InvalidRequest(f"{where}: a rule has one of {', '.join(known)}, and severity and for_s.")
+    named = [name for name in known if name in one]
+    if len(named) != 1:
+        raise InvalidRequest(f"{where}: a rule has exactly one of {', '.join(known)}.")
+    severity, for_s = one.get("severity", SEVERITIES[0]), _integer(one.get("for_s", FOR_S_DEFAULT))
+    if severity not in SEVERITIES:
+        raise InvalidRequest(f"{where}: severity is {' or '.join(SEVERITIES)}.")
+    if for_s is None or not 0 <= for_s <= FOR_S_MAX:
+        raise InvalidRequest(f"{where}: for_s is an integer from 0 to {FOR_S_MAX}.")
+    return {named[0]: _settings(where, named[0], one[named[0]]), "severity": severity, "for_s": for_s}
+
+
+def _settings(where: str, name: str, stated: Any) -> dict[str, Any]:
+    kind = KINDS[name]
+    members = [*kind.limits, *kind.filters]
+    if not isinstance(stated, Mapping) or set(stated) - set(members):
+        raise InvalidRequest(f"{where}: {name} has the members {', '.join(members)} only.")
+    made: dict[str, Any] = {}
+    for member, limit in kind.limits.items():
+        if member in stated:
+            made[member] = value = _integer(stated[member])
+            if value is None or not limit.low <= value <= limit.high:
+                raise InvalidRequest(f"{where}: {name} {member} is an integer from {limit.low} to {limit.high}.")
+    if not made:
+        raise InvalidRequest(f"{where}: {name} states {' or '.join(kind.limits)}.")
+    for member in kind.filters:
+        if member in stated:
+            made[member] = text = stated[member]
+            if not isinstance(text, str) or not is_line(text, FILTER_CHARS_MAX):
+                raise InvalidRequest(
+                    f"{where}: {name} {member} is a text of 1 to {FILTER_CHARS_MAX} characters on one line."
+                )
+    return made
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int else None
+
+
+def _id(rp: str, one: Mapping[str, Any]) -> str:
+    """An id by content: a rule that is changed is another one, and its alarm begins anew."""
+    text = json.dumps([rp, one], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return base64.b32encode(hashlib.sha256(text.encode()).digest()).decode().lower()[:_ID_CHARS]

@@ -1,0 +1,114 @@
+"""Descriptors: what every operation at an RP is checked against, for RPs and for the administrative RPs derived from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from django.utils import timezone
+
+from eventing.access.rules.policy import ADMINISTRATORS_ONLY, compile_policy
+from eventing.conf import config
+from eventing.core import names
+from eventing.core.errors import Gone, HeraldError, NotFound
+from eventing.core.events.history import HistoryBounds
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, is_admin
+from eventing.replication.selectors.replicas import links_of_rps
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.audience import compile_audience
+from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.selectors.lease_use import renewed_from
+
+# Of administrative RPs. Events there are ~500 bytes; a month lets an operator look back after a holiday. The domain's
+# holds an hour of load samples (of four gateways, one a second each) beside what else is told there (decision 26).
+ADMIN_HISTORY = HistoryBounds(max_events=2000, max_bytes=1024 * 1024, max_age_s=30 * 86_400)
+DOMAIN_ADMIN_HISTORY = HistoryBounds(max_events=20_000, max_bytes=16 * 1024 * 1024, max_age_s=30 * 86_400)
+ADMIN_ACK = Ack(stored=True, replicas=0)
+_ADMIN_POLICY = compile_policy(ADMINISTRATORS_ONLY)
+
+
+def descriptor_get(reference: str, *, now: datetime | None = None) -> Descriptor:
+    """The descriptor of the RP that `reference` means: an id, `ID.admin`, `domain.admin`, or a name.
+
+    Raises NotFound, InvalidRequest for what can be none of these, and Gone for an RP whose lease has ended.
+    """
+    (found,) = descriptors_get([reference], now=now)
+    if isinstance(found, HeraldError):
+        raise found
+    return found
+
+
+def descriptors_get(references: Sequence[str], *, now: datetime | None = None) -> list[Descriptor | HeraldError]:
+    """As `descriptor_get` for many references, in three queries at most; what it would raise is in the reference's place."""
+    now = now or timezone.now()
+    wanted = [_wanted(reference) for reference in references]
+    ids = {key.id for key in wanted if isinstance(key, _Wanted) and key.id}
+    names_ = {key.name for key in wanted if isinstance(key, _Wanted) and key.name}
+    by_id = RendezvousPoint.objects.in_bulk(ids) if ids else {}
+    by_name = {row.name: row for row in RendezvousPoint.objects.filter(name__in=names_)} if names_ else {}
+    links = links_of_rps([row.id for row in (*by_id.values(), *by_name.values())])
+    found: list[Descriptor | HeraldError] = []
+    for reference, key in zip(references, wanted, strict=True):
+        if isinstance(key, _Wanted):
+            row = by_id.get(key.id) if key.id else by_name.get(key.name)
+            found.append(_answer(reference, row, now, links.get(row.id, ()) if row else ()))
+        else:
+            found.append(key)
+    return found
+
+
+class _Wanted(NamedTuple):
+    """The row that a reference asks for: by id, or by name if `id` is empty."""
+
+    id: str
+    name: str
+
+
+def admin_history(rp: str) -> HistoryBounds:
+    """The bounds of the administrative RP with id `rp`."""
+    return DOMAIN_ADMIN_HISTORY if rp == DOMAIN_ADMIN else ADMIN_HISTORY
+
+
+def _wanted(reference: str) -> _Wanted | Descriptor | HeraldError:
+    if reference == DOMAIN_ADMIN:
+        return Descriptor(DOMAIN_ADMIN, "", 1, _ADMIN_POLICY, ADMIN_ACK, DOMAIN_ADMIN_HISTORY, math.inf)
+    if names.is_id(reference):
+        return _Wanted(reference.removesuffix(ADMIN_SUFFIX), "")
+    try:
+        return _Wanted("", names.normalise(reference, config().domain))
+    except HeraldError as error:
+        return error
+
+
+def _answer(
+    reference: str, row: RendezvousPoint | None, now: datetime, links: tuple[str, ...]
+) -> Descriptor | HeraldError:
+    if row is None:
+        return NotFound(f"There is no rendezvous point {reference}.")
+    if row.expires_at <= now:
+        return Gone(f"The rendezvous point {reference} is gone: its lease ended.")
+    if names.is_id(reference) and is_admin(reference):
+        return Descriptor(reference, row.creator, 1, _ADMIN_POLICY, ADMIN_ACK, ADMIN_HISTORY, math.inf, row.name or "")
+    return descriptor_of(row, links)
+
+
+def descriptor_of(row: RendezvousPoint, links: tuple[str, ...] = ()) -> Descriptor:
+    """The descriptor that a row holds; `links` are only asked for where events are sent on."""
+    policy = compile_policy(row.policy)
+    return Descriptor(
+        row.id,
+        "" if row.home else row.creator,
+        row.version,
+        policy.seen_from(config().domain, row.home) if row.home else policy,
+        Ack.parse(row.ack),
+        row.bounds,
+        row.expires_at.timestamp(),
+        row.name or "",
+        row.home,
+        links,
+        None if row.paused_at is None else row.paused_reason,
+        compile_audience(row.audience),
+        renewed_from(row),
+    )

@@ -1,0 +1,90 @@
+"""Whether a principal may do what it asks: one sentence of refusal for all services."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from eventing.core import names
+from eventing.core.errors import Forbidden, Unauthenticated
+from eventing.core.ids import is_admin
+from eventing.core.principals import Principal
+from eventing.core.roles import operates, oversees, reads_only
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.descriptor import Descriptor
+from eventing.rps.selectors.descriptors import descriptor_of
+from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
+from eventing.subscriptions.models import Subscription
+
+TOKEN_NEEDED = "Send a token as `Authorization: Bearer TOKEN` or `?access_token=TOKEN`."  # noqa: S105 - a sentence
+
+
+def require(descriptor: Descriptor, principal: Principal, operation: str) -> None:
+    """Raises Forbidden, or Unauthenticated without a token, unless `principal` may do `operation` at the RP."""
+    if not descriptor.allows(principal, operation):
+        if principal.anonymous:
+            raise Unauthenticated(TOKEN_NEEDED)
+        raise Forbidden(f"Your token does not allow to {operation} here.")
+
+
+def require_creation(principal: Principal) -> None:
+    """Raises Forbidden for a token of a foreign issuer, or one that is narrowed to other operations or to RPs.
+
+    Policies open RPs to people from elsewhere; what the domain takes on is up to those it knows. Any other may create.
+    """
+    if principal.anonymous:
+        raise Unauthenticated(TOKEN_NEEDED)
+    if not principal.local:
+        raise Forbidden("Only bearers of this domain's own tokens create rendezvous points.")
+    if not principal.permits("administer"):
+        raise Forbidden("Your token is narrowed to other operations than administer; it cannot create.")
+
+
+def rp_administered(reference: str, principal: Principal, now: datetime) -> RendezvousPoint:
+    """The RP, locked, if `principal` administers it in this domain; replicas too.
+
+    Raises NotFound, Gone, Forbidden (administrative RPs among it), InvalidRequest.
+    """
+    if names.is_id(reference) and is_admin(reference):
+        raise Forbidden(
+            "Administrative rendezvous points live with what they report on; they are not changed themselves."
+        )
+    row = rendezvous_point_get(reference, now=now, lock=True)
+    require(descriptor_of(row), principal, "administer")
+    return row
+
+
+def require_operator(principal: Principal) -> None:
+    """Raises Forbidden for who does not act on all that lives in the domain: an administrator or an operator does."""
+    if not operates(principal):
+        raise Forbidden("Only an administrator or operator of this domain does this, with a token for all of it.")
+
+
+def require_overseer(principal: Principal) -> None:
+    """Raises Forbidden for who does not see all of the domain: an administrator, an operator, a viewer."""
+    if not oversees(principal):
+        raise Forbidden(
+            "Only an administrator, operator or viewer of this domain sees this, with a token for all of it."
+        )
+
+
+def may_manage(row: Subscription, descriptor: Descriptor, principal: Principal, operation: str) -> bool:
+    """Whether `principal` may see or manage a subscription: its owner within the token's operations, or who administers.
+
+    Who only reads all of the domain sees it too; the services that change one call `require_writer` besides.
+    """
+    granted = principal.permits(operation, descriptor.id, descriptor.name)
+    if row.owner == principal.identity and granted:
+        return True
+    return descriptor.allows(principal, "administer") or (reads_only(principal) and granted)
+
+
+def require_writer(principal: Principal) -> None:
+    """Raises Forbidden for who sees all of the domain and changes nothing: no subscription, no lease, nobody's cursor."""
+    if reads_only(principal):
+        raise Forbidden("Your role is to look: it changes nothing, subscriptions and their cursors included.")
+
+
+def require_managed(row: Subscription, descriptor: Descriptor, principal: Principal) -> None:
+    """Raises Forbidden unless `principal` owns the subscription or administers its RP."""
+    if not may_manage(row, descriptor, principal, "subscribe"):
+        raise Forbidden("Only its owner, or who administers the rendezvous point, may do this with a subscription.")

@@ -1,0 +1,68 @@
+"""Quotas of principals, asked in the transaction that creates what they limit, under a lock: exact, however many ask at once.
+
+Administrators are not held to them: the domain's own quotas bound what they make, and they sign themselves tokens for as
+many subjects as they like.
+"""
+
+from __future__ import annotations
+
+from eventing.conf import config
+from eventing.core.errors import QuotaExceeded
+from eventing.core.principals import Principal
+from eventing.rps.selectors import quotas
+from eventing.rps.selectors.rendezvous_points import reserved_bytes
+from eventing.sql.locking import lock_principal
+
+
+def require_rp_quota(principal: Principal, owner: str, more_bytes: int, *, rps: int = 0) -> None:
+    """Raises QuotaExceeded when `owner` may not reserve `more_bytes` more, or have `rps` more. Under the domain's lock.
+
+    Args:
+        principal: who asks; an administrator may give others more than they may take.
+        owner: identity of the creator whose quota it is.
+    """
+    rps_max, bytes_max = config().rps_per_principal, config().history_bytes_per_principal
+    if principal.admin or not (rps_max or bytes_max):
+        return
+    has_rps, has_bytes = quotas.rps_of(owner)
+    if rps_max and rps and has_rps + rps > rps_max:
+        raise QuotaExceeded(
+            f"You may have at most {rps_max} rendezvous points here. Delete one that you do not need.", limit=rps_max
+        )
+    free = max(bytes_max - has_bytes, 0)
+    if bytes_max and more_bytes > free:
+        raise QuotaExceeded(
+            f"The history would reserve {more_bytes} bytes; you have {free} left of yours. Ask for less.",
+            limit=bytes_max,
+            free=free,
+        )
+
+
+def require_domain_quota(more_bytes: int, *, rps: int = 0) -> None:
+    """Raises QuotaExceeded when the domain cannot reserve `more_bytes` or take `rps` more. Under the domain's lock."""
+    if rps and quotas.rps_in_domain() + rps > config().rps_max:
+        raise QuotaExceeded(f"This domain takes at most {config().rps_max} rendezvous points.", limit=config().rps_max)
+    free = domain_bytes_free()
+    if more_bytes > max(free, 0):
+        raise QuotaExceeded(
+            f"The history would reserve {more_bytes} bytes; the domain has {max(free, 0)} left. Ask for less.",
+            limit=config().history_quota_bytes,
+            free=max(free, 0),
+        )
+
+
+def domain_bytes_free() -> int:
+    """Bytes of the domain's quota that are not reserved; negative if it was lowered below what is."""
+    return config().history_quota_bytes - reserved_bytes()
+
+
+def require_subscription_quota(principal: Principal) -> None:
+    """Raises QuotaExceeded when the principal owns as many durable subscriptions as it may. Locks the principal."""
+    limit = config().subscriptions_per_principal
+    if principal.admin or not limit:
+        return
+    lock_principal(principal.identity)
+    if quotas.subscriptions_of(principal.identity) >= limit:
+        raise QuotaExceeded(
+            f"You may have at most {limit} durable subscriptions here. Delete one that you do not need.", limit=limit
+        )

@@ -1,0 +1,130 @@
+"""Writes of watch rules and audiences: at an RP, and in the domain.
+
+At an RP they are this domain's alone, at replicas too: neither signed nor told to other domains, as a pause is. They
+change without a new version of the descriptor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from eventing.core.errors import PreconditionFailed, QuotaExceeded
+from eventing.core.ids import DOMAIN_ADMIN, members_changed, same_json
+from eventing.core.principals import Principal
+from eventing.operations.models import DomainWatches
+from eventing.operations.selectors.alarms import alarms_open
+from eventing.operations.services.alarms import alarms_end, alarms_leave_rp
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import Outbox, change
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.audience import parse_audience
+from eventing.rps.rules.watches import WATCHED_RPS_MAX, Rule, parse_rules, rules_of
+from eventing.rps.selectors.watches import domain_watches, watched_rps
+from eventing.rps.services.permission import require_operator
+from eventing.sql.locking import lock_domain
+
+LOCAL = ("audience", "watch")
+"""Members of an RP that are this domain's own; changed at replicas too."""
+
+COLUMNS = ["audience", "watch", "watched_at"]
+
+
+def watches_set(row: RendezvousPoint, changes: Mapping[str, Any], now: datetime) -> list[str]:
+    """Put `audience` and `watch` of `changes` into `row`, checked (None: none); the caller saves. Returns what differs now.
+
+    Raises InvalidRequest, and QuotaExceeded when too many RPs of the domain have rules; the caller holds the domain's lock.
+    """
+    before = {name: getattr(row, name) for name in LOCAL}
+    if "audience" in changes:
+        row.audience = parse_audience(changes["audience"] or [])
+    if "watch" in changes:
+        row.watch = parse_rules(changes["watch"] or [])
+    changed = members_changed(before, {name: getattr(row, name) for name in LOCAL})
+    if changed:
+        if row.watched_at is None and watched_rps() >= WATCHED_RPS_MAX:
+            raise QuotaExceeded(
+                f"{WATCHED_RPS_MAX} rendezvous points of this domain have rules or audiences, and no more are looked after."
+            )
+        row.watched_at = now if row.watch or row.audience else None
+    return changed
+
+
+def watches_change(row: RendezvousPoint, changes: Mapping[str, Any], principal: Principal, outbox: Outbox) -> None:
+    """Change the rules of an RP that exists, within the caller's transaction."""
+    before = rules_of(row.id, row.watch, row.audience)
+    changed = watches_set(row, changes, outbox.now)
+    if changed:
+        row.save(update_fields=COLUMNS)
+        outbox.announce(row.id)
+        outbox.act("rp.watch", principal, "rp", row.id, changed=changed)
+        watches_tell(row, outbox, by=principal.identity, before=before)
+
+
+def watches_tell(row: RendezvousPoint, outbox: Outbox, *, by: str, before: Sequence[Rule] = ()) -> None:
+    """Report the rules of an RP, where there are or were any."""
+    rules = rules_of(row.id, row.watch, row.audience)
+    if rules or before:
+        _tell(outbox, row.id, rules, before, by)
+
+
+def watches_end(row: RendezvousPoint, outbox: Outbox) -> None:
+    """The RP goes, and its rules and alarms with it."""
+    alarms_leave_rp(row.id, outbox)
+    alarms_end(alarms_open(rp=row.id), outbox, "Its rendezvous point is gone.")
+    if before := rules_of(row.id, row.watch, row.audience):
+        _tell(outbox, row.id, [], before, "")
+
+
+def domain_watches_replace(
+    *, principal: Principal, watch: Any, versions: frozenset[int] | None = None, now: datetime | None = None
+) -> DomainWatches:
+    """Give the domain these rules instead of those it has. For operators.
+
+    Args:
+        versions: those that the caller would change (If-Match); None for any.
+
+    Raises Forbidden, InvalidRequest, PreconditionFailed.
+    """
+    now = now or timezone.now()
+    require_operator(principal)
+    parsed = parse_rules(watch, domain=True)
+    with change(now) as outbox:
+        lock_domain()
+        row = domain_watches() or DomainWatches(version=0, changed_at=now)
+        if versions is not None and row.version not in versions:
+            raise PreconditionFailed(f"Their version is {row.version} now; read them again and repeat your change.")
+        if not row.version or not same_json(row.watch, parsed):
+            before = rules_of("", row.watch)
+            outbox.act("watch.replace", principal, "domain", "", version=[row.version, row.version + 1])
+            row.watch, row.version, row.changed_at = parsed, row.version + 1, now
+            row.save()
+            _tell(outbox, "", rules_of("", parsed), before, principal.identity)
+    return row
+
+
+def rule_data(rule: Rule, since: datetime) -> dict[str, Any]:
+    """A rule as events and snapshots show it; `since`: when the rules of its RP, or of the domain, changed last."""
+    return {
+        "id": rule.id,
+        "rp": rule.rp or None,
+        "kind": rule.kind,
+        "severity": rule.severity,
+        "for_s": rule.for_s,
+        "settings": dict(rule.settings),
+        "since": events.timestamp(since),
+    }
+
+
+def _tell(outbox: Outbox, rp: str, rules: Sequence[Rule], before: Sequence[Rule], by: str) -> None:
+    kept = {rule.id for rule in rules}
+    data = {
+        "rp": rp or None,
+        "rules": [rule_data(rule, outbox.now) for rule in rules],
+        "removed": [rule.id for rule in before if rule.id not in kept],
+        "by": by,
+    }
+    outbox.event(events.WATCH_CHANGED, rp or DOMAIN_ADMIN, data, domain_too=bool(rp))

@@ -1,1 +1,0 @@
-"""Reads. Callable from asynchronous code through `sync_to_async`."""

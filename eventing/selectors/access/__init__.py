@@ -1,1 +1,0 @@
-"""Reads about access: the audit, keys, issuers, quotas, revocations."""

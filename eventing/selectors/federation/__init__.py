@@ -1,1 +1,0 @@
-"""Reads about other domains: peers, their documents, seals, proofs, misbehaviour."""

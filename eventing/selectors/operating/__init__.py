@@ -1,1 +1,0 @@
-"""Reads for operators: alarms, watch rules, reports, live sessions, measures."""

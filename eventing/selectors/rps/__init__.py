@@ -1,1 +1,0 @@
-"""Reads of rendezvous points: descriptors, replicas, leases, durable subscriptions."""

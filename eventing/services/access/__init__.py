@@ -1,1 +1,0 @@
-"""Writes about access: keys, tokens, policies, quotas, revocations, refusals."""

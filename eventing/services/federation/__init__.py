@@ -1,1 +1,0 @@
-"""Writes about other domains: peers, deliveries, seals, proofs, misbehaviour."""

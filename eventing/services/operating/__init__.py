@@ -1,1 +1,0 @@
-"""Writes for operators: alarms, watch rules, reports, live sessions."""

@@ -1,1 +1,0 @@
-"""Writes about rendezvous points: their replicas, leases, histories, durable subscriptions."""

@@ -1,0 +1,38 @@
+"""Granting and renewing the lease of a row by the domain's settings; the caller saves."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from eventing.conf import config
+from eventing.core import leases
+from eventing.core.errors import InvalidRequest
+from eventing.core.leases import Grant
+from eventing.sql.columns import LeaseColumns
+from eventing.subscriptions.models import Subscription
+
+ASKED_S_MAX = 2**53 - 1  # exact in every JSON reader, and fits the column
+LEASE_COLUMNS = ["asked_s", "granted_s", "warn_at", "warned_at", "expires_at"]
+
+
+def lease_grant(row: LeaseColumns, asked_s: int | None, now: datetime) -> None:
+    """Begin the lease of a new row; `asked_s` None means the domain's default. Raises InvalidRequest for less than 1 s."""
+    granted = leases.grant(asked_s, now, default_s=_default_s(row), longest_s=config().lease_s_max)
+    _take(row, asked_s, granted)
+
+
+def lease_renew(row: LeaseColumns, asked_s: int | None, now: datetime) -> None:
+    """Let the lease count from now; it never ends earlier than it would have. Raises InvalidRequest for less than 1 s."""
+    granted = leases.renew(row.expires_at, asked_s, now, default_s=_default_s(row), longest_s=config().lease_s_max)
+    _take(row, asked_s, granted)
+
+
+def _default_s(row: LeaseColumns) -> int:
+    return config().subscription_lease_s if isinstance(row, Subscription) else config().lease_s_default
+
+
+def _take(row: LeaseColumns, asked_s: int | None, granted: Grant) -> None:
+    if asked_s is not None and asked_s > ASKED_S_MAX:
+        raise InvalidRequest(f"A lease is at most {ASKED_S_MAX} seconds, even when asked for.")
+    row.asked_s, row.granted_s = asked_s, max(granted.granted_s, 1)
+    row.warn_at, row.warned_at, row.expires_at = granted.warn_at, None, granted.expires_at

@@ -1,0 +1,1 @@
+"""The one door to Redis: connections, key names, presence."""

@@ -1,0 +1,91 @@
+"""/api/v1/subscriptions: durable subscriptions. Reading and acknowledging are the hot path's (eventing/gateway/endpoints/pull.py)."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from eventing.rest import documents as docs
+from eventing.rest import representations
+from eventing.rest.base import View, etag
+from eventing.rest.requests import LeaseRequest, SubscriptionChange
+from eventing.rps.selectors.descriptors import descriptor_get
+from eventing.rps.services.permission import require_managed
+from eventing.subscriptions.models import Subscription as SubscriptionRow
+from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
+from eventing.subscriptions.selectors.subscriptions import subscription_get
+from eventing.subscriptions.services.subscriptions import subscription_delete, subscription_renew, subscription_update
+
+
+class Subscription(View):
+    """One durable subscription."""
+
+    @extend_schema(
+        operation_id="subscriptions_get",
+        summary="Describe a durable subscription",
+        description="For its owner and whoever administers its rendezvous point. `ETag` is its version.",
+        parameters=[docs.SUBSCRIPTION_ID, docs.ETAG],
+        responses={200: docs.ref("Subscription")},
+    )
+    def get(self, request: Request, subscription_id: str) -> Response:
+        """Describe."""
+        row = subscription_get(subscription_id)
+        require_managed(row, descriptor_get(row.at), self.principal)
+        return _answer(row)
+
+    @extend_schema(
+        operation_id="subscriptions_change",
+        summary="Change a durable subscription",
+        description="Absent members stay. With `If-Match` only the versions it names are changed.",
+        parameters=[docs.SUBSCRIPTION_ID, docs.IF_MATCH, docs.ETAG],
+        request=SubscriptionChange,
+        responses={200: docs.ref("Subscription")},
+        examples=[OpenApiExample("Fall less far behind", value={"history": {"max_age_s": 3600}}, request_only=True)],
+    )
+    def patch(self, request: Request, subscription_id: str) -> Response:
+        """Change."""
+        row = subscription_update(
+            subscription_id=subscription_id,
+            principal=self.principal,
+            changes=self.body(SubscriptionChange),
+            versions=self.expected_versions(),
+        )
+        return _answer(row)
+
+    @extend_schema(
+        operation_id="subscriptions_delete",
+        summary="End a durable subscription",
+        parameters=[docs.SUBSCRIPTION_ID, docs.IF_MATCH],
+        responses={204: None},
+    )
+    def delete(self, request: Request, subscription_id: str) -> Response:
+        """End."""
+        subscription_delete(
+            subscription_id=subscription_id, principal=self.principal, versions=self.expected_versions()
+        )
+        return Response(status=204)
+
+
+class SubscriptionRenewal(View):
+    """The lease of a durable subscription."""
+
+    @extend_schema(
+        operation_id="subscriptions_renew",
+        summary="Renew a durable subscription's lease",
+        description="It counts from now and never ends earlier than it would have.",
+        parameters=[docs.SUBSCRIPTION_ID],
+        request=LeaseRequest,
+        responses={200: docs.ref("Renewal")},
+        examples=[OpenApiExample("A day more", value={"lease_s": 86400}, request_only=True)],
+    )
+    def post(self, request: Request, subscription_id: str) -> Response:
+        """Renew."""
+        body = self.body(LeaseRequest)
+        lease = subscription_renew(subscription_id=subscription_id, principal=self.principal, **body)
+        return Response({"lease": lease})
+
+
+def _answer(row: SubscriptionRow) -> Response:
+    document = representations.subscription(subscriptions_behind([row])[0])
+    return Response(document, headers=etag(row.version))

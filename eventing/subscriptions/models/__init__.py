@@ -1,0 +1,11 @@
+"""Tables of the subject."""
+
+from __future__ import annotations
+
+from eventing.subscriptions.models.shared_subscription import SharedSubscription
+from eventing.subscriptions.models.subscription import Subscription
+
+__all__ = [
+    "SharedSubscription",
+    "Subscription",
+]

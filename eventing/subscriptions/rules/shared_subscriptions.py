@@ -1,0 +1,173 @@
+"""What domains sign about shared durable subscriptions, which are recorded at several replicas of an RP. Pure.
+
+| statement | signed by | says |
+|---|---|---|
+| record | the keeper, where it was created | whose it is, where it begins, who holds it in which order; or that it has ended |
+| line | the holder that delivers now | its term and beat (overlay/takeover.py), and what the owner has acknowledged |
+
+Each is the canonical JSON of exactly its members, so there is one form of each and nothing in it is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from eventing.core import signing
+from eventing.core.decoding import json_reader
+from eventing.core.events.cursors import VECTOR_FEEDS_MAX
+from eventing.core.events.vectors import SEQUENCE_MAX
+from eventing.core.ids import canonical_json
+from eventing.core.names import DOMAIN_PATTERN
+from eventing.core.seals.seals import signed_by
+from eventing.core.signing import Signed
+from eventing.overlay.takeover import TERM_MAX, Rules
+from eventing.rps.rules.statements import BadStatement, Keys
+
+VERSION = 1
+REPLICAS_MAX = 5  # holders of one subscription: more make its lines cost more than they make it safer
+RECORD_BYTES_MAX = 8 * 1024  # identity, five names and a vector of 65 feeds take less than 6 KiB
+LINE_BYTES_MAX = 4 * 1024  # a vector of 65 feeds takes 2.5 KiB
+OWNER_CHARS_MAX = 767 + 1 + 253  # an identity, and the domain put before it
+LEASE_MS_MIN, LEASE_MS_MAX = 1000, 300_000
+FUTURE_MS = 60_000  # how far ahead of our clock another domain's may be
+
+_Number = Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
+_Positive = Annotated[int, Meta(ge=1, le=SEQUENCE_MAX)]
+_Domain = Annotated[str, Meta(max_length=253, pattern=f"^{DOMAIN_PATTERN.pattern}$")]
+_Id = Annotated[str, Meta(pattern="^sub_[a-z2-7]{26}$")]
+_Rp = Annotated[str, Meta(pattern="^[a-z2-7]{26}$")]
+_Feed = Annotated[str, Meta(pattern="^[a-z2-7]{16}$")]
+_Vector = Annotated[dict[_Feed, _Number], Meta(max_length=VECTOR_FEEDS_MAX)]
+_Holders = Annotated[list[_Domain], Meta(min_length=1, max_length=REPLICAS_MAX)]
+
+
+class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far behind it may fall; a holder grants at most its replica's own bounds."""
+
+    max_events: _Positive
+    max_bytes: _Positive
+    max_age_s: _Positive | None
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The keeper's word on a subscription.
+
+    Attributes:
+        version: from 1; of two records the higher one counts.
+        owner: identity of the owner as `abroad` writes it.
+        holders: who records it, in the order of succession, the keeper first.
+        lease_ms: how long the lease to deliver is.
+        start: the vector that it begins at.
+        mode: of delivery; "pull" is the only one yet.
+        expires_at_ms: the end of its own lease, Unix milliseconds; a line may state a later one.
+        ended: it was deleted, or is kept here no more.
+    """
+
+    v: int
+    kind: str
+    id: _Id
+    rp: _Rp
+    keeper: _Domain
+    version: _Positive
+    owner: Annotated[str, Meta(min_length=1, max_length=OWNER_CHARS_MAX)]
+    holders: _Holders
+    lease_ms: Annotated[int, Meta(ge=LEASE_MS_MIN, le=LEASE_MS_MAX)]
+    start: _Vector
+    history: History
+    mode: Annotated[str, Meta(max_length=16)]
+    expires_at_ms: _Positive
+    at_ms: _Positive
+    ended: bool
+
+    @property
+    def rules(self) -> Rules:
+        """What takeover needs of it."""
+        return Rules(tuple(self.holders), self.lease_ms)
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the holder that delivers says of it.
+
+    Attributes:
+        by: the holder.
+        term: that it delivers in; 0 of one that does not deliver and only says what it knows to be acknowledged, because
+            the line that it heard says less: it took acknowledgements while it could not talk to others.
+        acked: what the owner has acknowledged of each feed.
+        expires_at_ms: the end of the subscription's own lease, as the owner renewed it.
+        told: the holders that the deliverer sends its lines to itself; whoever hears it tells the others it reaches.
+    """
+
+    v: int
+    kind: str
+    id: _Id
+    by: _Domain
+    term: Annotated[int, Meta(ge=0, le=TERM_MAX)]
+    beat: _Positive
+    acked: _Vector
+    expires_at_ms: _Positive
+    told: Annotated[list[_Domain], Meta(max_length=REPLICAS_MAX)]
+    at_ms: _Positive
+
+
+S = TypeVar("S", Record, Line)
+
+
+def sign(statement: Record | Line, private_jwk: Mapping[str, Any]) -> Signed:
+    """Sign a statement with its domain's key."""
+    return signing.sign(signing.SUBSCRIPTION, canonical_json(msgspec.to_builtins(statement)), private_jwk)
+
+
+def record_read(statement: Signed) -> Record:
+    """Read a record and check all that needs no key. Raises BadStatement."""
+    read = _read(statement, Record, RECORD_BYTES_MAX, "record")
+    if read.holders[0] != read.keeper or len(set(read.holders)) != len(read.holders):
+        raise BadStatement("The holders of a subscription are different domains, its keeper first.")
+    if read.mode != "pull":
+        raise BadStatement("Only subscriptions that are delivered by pull are shared.")
+    return read
+
+
+def line_read(statement: Signed) -> Line:
+    """Read a line and check all that needs no key. Raises BadStatement."""
+    return _read(statement, Line, LINE_BYTES_MAX, "line")
+
+
+def verified(statement: Signed, at_ms: int, keys: Keys, now_ms: int) -> None:
+    """Check whose it is. Raises BadStatement.
+
+    Args:
+        at_ms: when it says that it was made.
+        keys: of who must have signed it.
+    """
+    if at_ms > now_ms + FUTURE_MS:
+        raise BadStatement("The statement is from the future: one of the clocks is wrong.")
+    if not signed_by(signing.SUBSCRIPTION, statement, at_ms, keys):
+        raise BadStatement("The statement is not signed by a key that its domain had at that time.")
+
+
+def abroad(owner: str, keeper: str) -> str:
+    """The owner's identity as every domain understands it; `owner` is as the keeper knows it (Principal.identity)."""
+    return owner if "#" in owner else f"{keeper}#{owner}"
+
+
+def here(owner: str, domain: str) -> str:
+    """The identity that a domain knows the same owner by: its own people by their subject alone."""
+    prefix = f"{domain}#"
+    return owner[len(prefix) :] if owner.startswith(prefix) else owner
+
+
+def _read(statement: Signed, kind: type[S], bytes_max: int, name: str) -> S:
+    if len(statement.payload) > bytes_max:
+        raise BadStatement(f"A subscription's {name} has at most {bytes_max} bytes.")
+    try:
+        read = json_reader(kind)(statement.payload)
+        canonical = canonical_json(msgspec.to_builtins(read)) == statement.payload
+    except (ValueError, RecursionError) as error:
+        raise BadStatement(f"A subscription's {name} cannot be read: {str(error)[:200]}") from None
+    if not canonical or (read.v, read.kind) != (VERSION, name):
+        raise BadStatement(f"A subscription's {name} is canonical JSON of version {VERSION}.")
+    return read

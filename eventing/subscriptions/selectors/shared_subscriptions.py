@@ -1,0 +1,75 @@
+"""Reads of shared durable subscriptions: the records held here, and who delivers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from eventing.conf import config
+from eventing.core.signing import Signed
+from eventing.log.shared_subscriptions import Place, read_all
+from eventing.overlay import takeover
+from eventing.peering.selectors.domain_documents import domain_document
+from eventing.replication.models import ReplicaAdmission
+from eventing.rps.rules.statements import unpacked
+from eventing.subscriptions.models import SharedSubscription, Subscription
+from eventing.subscriptions.rules.shared_subscriptions import Record, record_read
+
+RECORDS_CACHED = 10_000
+
+
+def record_of(shared: SharedSubscription) -> Record:
+    """The record of a row."""
+    return _read(bytes(shared.statement))
+
+
+def statement_of(shared: SharedSubscription) -> Signed:
+    """The same as its keeper signed it."""
+    return unpacked(bytes(shared.statement))
+
+
+def shared_running(ids: Iterable[str]) -> dict[str, tuple[SharedSubscription, Subscription]]:
+    """Those of the ids that run here, with their rows."""
+    wanted = list(ids)
+    shared = SharedSubscription.objects.filter(ended=False).in_bulk(wanted)
+    rows = Subscription.objects.in_bulk(list(shared))
+    return {one: (shared[one], rows[one]) for one in wanted if one in shared and one in rows}
+
+
+def url_of(rp: str, domain: str) -> str:
+    """Where a domain that participates in the RP is reached; empty if nobody told us."""
+    if domain == config().domain:
+        return config().base_url
+    document = domain_document(domain)
+    if document is not None and document.url:
+        return document.url
+    admission = ReplicaAdmission.objects.filter(rp=rp, domain=domain).first()
+    return admission.url if admission is not None else ""
+
+
+def shared_shown(row: Subscription) -> dict[str, Any] | None:
+    """What REST shows of a shared subscription: `keeper`, `holders` in order, who `delivers` (null while nobody is known
+    to), the `term`, and what is `acked` of each feed. None for one that is this domain's alone."""
+    shared = SharedSubscription.objects.filter(id=row.id).first() if row.keeper else None
+    if shared is None:
+        return None
+    kept = read_all([Place(row.at, row.id)])[0]
+    standing, me, now_ms = kept.standing, config().domain, int(time.time() * 1000)
+    delivers: str | None = None
+    if standing is not None:
+        delivers = me if takeover.delivers(standing, me, now_ms) else takeover.elsewhere(standing, me, now_ms) or None
+    record = record_of(shared)
+    return {
+        "keeper": record.keeper,
+        "holders": list(record.holders),
+        "delivers": delivers,
+        "term": standing.term if standing is not None else 0,
+        "acked": kept.acked,
+    }
+
+
+@lru_cache(maxsize=RECORDS_CACHED)
+def _read(packed: bytes) -> Record:
+    return record_read(unpacked(packed))

@@ -1,0 +1,140 @@
+"""The durable subscriptions that operators look through: of the whole domain, with how far each is behind.
+
+What is acknowledged and where the logs end is in the data plane, so the order by lag is made from what is read there: of
+LAGS_MAX subscriptions at LOGS_MAX RPs at most. Beyond that the answer says that it is not of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from heapq import nsmallest
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from eventing.core.errors import InvalidCursor, InvalidRequest
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.lag import Lag
+from eventing.log.lags import COLUMNS, Asked, Found, asked_of, lags
+from eventing.sql.pages import LIMIT_DEFAULT, cursor_of, key_of
+from eventing.subscriptions.models import Subscription
+
+LAGS_MAX = 10_000  # looked at for the order by lag: as many as one RP takes
+LOGS_MAX = 2000  # of so many RPs at most; measured: 0.2 s
+SORTS = ("id", "ends", "lag")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WRONG = "Use the `next` of the page before, with the same filters."
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A subscription, what it has acknowledged, and how far that is behind its log."""
+
+    row: Subscription
+    cursor: Cursor
+    lag: Lag
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page; `complete`: whether all that match were looked at for the order."""
+
+    items: list[Behind]
+    next: str | None
+    complete: bool
+
+
+def subscriptions_listed(
+    *,
+    at: str | None = None,
+    owner: str | None = None,
+    sort: str = "id",
+    cursor: str | None = None,
+    limit: int = LIMIT_DEFAULT,
+    now: datetime | None = None,
+) -> Listing:
+    """The durable subscriptions of the domain.
+
+    Args:
+        at: only those at the RP with this id; `owner`: only this identity's.
+        sort: of SORTS: by id, whose lease ends soonest first, or that is furthest behind first.
+
+    Raises InvalidRequest, InvalidCursor, redis.RedisError.
+    """
+    if sort not in SORTS:
+        raise InvalidRequest(f"sort is one of {', '.join(SORTS)}.")
+    rows = Subscription.objects.filter(expires_at__gt=now or timezone.now())
+    if at is not None:
+        rows = rows.filter(at=at)
+    if owner is not None:
+        rows = rows.filter(owner=owner)
+    if sort == "lag":
+        return _by_lag(rows, cursor, limit)
+    found = list((_by_id if sort == "id" else _by_end)(rows, cursor)[: limit + 1])
+    more, found = len(found) > limit, found[:limit]
+    key = (found[-1].id if sort == "id" else f"{_micros(found[-1].expires_at)} {found[-1].id}") if more else ""
+    return Listing(subscriptions_behind(found), cursor_of(f"subscriptions-{sort}", key) if more else None, True)
+
+
+def subscriptions_behind(rows: Sequence[Subscription]) -> list[Behind]:
+    """The same of rows that are at hand, in order. Raises redis.RedisError."""
+    return [_behind(row, one) for row, one in zip(rows, lags([_asked(row) for row in rows]), strict=True)]
+
+
+def _asked(row: Subscription) -> Asked:
+    return Asked(row.at, row.id, row.start, row.bounds, bool(row.keeper))
+
+
+def _behind(row: Subscription, found: Found) -> Behind:
+    return Behind(row, found.cursor, found.lag)
+
+
+def _by_lag(rows: QuerySet[Subscription], cursor: str | None, limit: int) -> Listing:
+    looked, complete = _looked_at(rows)
+    behind = {one.id: found for one, found in zip(looked, lags(looked), strict=True)}
+    keys = [(-found.lag.events, one) for one, found in behind.items()]
+    if cursor is not None:
+        lag, _, one = key_of("subscriptions-lag", cursor).partition(" ")
+        if not (lag.isascii() and lag.isdigit() and len(lag) <= 16):
+            raise InvalidCursor(_WRONG)
+        keys = [key for key in keys if key > (-int(lag), one)]
+    first = nsmallest(limit + 1, keys)
+    more, first = len(first) > limit, first[:limit]
+    found = Subscription.objects.in_bulk([one for _, one in first])
+    items = [_behind(found[one], behind[one]) for _, one in first if one in found]
+    following = f"{-first[-1][0]} {first[-1][1]}" if more else ""
+    return Listing(items, cursor_of("subscriptions-lag", following) if more else None, complete)
+
+
+def _looked_at(rows: QuerySet[Subscription]) -> tuple[list[Asked], bool]:
+    """The subscriptions that an order by lag is made of, and whether those are all."""
+    logs: set[str] = set()
+    found: list[Asked] = []
+    for one in asked_of(rows.order_by("at", "id").values(*COLUMNS)[: LAGS_MAX + 1]):
+        logs.add(one.rp)
+        if len(logs) > LOGS_MAX or len(found) == LAGS_MAX:
+            return found, False
+        found.append(one)
+    return found, True
+
+
+def _by_id(rows: QuerySet[Subscription], cursor: str | None) -> QuerySet[Subscription]:
+    if cursor is not None:
+        rows = rows.filter(id__gt=key_of("subscriptions-id", cursor))
+    return rows.order_by("id")
+
+
+def _by_end(rows: QuerySet[Subscription], cursor: str | None) -> QuerySet[Subscription]:
+    if cursor is not None:
+        micros, _, one = key_of("subscriptions-ends", cursor).partition(" ")
+        if not (micros.isascii() and micros.isdigit() and len(micros) <= 17):
+            raise InvalidCursor(_WRONG)
+        moment = _EPOCH + timedelta(microseconds=int(micros))
+        rows = rows.filter(Q(expires_at__gt=moment) | Q(expires_at=moment, id__gt=one))
+    return rows.order_by("expires_at", "id")
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,82 @@
+"""Reads of durable subscriptions."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from eventing.core.errors import Gone, NotFound
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.history import HistoryBounds
+from eventing.rps.selectors.lease_use import renewed_from
+from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.subscriptions.models import Subscription
+
+SUBSCRIPTION_PATTERN = re.compile(r"sub_[a-z2-7]{26}")
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionView:
+    """A durable subscription as the hot path needs it.
+
+    Attributes:
+        rp: id of the RP read (an administrative one's, too).
+        owner: subject that may read and acknowledge.
+        history: how far behind the log's end it may fall, within the RP's own bounds.
+        start: the cursor it began at; it stands there while the data plane holds no cursor of it.
+        expires_at: Unix time in seconds.
+        keeper: the domain where a shared one was created; empty for one that is this domain's alone.
+        renewed_from: Unix seconds from which on use renews the lease; infinity for never.
+    """
+
+    id: str
+    rp: str
+    owner: str
+    history: HistoryBounds
+    start: Cursor
+    expires_at: float
+    keeper: str = ""
+    renewed_from: float = math.inf
+
+
+def subscription_view(subscription_id: str, *, now: datetime | None = None) -> SubscriptionView:
+    """The subscription for the hot path. Raises NotFound, and Gone for one whose lease has ended."""
+    row = subscription_get(subscription_id, now=now)
+    start, until = Cursor.parse(row.start), row.expires_at.timestamp()
+    return SubscriptionView(row.id, row.at, row.owner, row.bounds, start, until, row.keeper, renewed_from(row))
+
+
+def subscription_get(subscription_id: str, *, now: datetime | None = None, lock: bool = False) -> Subscription:
+    """The row; `lock` keeps it from changing until the transaction ends. Raises NotFound and Gone."""
+    row = None
+    if SUBSCRIPTION_PATTERN.fullmatch(subscription_id):
+        rows = Subscription.objects.select_for_update() if lock else Subscription.objects.all()
+        row = rows.filter(id=subscription_id).first()
+    if row is None:
+        raise NotFound("There is no such subscription.")
+    if row.expires_at <= (now or timezone.now()):
+        raise Gone("The subscription is gone: its lease ended.")
+    return row
+
+
+def subscriptions_page(
+    *,
+    at: str,
+    owner: str | None = None,
+    cursor: str | None = None,
+    limit: int = LIMIT_DEFAULT,
+    now: datetime | None = None,
+) -> Page[Subscription]:
+    """The subscriptions at the RP with id `at`, by id; with `owner` only that subject's. Raises InvalidCursor."""
+    rows = Subscription.objects.filter(at=at, expires_at__gt=now or timezone.now()).order_by("id")
+    if owner is not None:
+        rows = rows.filter(owner=owner)
+    if cursor is not None:
+        rows = rows.filter(id__gt=key_of("subscription", cursor))
+    found = list(rows[: limit + 1])
+    more, found = len(found) > limit, found[:limit]
+    return Page(found, cursor_of("subscription", found[-1].id) if more else None)

@@ -1,0 +1,293 @@
+"""Shared durable subscriptions as a holder takes them over from others: records of their keepers, lines of who delivers.
+
+Nothing is believed: a record counts if its keeper signed it and takes part in the RP, and if who brought it is a peer that
+may have us host; a line if a holder of the record signed it. Whose policy lets the owner read is asked whenever it reads,
+with its token (gateway/endpoints/pull.py). Everything that a peer makes us store is counted against a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from eventing.conf import config
+from eventing.core.errors import Conflict, Forbidden, Gone, NotFound, QuotaExceeded
+from eventing.core.events.feeds import Feed
+from eventing.core.events.history import HistoryBounds, tightest
+from eventing.core.events.positions import believed
+from eventing.core.events.vectors import covers
+from eventing.core.leases import grant
+from eventing.core.signing import Signed
+from eventing.log import control, federated
+from eventing.log.shared_subscriptions import Change, Kept, Place, due_set, join, read_all, write_all
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import Outbox, change
+from eventing.overlay import takeover
+from eventing.peering.models import Peer
+from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.peering.services.misbehaviour import misbehaviour_note
+from eventing.replication.selectors.replicas import linked, origin_admitted
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.statements import BadStatement, packed, unpacked
+from eventing.sql.leases import LEASE_COLUMNS
+from eventing.subscriptions.models import SharedSubscription, Subscription
+from eventing.subscriptions.rules.shared_subscriptions import Line, Record, here, line_read, record_read, verified
+from eventing.subscriptions.selectors.shared_subscriptions import record_of, shared_running
+from eventing.subscriptions.services import subscriptions
+from eventing.subscriptions.services.shared_subscriptions import TOMBSTONE_S, keep_s_of, now_ms
+
+PER_KEEPER_MAX = 1000  # subscriptions of one keeper that are held here; a line each some seconds, 10 KB each
+TRIES_MAX = 8  # of one change of a standing; others would have to win as often in the same milliseconds
+RENEWED_S = 1  # a lease that a line states is later by less is not written
+
+
+def record_take(statement: Signed, *, carrier: Peer, now: datetime) -> str:
+    """Take a record that a peer brought. Returns the subscription's id.
+
+    Raises BadStatement, NotFound (no such RP here), Forbidden, QuotaExceeded, Conflict, Gone.
+    """
+    try:
+        record = record_read(statement)
+    except BadStatement as error:
+        misbehaviour_note("malformed", carrier=carrier.name, detail=str(error))
+        raise
+    me = config().domain
+    if me not in record.holders or me == record.keeper or carrier.name not in record.holders:
+        raise Forbidden("A subscription is recorded at its holders only, and told by them.")
+    rp = RendezvousPoint.objects.filter(id=record.rp, expires_at__gt=now).first()
+    if rp is None:
+        raise NotFound("There is no such rendezvous point here.")
+    if not carrier.host or not linked(record.rp, carrier.name):
+        raise Forbidden(f"{me} holds subscriptions for peers that it shares the rendezvous point with and lets host.")
+    if not origin_admitted(record.rp, record.keeper, now):
+        raise Forbidden("The keeper does not take part in the rendezvous point.")
+    keys = domain_keys(record.keeper)
+    if not keys:
+        raise NotFound(f"The keys of {record.keeper} are not known here.")
+    try:
+        verified(statement, record.at_ms, keys, now_ms(now))
+    except BadStatement as error:
+        misbehaviour_note("forged", carrier=carrier.name, origin=record.keeper, rp=record.rp, detail=str(error))
+        raise
+    with change(now) as outbox:
+        _store(record, statement, rp, outbox, carrier.name)
+    return record.id
+
+
+def _store(record: Record, statement: Signed, rp: RendezvousPoint, outbox: Outbox, carrier: str) -> None:
+    """Keep a verified record, unless we know better, within the caller's transaction."""
+    now = outbox.now
+    shared = SharedSubscription.objects.select_for_update().filter(id=record.id).first()
+    row = Subscription.objects.select_for_update().filter(id=record.id).first()
+    if shared is None and row is not None:
+        raise Conflict("There is another subscription of this id here.")
+    if shared is not None:
+        if (shared.keeper, shared.rp) != (record.keeper, record.rp):
+            raise Forbidden("The subscription of this id is another domain's, or at another rendezvous point.")
+        if not _preferred(record, statement, shared, carrier):
+            return
+    until = min(datetime.fromtimestamp(record.expires_at_ms / 1000, UTC), now + timedelta(seconds=config().lease_s_max))
+    if record.ended:
+        if row is not None:
+            subscriptions.remove(row, outbox, "deleted")
+        if shared is not None:
+            _keep(shared, record, statement, max(until, now))
+        return
+    if row is None and until <= now:
+        raise Gone("Its lease has ended.")
+    if shared is None:
+        _require_room(record, now)
+        shared = SharedSubscription(id=record.id, rp=record.rp, keeper=record.keeper)
+    _keep(shared, record, statement, until)
+    _row(row, record, rp, until, outbox)
+
+
+def _preferred(record: Record, statement: Signed, shared: SharedSubscription, carrier: str) -> bool:
+    """Whether a record takes the place of the one that is held: the newer; of two that contradict, the same one everywhere."""
+    held = bytes(shared.statement)
+    if record.version != shared.version:
+        return record.version > shared.version
+    if packed(statement) == held or statement.payload == _payload(held):
+        return False
+    detail = "Two records of one version of a subscription."
+    misbehaviour_note("equivocation", carrier=carrier, origin=record.keeper, rp=record.rp, detail=detail)
+    return statement.payload > _payload(held)
+
+
+def _payload(held: bytes) -> bytes:
+    return unpacked(held).payload
+
+
+def _keep(shared: SharedSubscription, record: Record, statement: Signed, until: datetime) -> None:
+    shared.version, shared.ended, shared.statement = record.version, record.ended, packed(statement)
+    shared.expires_at = until + timedelta(seconds=TOMBSTONE_S)
+    shared.save()
+
+
+def _row(
+    row: Subscription | None, record: Record, rp: RendezvousPoint, until: datetime, outbox: Outbox
+) -> Subscription:
+    """The subscription here, as the record says."""
+    now = outbox.now
+    new = row is None
+    if row is None:
+        row = Subscription(id=record.id, rp_id=rp.id, at=rp.id, keeper=record.keeper, created_at=now)
+        row.start = _begin_here(record, rp)
+        row.expires_at = until
+    row.owner = here(record.owner, config().domain)
+    row.deliver = {"mode": record.mode}
+    stated = record.history
+    row.bounds_set(tightest(HistoryBounds(stated.max_events, stated.max_bytes, stated.max_age_s), rp.bounds))
+    if new or until > row.expires_at + timedelta(seconds=RENEWED_S):
+        _lease(row, until, now)
+    if new:
+        _listen(row, record, now)
+        row.save(force_insert=True)
+        created = {"subscription": events.subscription_data(row)}
+        outbox.event(events.SUBSCRIPTION_CREATED, row.at, created, domain_too=True, counted=True)
+    else:
+        row.version += 1
+        row.save()
+        changed = {"subscription": events.subscription_data(row)}
+        outbox.event(events.SUBSCRIPTION_CHANGED, row.at, changed, domain_too=True)
+    return row
+
+
+def _begin_here(record: Record, rp: RendezvousPoint) -> str:
+    """The place in the log here up to which everything stands that it begins at."""
+    log = control.log_state(rp.id) or control.ensure_log(rp.id, rp.bounds)
+    own = Feed(config().domain, log.epoch).key
+    lacking = federated.first_lacking(rp.id, believed(record.start, log, own), own)
+    return f"{log.epoch}:{max(0, lacking - 1)}"
+
+
+def _listen(row: Subscription, record: Record, now: datetime) -> None:
+    """Begin as a holder: know where it begins, and wait for the line of who delivers."""
+    place, keep_s = Place(record.rp, record.id), keep_s_of(row, now)
+    join(place, record.start, keep_s)
+    kept = read_all([place])[0]
+    if kept.standing is None:
+        write_all([Change(place, kept.raw, takeover.newcomer(record.rules, now_ms(now)), b"", keep_s)])
+    due_set({record.id: now_ms(now) + record.lease_ms})
+
+
+def _lease(row: Subscription, until: datetime, now: datetime) -> None:
+    """Let the lease end at `until`, with its warning before."""
+    left_s = max(1, int((until - now).total_seconds()))
+    granted = grant(left_s, now, default_s=left_s, longest_s=left_s)
+    row.asked_s, row.granted_s, row.warned_at = None, left_s, None
+    row.warn_at, row.expires_at = min(granted.warn_at, until), until
+
+
+def _require_room(record: Record, now: datetime) -> None:
+    """Raises QuotaExceeded where a keeper, or the RP, has as many as it may."""
+    if SharedSubscription.objects.filter(keeper=record.keeper).count() >= PER_KEEPER_MAX:
+        raise QuotaExceeded(
+            f"At most {PER_KEEPER_MAX} subscriptions of one domain are held here.", limit=PER_KEEPER_MAX
+        )
+    limit = config().subscriptions_per_rp_max
+    if Subscription.objects.filter(at=record.rp).count() >= limit:
+        raise QuotaExceeded(f"A rendezvous point takes at most {limit} durable subscriptions.", limit=limit)
+
+
+# Lines
+
+
+@dataclass(slots=True)
+class Taken:
+    """What became of the lines of one message.
+
+    Attributes:
+        unknown: ids of subscriptions that are not recorded here.
+        news: what is known here that is newer than a line: its sender is told.
+        acked: where more is acknowledged here than a line says: its sender is told.
+    """
+
+    unknown: list[str] = field(default_factory=list)
+    news: list[str] = field(default_factory=list)
+    acked: list[str] = field(default_factory=list)
+
+
+def lines_take(lines: list[tuple[Signed, int]], *, carrier: Peer, now: datetime) -> Taken:
+    """Take lines that a peer brought, each with the milliseconds that it saw left of the lease. What is bad is counted."""
+    taken = Taken()
+    read: list[tuple[Signed, Line, int]] = []
+    for statement, left_ms in lines:
+        try:
+            read.append((statement, line_read(statement), left_ms))
+        except BadStatement as error:
+            misbehaviour_note("malformed", carrier=carrier.name, detail=str(error))
+    known = shared_running(line.id for _, line, _ in read)
+    keys: dict[str, Mapping[str, Mapping[str, Any]]] = {}
+    for statement, line, left_ms in read:
+        if line.id not in known:
+            taken.unknown.append(line.id)
+            continue
+        shared, row = known[line.id]
+        record = record_of(shared)
+        if carrier.name not in record.holders or line.by not in record.holders:
+            misbehaviour_note("forged", carrier=carrier.name, rp=record.rp, detail="A line of no holder.")
+            continue
+        if line.by not in keys:
+            keys[line.by] = domain_keys(line.by)
+        try:
+            verified(statement, line.at_ms, keys[line.by], now_ms(now))
+        except BadStatement as error:
+            misbehaviour_note("forged", carrier=carrier.name, origin=line.by, rp=record.rp, detail=str(error))
+            continue
+        if not origin_admitted(record.rp, line.by, now):
+            continue  # it takes part no more: what it says counts no more
+        kept = _line_take(record, row, statement, line, left_ms, now)
+        standing = kept.standing
+        if standing is not None and (standing.term, standing.deliverer) != (line.term, line.by):
+            taken.news.append(line.id)
+        if not covers(line.acked, kept.acked):
+            taken.acked.append(line.id)
+    return taken
+
+
+def _line_take(record: Record, row: Subscription, statement: Signed, line: Line, left_ms: int, now: datetime) -> Kept:
+    """Take in one verified line. Returns what is kept then."""
+    me, place, keep_s = config().domain, Place(record.rp, record.id), keep_s_of(row, now)
+    join(place, line.acked, keep_s)
+    _prolong(row, line, now)
+    said = takeover.Line(line.term, line.by, line.beat, left_ms)
+    kept = read_all([place])[0]
+    for _ in range(TRIES_MAX):
+        before = kept.standing or takeover.newcomer(record.rules, now_ms(now))
+        after = takeover.heard(record.rules, me, before, said, now_ms(now))
+        if after == kept.standing or not takeover.newer(record.rules, before, said):
+            break
+        if write_all([Change(place, kept.raw, after, packed(statement), keep_s)])[0]:
+            relays = set(record.holders) - {me, line.by, *line.told}
+            due_set({record.id: 0 if relays else takeover.due_ms(record.rules, me, after, now_ms(now))})
+            return kept._replace(standing=after)
+        kept = read_all([place])[0]
+    return kept
+
+
+def _prolong(row: Subscription, line: Line, now: datetime) -> None:
+    """Let the subscription's own lease last as the owner renewed it where it is delivered."""
+    until = min(datetime.fromtimestamp(line.expires_at_ms / 1000, UTC), now + timedelta(seconds=config().lease_s_max))
+    if until <= row.expires_at + timedelta(seconds=RENEWED_S):
+        return
+    with change(now) as outbox:
+        fresh = Subscription.objects.select_for_update().filter(id=row.id).first()
+        if fresh is None or until <= fresh.expires_at + timedelta(seconds=RENEWED_S):
+            return
+        _lease(fresh, until, now)
+        fresh.save(update_fields=LEASE_COLUMNS)
+        SharedSubscription.objects.filter(id=row.id).update(expires_at=until + timedelta(seconds=TOMBSTONE_S))
+        outbox.lease_event(events.LEASE_RENEWED, fresh)
+    row.expires_at = until
+
+
+def shared_purge(*, now: datetime) -> int:
+    """Forget ends that are over, and records whose subscription went with its RP. Returns how many."""
+    over, _ = SharedSubscription.objects.filter(expires_at__lte=now).delete()
+    running = SharedSubscription.objects.filter(ended=False)
+    lost = running.exclude(id__in=Subscription.objects.exclude(keeper="").values("id"))
+    gone, _ = lost.delete()
+    return over + gone

@@ -1,0 +1,261 @@
+"""Creating, changing, renewing and deleting durable subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from eventing.conf import config
+from eventing.core.errors import InvalidRequest, PreconditionFailed, QuotaExceeded
+from eventing.core.events import positions
+from eventing.core.events.cursors import Cursor
+from eventing.core.events.feeds import Feed
+from eventing.core.events.history import HistoryBounds, tightest
+from eventing.core.events.lag import Lag
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
+from eventing.core.principals import Principal
+from eventing.log import control, federated
+from eventing.operations.services.losses import losses_of, subscription_ended
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import Outbox, change
+from eventing.rest.idempotency_records import Claim, claim_fulfil
+from eventing.rps.rules.descriptor import Descriptor
+from eventing.rps.selectors.descriptors import descriptor_get
+from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
+from eventing.rps.services.permission import require, require_managed, require_writer
+from eventing.rps.services.quotas import require_subscription_quota
+from eventing.sql.leases import LEASE_COLUMNS, lease_grant, lease_renew
+from eventing.sql.locking import lock_domain
+from eventing.sql.random_ids import random_id
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.selectors.subscriptions import subscription_get
+from eventing.subscriptions.services.shared_subscriptions import (
+    require_keeper,
+    require_renewable,
+    shared_changed,
+    shared_prepare,
+    shared_removed,
+)
+
+MODES = ("pull",)
+HISTORY_MEMBERS = ("max_events", "max_bytes", "max_age_s")
+
+
+def subscription_create(
+    *,
+    reference: str,
+    principal: Principal,
+    lease_s: int | None = None,
+    history: Mapping[str, int | None] | None = None,
+    deliver: Mapping[str, Any] | None = None,
+    start: str = "now",
+    replicas: int = 1,
+    claim: Claim | None = None,
+    now: datetime | None = None,
+) -> Subscription:
+    """Create a durable subscription of `principal` at the RP, administrative ones included.
+
+    Args:
+        history: how far it may fall behind (`max_events`, `max_bytes`, `max_age_s`); what is not stated, or lies beyond
+            the RP's own bounds, is the RP's.
+        deliver: {"mode": "pull"}; None means the same.
+        start: "now", "earliest", "last" or a cursor; all but "now" need the operation `history`.
+        replicas: how many domains are to hold it, this one among them (subscriptions/services/shared_subscriptions.py).
+
+    Raises NotFound, Gone, Forbidden, InvalidRequest, InvalidCursor, QuotaExceeded, redis.RedisError (nothing is made then).
+    """
+    now = now or timezone.now()
+    require_writer(principal)
+    descriptor = descriptor_get(reference, now=now)
+    require(descriptor, principal, "subscribe")
+    wanted = positions.parse_from(start)
+    if wanted != "now":
+        require(descriptor, principal, "history")
+    row = Subscription(
+        id=f"sub_{random_id()}",
+        rp_id=None if descriptor.id == DOMAIN_ADMIN else descriptor.id.removesuffix(ADMIN_SUFFIX),
+        at=descriptor.id,
+        owner=principal.identity,
+        deliver=_deliver(deliver),
+        created_at=now,
+    )
+    row.bounds_set(_bounds(history or {}, descriptor.history))
+    lease_grant(row, lease_s, now)
+    cursor = _cursor(wanted, descriptor)
+    row.start = str(cursor)
+    shared = shared_prepare(row, replicas, wanted, cursor, now)
+    with change(now) as outbox:
+        require_subscription_quota(principal)
+        _require_room(descriptor.id, row.rp_id, now)
+        row.save(force_insert=True)
+        if claim is not None:
+            claim_fulfil(claim, row.id)
+        created = {"subscription": events.subscription_data(row)}
+        outbox.event(events.SUBSCRIPTION_CREATED, row.at, created, domain_too=True, counted=True)
+        outbox.lease_event(events.LEASE_GRANTED, row)
+        outbox.act("subscription.create", principal, "subscription", row.id, rp=row.at, granted_s=row.granted_s)
+        # Before the commit: if this fails, nothing is made; if the commit fails, a cursor is left that ends with the log.
+        control.subscription_cursor_set(row.at, row.id, cursor)
+        if shared is not None:
+            shared.begin()
+    return row
+
+
+def subscription_update(
+    *,
+    subscription_id: str,
+    principal: Principal,
+    changes: Mapping[str, Any],
+    versions: frozenset[int] | None = None,
+    now: datetime | None = None,
+) -> Subscription:
+    """Change `history` or `deliver`. `history` members not named stay; None ones become the RP's.
+
+    Raises NotFound, Gone, Forbidden, PreconditionFailed, InvalidRequest.
+    """
+    now = now or timezone.now()
+    unknown = sorted(set(changes) - {"history", "deliver"})
+    if unknown:
+        raise InvalidRequest(f"{', '.join(unknown)} cannot be changed.")
+    with change(now) as outbox:
+        row, descriptor = _managed(subscription_id, principal, now)
+        require_keeper(row)
+        _require_version(row, versions)
+        before = (row.bounds, row.deliver)
+        if "history" in changes:
+            held = {"max_events": row.max_events, "max_bytes": row.max_bytes, "max_age_s": row.max_age_s}
+            row.bounds_set(_bounds({**held, **(changes["history"] or {})}, descriptor.history))
+        if "deliver" in changes:
+            row.deliver = _deliver(changes["deliver"])
+        if (row.bounds, row.deliver) != before:
+            row.version += 1
+            versions_of = [row.version - 1, row.version]
+            outbox.act("subscription.update", principal, "subscription", row.id, rp=row.at, version=versions_of)
+            row.save()
+            shared_changed(row, now)
+            changed = {"subscription": events.subscription_data(row)}
+            outbox.event(events.SUBSCRIPTION_CHANGED, row.at, changed, domain_too=True)
+    return row
+
+
+def subscription_renew(
+    *, subscription_id: str, principal: Principal, lease_s: int | None = None, now: datetime | None = None
+) -> dict[str, Any]:
+    """Renew the lease; it counts from now. Returns it (`asked_s`, `granted_s`, `expires_at`). Raises NotFound, Gone (it has ended already), Forbidden, InvalidRequest."""
+    now = now or timezone.now()
+    with change(now) as outbox:
+        row, _ = _managed(subscription_id, principal, now)
+        require_renewable(row, now)
+        lease_renew(row, lease_s, now)
+        row.save(update_fields=LEASE_COLUMNS)
+        shared_changed(row, now)
+        outbox.lease_event(events.LEASE_RENEWED, row)
+        outbox.act("subscription.renew", principal, "subscription", row.id, rp=row.at, granted_s=row.granted_s)
+    return events.lease_data(row)
+
+
+def subscription_delete(
+    *,
+    subscription_id: str,
+    principal: Principal,
+    versions: frozenset[int] | None = None,
+    now: datetime | None = None,
+) -> None:
+    """End the subscription. Raises NotFound, Gone, Forbidden, PreconditionFailed."""
+    now = now or timezone.now()
+    lag = losses_of([subscription_id]).get(subscription_id)
+    with change(now) as outbox:
+        row, _ = _managed(subscription_id, principal, now)
+        require_keeper(row)
+        _require_version(row, versions)
+        lost: dict[str, Any] = {"lag": lag.events, "lost": lag.lost} if lag is not None and lag.lost else {}
+        outbox.act("subscription.delete", principal, "subscription", row.id, rp=row.at, **lost)
+        remove(row, outbox, "deleted", lag=lag, by=principal)
+
+
+def remove(
+    row: Subscription, outbox: Outbox, reason: str, *, lag: Lag | None = None, by: Principal | None = None
+) -> None:
+    """Take the subscription out, within the caller's transaction.
+
+    Args:
+        lag: how far it is behind, if the caller has looked.
+        by: who deletes it; None for nobody here.
+    """
+    subscription_ended(row, outbox, reason, lag=lag, by=by)
+    data = {"subscription": events.subscription_data(row), "reason": reason}
+    subscription, at = row.id, row.at
+    shared_removed(row, reason, outbox.now)
+    row.delete()
+    outbox.event(events.SUBSCRIPTION_DELETED, at, data, domain_too=True, counted=True)
+    outbox.forget(at, subscription)
+
+
+def _managed(subscription_id: str, principal: Principal, now: datetime) -> tuple[Subscription, Descriptor]:
+    """The subscription, locked, and its RP's descriptor, if `principal` may manage it."""
+    require_writer(principal)
+    row = subscription_get(subscription_id, now=now, lock=True)
+    descriptor = descriptor_get(row.at, now=now)
+    require_managed(row, descriptor, principal)
+    return row, descriptor
+
+
+def _bounds(asked: Mapping[str, int | None], granted: HistoryBounds) -> HistoryBounds:
+    """What is asked, within the RP's bounds; what is not stated is the RP's."""
+    unknown = sorted(set(asked) - set(HISTORY_MEMBERS))
+    if unknown:
+        raise InvalidRequest(f"history has no member {', '.join(unknown)}.")
+    for member, value in asked.items():
+        if value is not None and value < 1:
+            raise InvalidRequest(f"history.{member} is at least 1.")
+    wanted = HistoryBounds(
+        asked.get("max_events") or granted.max_events,
+        asked.get("max_bytes") or granted.max_bytes,
+        asked.get("max_age_s") or granted.max_age_s,
+    )
+    return tightest(wanted, granted)
+
+
+def _deliver(deliver: Mapping[str, Any] | None) -> dict[str, Any]:
+    if deliver is None:
+        return {"mode": "pull"}
+    if set(deliver) != {"mode"} or deliver["mode"] not in MODES:
+        raise InvalidRequest(f'deliver is {{"mode": "{MODES[0]}"}}; other modes are not offered here yet.')
+    return dict(deliver)
+
+
+def _cursor(wanted: positions.Place | Cursor, descriptor: Descriptor) -> Cursor:
+    """Where the subscription begins. A cursor is taken as it is: whether it is still held is told when it is read.
+
+    One of another replica becomes the place here up to which its vector covers everything.
+    """
+    if isinstance(wanted, Cursor) and wanted.vector is None:
+        return wanted
+    log = control.log_state(descriptor.id) or control.ensure_log(descriptor.id, descriptor.history)
+    if isinstance(wanted, Cursor):
+        own = Feed(config().domain, log.epoch).key
+        true = positions.believed(wanted.vector, log, own) if wanted.vector is not None else None
+        if true is None or (wanted.epoch == log.epoch and true is wanted.vector):
+            return wanted.place
+        return Cursor(log.epoch, federated.first_lacking(descriptor.id, true, own) - 1)
+    begin = positions.resolve(wanted, log)
+    return Cursor(begin.epoch, begin.next - 1)
+
+
+def _require_room(at: str, rp: str | None, now: datetime) -> None:
+    """Raises QuotaExceeded when the RP has as many subscriptions as it may. Locks the RP; NotFound or Gone if it went."""
+    if rp is None:
+        lock_domain()
+    else:
+        rendezvous_point_get(rp, now=now, lock=True)
+    limit = config().subscriptions_per_rp_max
+    if Subscription.objects.filter(at=at).count() >= limit:
+        raise QuotaExceeded(f"A rendezvous point takes at most {limit} durable subscriptions.", limit=limit)
+
+
+def _require_version(row: Subscription, versions: frozenset[int] | None) -> None:
+    if versions is not None and row.version not in versions:
+        raise PreconditionFailed(f"Its version is {row.version} now; read it again and repeat your change.")

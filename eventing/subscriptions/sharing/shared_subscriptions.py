@@ -1,0 +1,381 @@
+"""Shared durable subscriptions between their holders: records and lines go out, come in, and time does its part.
+
+The life of a line: the sweep (once a second) finds that the beat of a subscription delivered here is due, or that its owner
+acknowledged -> the standing is written, then the line signed -> all subscriptions' lines for one peer go in one request ->
+the peer takes it in, and answers with what it knows better -> holders that the deliverer does not reach are told by those
+that do. A holder that hears nothing for the lease takes over in its turn (overlay/takeover.py), once it has asked the others
+whether somebody delivers: it may have been away itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from eventing.access.selectors.keys import signing_key
+from eventing.conf import config
+from eventing.core.errors import HeraldError
+from eventing.core.events.cursors import VECTOR_FEEDS_MAX
+from eventing.core.signing import Signed
+from eventing.log import control
+from eventing.log.shared_subscriptions import (
+    Change,
+    Kept,
+    Place,
+    due,
+    due_add,
+    due_forget,
+    due_set,
+    read_all,
+    turn_end,
+    turn_take,
+    write_all,
+)
+from eventing.overlay import takeover
+from eventing.overlay.takeover import Standing
+from eventing.peering.models import Peer
+from eventing.peering.selectors.peers import peer_get
+from eventing.peering.services.misbehaviour import misbehaviour_note
+from eventing.peering.wire.client import PeerError, call
+from eventing.peering.wire.messages import VERSION, BadMessage
+from eventing.replication.endpoints import Sender
+from eventing.rps.rules.statements import BadStatement, packed, unpacked
+from eventing.subscriptions.models import SharedSubscription, Subscription
+from eventing.subscriptions.rules.shared_subscriptions import VERSION as STATEMENT_VERSION
+from eventing.subscriptions.rules.shared_subscriptions import Line, line_read, sign
+from eventing.subscriptions.selectors.shared_subscriptions import record_of, shared_running, statement_of
+from eventing.subscriptions.services.shared_records import Taken, lines_take, record_take, shared_purge
+from eventing.subscriptions.services.shared_subscriptions import keep_s_of, now_ms
+from eventing.subscriptions.sharing.messages import (
+    LINES_MAX,
+    RECORDS_MAX,
+    SENTENCE_CHARS_MAX,
+    Answer,
+    Message,
+    Refused,
+    SentLine,
+    decoded,
+    encode,
+)
+
+PATH = "/federation/v1/subscriptions"
+BATCH = 500  # subscriptions of one sweep; more are due again at the next
+CALL_S_MAX = 2.0  # of one request; a peer that does not answer must not keep the beats to others back
+TURN_MS = 8000  # longer than a sweep's two rounds take; one that died with the turn keeps others from it for no longer
+AT_ONCE = 8  # peers
+INDEXED_S = 10  # between two looks at whether everything held has its time, and what is over
+RECORD_AGAIN_MS = 2000  # before a record that was not taken is sent again
+_INDEXED_KEY = "herald:shared-indexed"
+logger = logging.getLogger(__name__)
+
+
+# What other domains send
+
+
+def subscriptions(sender: Sender, body: bytes) -> bytes:
+    """Answer a message of an active peer (replication/endpoints.py). Raises wire.BadMessage, redis.RedisError."""
+    peer = sender.peer
+    assert peer is not None  # noqa: S101 - only hello is open to others
+    message, now = decoded(body, Message), timezone.now()
+    refused = []
+    for position, statement in enumerate(message.records):
+        try:
+            record_take(statement, carrier=peer, now=now)
+        except BadStatement as error:
+            refused.append(Refused(position, str(error)[:SENTENCE_CHARS_MAX]))
+        except HeraldError as error:
+            refused.append(Refused(position, error.detail[:SENTENCE_CHARS_MAX]))
+        except IntegrityError:
+            refused.append(Refused(position, "It is being recorded right now."))
+    taken = lines_take([(one.statement, one.left_ms) for one in message.lines], carrier=peer, now=now)
+    return encode(Answer(VERSION, refused, taken.unknown[:LINES_MAX], _news(taken, now)))
+
+
+def _news(taken: Taken, now: datetime) -> list[SentLine]:
+    """What is known here that is newer: lines of who delivers, and what is acknowledged."""
+    held = list(shared_running({*taken.news, *taken.acked}).items())
+    found: list[SentLine] = []
+    for (one, (shared, row)), kept in zip(held, read_all([Place(row.at, one) for one, (_, row) in held]), strict=True):
+        line = _line(shared, row, kept, kept.standing, now)
+        ours = line is not None and line_read(line.statement).by == config().domain
+        if line is not None and (one in taken.news or ours):
+            found.append(line)
+        if one in taken.acked and not ours and (key := signing_key(now)) is not None:
+            found.append(SentLine(sign(_stated(shared, row, kept, now, 0, 1), key), 0))
+    return found[:LINES_MAX]
+
+
+# The sweep
+
+
+@dataclass(slots=True)
+class _Outgoing:
+    """What one peer is told. `sent` are the ids and versions of the records, in their order."""
+
+    records: list[Signed] = field(default_factory=list)
+    sent: list[tuple[str, int]] = field(default_factory=list)
+    lines: list[SentLine] = field(default_factory=list)
+
+
+def subscriptions_sweep(*, now: datetime | None = None) -> int:
+    """Do what time asks for of the shared subscriptions held here. Safe to run twice and side by side: one has the turn.
+
+    Returns how many were looked at. Raises redis.RedisError.
+    """
+    now, token = now or timezone.now(), secrets.token_hex(8)
+    if not due(now_ms(now), 1) and control.client().exists(_INDEXED_KEY):
+        return 0  # without a write: most domains share none
+    if not turn_take(token, TURN_MS):
+        return 0
+    try:
+        if control.client().set(_INDEXED_KEY, "1", nx=True, ex=INDEXED_S):
+            due_add(SharedSubscription.objects.values_list("id", flat=True), now_ms(now))
+            shared_purge(now=now)
+        ids, began = due(now_ms(now), BATCH), time.monotonic()
+        if ids:
+            asked, outgoing = _due(ids, now)
+            silent = _send_all(outgoing)
+            left = [line for name, what in outgoing.items() if name not in silent for line in what.lines]
+            unsent = {
+                line_read(line.statement).id for line in left
+            }  # there was no time: they are asked with the next sweep
+            if asked := [one for one in asked if one not in unsent]:
+                _, outgoing = _due(asked, now + timedelta(seconds=time.monotonic() - began), asked=True)
+                _send_all({name: what for name, what in outgoing.items() if name not in silent})
+        return len(ids)
+    finally:
+        turn_end(token)
+
+
+def _due(ids: list[str], now: datetime, *, asked: bool = False) -> tuple[list[str], dict[str, _Outgoing]]:
+    """Let time pass for these.
+
+    Returns:
+        Those that are taken over next, unless the answers of the other holders are against it; and what is to be told to
+        whom. `asked` says that these answers are in.
+    """
+    held = SharedSubscription.objects.in_bulk(ids)
+    running = shared_running(ids)
+    due_forget([one for one in ids if one not in held])
+    outgoing: dict[str, _Outgoing] = {}
+    when: dict[str, int] = {}
+    asking: list[str] = []
+    silent = [one for one in held if one not in running]
+    for one in silent:
+        if _records(held[one], outgoing):
+            when[one] = now_ms(now) + RECORD_AGAIN_MS
+    due_forget([one for one in silent if one not in when])
+    for one, (kept, standing) in _ticked(running, now, asked=asked).items():
+        shared, row = running[one]
+        rules = record_of(shared).rules
+        if takeover.takes_over(rules, config().domain, standing, now_ms(now)):
+            asking.append(one)
+            _question(shared, row, kept, now, outgoing)
+        else:
+            _lines(shared, row, kept, standing, now, outgoing)
+        again = takeover.due_ms(rules, config().domain, standing, now_ms(now))
+        if _records(shared, outgoing):
+            again = min(again, now_ms(now) + RECORD_AGAIN_MS)
+        when[one] = again
+    due_set(when)
+    return asking, outgoing
+
+
+def _ticked(
+    running: dict[str, tuple[SharedSubscription, Subscription]], now: datetime, *, asked: bool
+) -> dict[str, tuple[Kept, Standing]]:
+    """The standings after time has passed, as they are written; without those that somebody else changed meanwhile.
+
+    Those that would be taken over stay as they are until the other holders were asked.
+    """
+    me, at_ms = config().domain, now_ms(now)
+    places = {one: Place(row.at, row.id) for one, (_, row) in running.items()}
+    found: dict[str, tuple[Kept, Standing]] = {}
+    changes: list[Change] = []
+    for one, kept in zip(places, read_all(list(places.values())), strict=True):
+        shared, row = running[one]
+        rules = record_of(shared).rules
+        before = kept.standing or takeover.newcomer(rules, at_ms)
+        waits = not asked and takeover.takes_over(rules, me, before, at_ms)
+        standing = before if waits else takeover.tick(rules, me, before, at_ms)
+        found[one] = (kept, standing)
+        if standing != kept.standing:
+            line = _line(shared, row, kept, standing, now)
+            own = packed(line.statement) if line is not None and standing.deliverer == me else b""
+            changes.append(Change(places[one], kept.raw, standing, own, keep_s_of(row, now)))
+            if standing.deliverer == me and standing.term > 1 and standing.beat == 1:
+                logger.info("This domain delivers the subscription %s from now on, term %d.", one, standing.term)
+    for change, written in zip(changes, write_all(changes), strict=True):
+        if not written:  # it is still due, and looked at again
+            del found[change.place.id]
+    return found
+
+
+def _line(
+    shared: SharedSubscription, row: Subscription, kept: Kept, standing: Standing | None, now: datetime
+) -> SentLine | None:
+    """The line to tell others: our own if we deliver, else the one that we heard; None if nobody is known to deliver."""
+    me, at_ms = config().domain, now_ms(now)
+    if standing is None:
+        return None
+    if takeover.delivers(standing, me, at_ms):
+        key = signing_key(now)
+        if key is None:
+            return None
+        line = _stated(shared, row, kept, now, standing.term, standing.beat)
+        return SentLine(sign(line, key), standing.until_ms - at_ms)
+    if not kept.line or standing.deliverer == me:
+        return None
+    return SentLine(unpacked(kept.line), max(0, min(standing.until_ms - at_ms, record_of(shared).lease_ms)))
+
+
+def _stated(shared: SharedSubscription, row: Subscription, kept: Kept, now: datetime, term: int, beat: int) -> Line:
+    """A line of ours; in term 0 of what is acknowledged only."""
+    return Line(
+        v=STATEMENT_VERSION,
+        kind="line",
+        id=row.id,
+        by=config().domain,
+        term=term,
+        beat=beat,
+        acked=dict(sorted(kept.acked.items())[:VECTOR_FEEDS_MAX]),
+        expires_at_ms=now_ms(row.expires_at),
+        told=[peer.name for peer in _reached(shared)],
+        at_ms=now_ms(now),
+    )
+
+
+def _lines(
+    shared: SharedSubscription,
+    row: Subscription,
+    kept: Kept,
+    standing: Standing,
+    now: datetime,
+    outgoing: dict[str, _Outgoing],
+) -> None:
+    """Our own line to all holders that we reach; one of another to those that it does not reach itself."""
+    line = _line(shared, row, kept, standing, now)
+    if line is None:
+        return
+    own = standing.deliverer == config().domain
+    told = set() if own else {standing.deliverer, *line_read(line.statement).told}
+    for peer in _reached(shared):
+        if peer.name not in told:
+            outgoing.setdefault(peer.name, _Outgoing()).lines.append(line)
+
+
+def _question(
+    shared: SharedSubscription, row: Subscription, kept: Kept, now: datetime, outgoing: dict[str, _Outgoing]
+) -> None:
+    """To all holders that we reach, what is acknowledged here: who knows of a deliverer answers with its line."""
+    key = signing_key(now)
+    if key is None:
+        return
+    line = SentLine(sign(_stated(shared, row, kept, now, 0, 1), key), 0)
+    for peer in _reached(shared):
+        outgoing.setdefault(peer.name, _Outgoing()).lines.append(line)
+
+
+def _records(shared: SharedSubscription, outgoing: dict[str, _Outgoing]) -> bool:
+    """The record to the holders that lack it. Whether some do."""
+    mine, lacking = shared.keeper == config().domain, False
+    for holder in record_of(shared).holders:
+        if holder == config().domain or (not mine and holder not in shared.told):
+            continue
+        if shared.told.get(holder, 0) < shared.version:
+            lacking = True
+            if _active(holder) is not None:
+                to = outgoing.setdefault(holder, _Outgoing())
+                to.records.append(statement_of(shared))
+                to.sent.append((shared.id, shared.version))
+    return lacking
+
+
+def _reached(shared: SharedSubscription) -> list[Peer]:
+    """The other holders that we can tell something."""
+    others = (_active(holder) for holder in record_of(shared).holders if holder != config().domain)
+    return [peer for peer in others if peer is not None]
+
+
+def _active(name: str) -> Peer | None:
+    peer = peer_get(name)
+    return peer if peer is not None and peer.active else None
+
+
+def _send_all(outgoing: dict[str, _Outgoing]) -> set[str]:
+    """Tell all peers, at the same time. Returns those that did not answer."""
+    work = sorted(outgoing.items())
+    if len(work) <= 1:
+        return {name for name, what in work if not _send(name, what)}
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="subscriptions") as threads:
+        answered = list(threads.map(lambda one: _send_on_thread(*one), work))
+    return {name for (name, _), did in zip(work, answered, strict=True) if not did}
+
+
+def _send_on_thread(name: str, what: _Outgoing) -> bool:
+    try:
+        return _send(name, what)
+    except Exception:
+        logger.exception(
+            "What %s is to know of shared subscriptions could not be told; it is with the next sweep.", name
+        )
+        return False
+    finally:
+        connection.close()
+
+
+def _send(name: str, what: _Outgoing) -> bool:
+    """Tell one peer, in as few requests as the bounds allow. Whether it answers; `what` keeps what there was no time for."""
+    until = time.monotonic() + CALL_S_MAX
+    while (what.records or what.lines) and (left_s := until - time.monotonic()) > 0:
+        records, what.records = what.records[:RECORDS_MAX], what.records[RECORDS_MAX:]
+        sent, what.sent = what.sent[:RECORDS_MAX], what.sent[RECORDS_MAX:]
+        lines, what.lines = what.lines[:LINES_MAX], what.lines[LINES_MAX:]
+        peer = _active(name)
+        if peer is None:
+            return False
+        try:
+            data = call(peer.url, name, PATH, encode(Message(VERSION, records, lines)), left_s)
+            _answered(peer, sent, decoded(data, Answer))
+        except PeerError as error:
+            logger.info("%s does not take what it is told of shared subscriptions: %s", name, error.detail)
+            return False
+        except BadMessage as error:
+            misbehaviour_note("malformed", carrier=name, detail=str(error))
+            return False
+    return True
+
+
+def _answered(peer: Peer, sent: list[tuple[str, int]], answer: Answer) -> None:
+    """Note what the peer has now, and learn what it knows better."""
+    refused = {one.position: one.why for one in answer.refused}
+    for position, (one, version) in enumerate(sent):
+        if position in refused:
+            why = "".join(filter(str.isprintable, refused[position]))
+            logger.info("%s does not hold the subscription %s: %s", peer.name, one, why)
+        else:
+            _told(one, peer.name, version)
+    for one in answer.unknown:
+        _told(one, peer.name, 0)
+    lines_take([(one.statement, one.left_ms) for one in answer.lines], carrier=peer, now=timezone.now())
+
+
+def _told(subscription: str, holder: str, version: int) -> None:
+    """The holder has this version of the record; 0: it lacks the record, whoever told it once."""
+    with transaction.atomic():
+        shared = SharedSubscription.objects.select_for_update().filter(id=subscription).first()
+        if shared is None or holder not in record_of(shared).holders or shared.told.get(holder) == version:
+            return
+        told: dict[str, Any] = {**shared.told, holder: version}
+        shared.told = told
+        shared.save(update_fields=["told"])
+    if not version:
+        due_set({subscription: 0})

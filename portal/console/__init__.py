@@ -1,0 +1,1 @@
+"""The console: pages, accounts, login, and what the pages are given."""

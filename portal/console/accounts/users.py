@@ -1,0 +1,224 @@
+"""Changes to the console's users. Each is one transaction, is recorded in the audit, and keeps two rules: a domain keeps an
+administrator who can log in, and whoever may do less than before loses what they hold: sessions, and tokens of their name.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from eventing.access.verification.console_users import role_of
+from eventing.audit.services import REFUSED, audit_record
+from eventing.core.errors import Conflict, Forbidden, HeraldError, InvalidRequest, NotFound
+from eventing.core.principals import Principal
+from eventing.core.roles import ADMINISTRATOR, ROLES
+from eventing.sql.locking import lock_domain
+from portal.console.accounts.login_links import INVITATION_S, login_url_create
+from portal.console.accounts.revoking import tokens_revoke
+from portal.console.accounts.roles import NO_ROLE, role_store
+from portal.console.accounts.sessions import sessions_end
+from portal.models import LoginLink
+
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9._@+-]{0,62}[a-z0-9])?")
+"""One spelling per name, of characters that look like no others; no `#`, which marks foreign principals."""
+
+EXTERNAL_PREFIX = "oidc-"
+"""Names of users of an identity provider begin so (portal/console/oidc); nobody is invited under such a name."""
+
+USERS_MAX = 1000
+"""Console users, not clients: those bring tokens and have no rows."""
+
+
+def user_invite(*, name: str, role: str, by: Principal | None = None) -> tuple[User, str]:
+    """Add a user without a password. Returns them and the address of a one-time link, to be handed over; nothing else lets
+    them in. `by` is who does it; None for whoever runs commands on the domain. Raises InvalidRequest, Conflict, Forbidden.
+    """
+    with _administration("user.invite", by, name):
+        if not NAME.fullmatch(name) or name.startswith(EXTERNAL_PREFIX):
+            raise InvalidRequest(
+                f"A user's name is 1 to 64 of a-z, 0-9 and . _ @ + - between them, and does not begin with {EXTERNAL_PREFIX}."
+            )
+        _require_role(role)
+        with transaction.atomic():
+            lock_domain()
+            if User.objects.filter(username__iexact=name).exists():
+                raise Conflict(f"There is a user {name} already.")
+            if User.objects.count() >= USERS_MAX:
+                raise Conflict(f"A console has at most {USERS_MAX} users; OIDC or tokens serve more.")
+            try:
+                user = User.objects.create_user(name)
+            except IntegrityError:
+                raise Conflict(f"There is a user {name} already.") from None
+            role_store(user, role)
+            _record("user.invite", by, user, role=role)
+        return user, login_url_create(user, valid_s=INVITATION_S)
+
+
+def user_role_change(*, user_id: int, role: str, by: Principal | None = None) -> User:
+    """Give a user another role. Raises NotFound, InvalidRequest, Conflict (the last administrator), Forbidden."""
+    with _administration("user.role", by, str(user_id)):
+        _require_role(role)
+        with transaction.atomic():
+            user = _locked(user_id)
+            before = role_of(user)
+            if hasattr(user, "external_identity"):
+                raise Conflict("The identity provider gives this user's role at each login; change it there.")
+            if before == role:
+                return user
+            if before == ADMINISTRATOR:
+                _require_another_administrator(user)
+            role_store(user, role)
+            if weaker(role, before):
+                tokens_revoke(user, by=by, reason="role changed")
+            _record("user.role", by, user, role=[before, role])
+        return user
+
+
+def user_deactivate(*, user_id: int, by: Principal | None = None) -> User:
+    """Let a user in no more: sessions end, links die, tokens of their name are revoked. What they made stays.
+
+    Raises NotFound, Conflict (the last administrator), Forbidden.
+    """
+    with _administration("user.deactivate", by, str(user_id)):
+        with transaction.atomic():
+            user = _locked(user_id)
+            if not user.is_active:
+                return user
+            if role_of(user) == ADMINISTRATOR:
+                _require_another_administrator(user)
+            user.is_active = False
+            user.save(update_fields=["is_active"])
+            LoginLink.objects.filter(user=user).delete()
+            ended = sessions_end(user)
+            tokens_revoke(user, by=by, reason="user deactivated")
+            _record("user.deactivate", by, user, sessions=ended)
+        return user
+
+
+def user_activate(*, user_id: int, by: Principal | None = None) -> User:
+    """Let a deactivated user in again, with the role they had. Raises NotFound, Forbidden."""
+    with _administration("user.activate", by, str(user_id)):
+        with transaction.atomic():
+            user = _locked(user_id)
+            user.is_active = True
+            user.save(update_fields=["is_active"])
+            _record("user.activate", by, user)
+        return user
+
+
+def user_reset(*, user_id: int, by: Principal | None = None) -> tuple[User, str]:
+    """Take the user's password and sessions away. Returns them and the address of a one-time link to set another.
+
+    Raises NotFound, Conflict (not active, or of an identity provider), Forbidden.
+    """
+    with _administration("user.reset", by, str(user_id)):
+        with transaction.atomic():
+            user = _locked(user_id)
+            if not user.is_active:
+                raise Conflict("The user is deactivated; activate them first.")
+            if hasattr(user, "external_identity"):
+                raise Conflict("This user logs in at the identity provider and has no password here.")
+            user.set_unusable_password()
+            user.save(update_fields=["password"])
+            ended = sessions_end(user)
+            _record("user.reset", by, user, sessions=ended)
+        return user, login_url_create(user, valid_s=INVITATION_S)
+
+
+def sessions_end_all(*, user: User, by: Principal | None = None, keep: str | None = None) -> int:
+    """End the user's sessions everywhere, but the one of key `keep`. Returns how many there were."""
+    with transaction.atomic():
+        ended = sessions_end(user, keep=keep)
+        _record("user.logout-everywhere", by, user, sessions=ended)
+    return ended
+
+
+def password_changed(*, user: User, by: Principal, keep: str | None) -> None:
+    """The user has another password: sessions other than `keep` end, and an open login link dies."""
+    with transaction.atomic():
+        LoginLink.objects.filter(user=user).delete()
+        ended = sessions_end(user, keep=keep)
+        _record("user.password", by, user, sessions=ended)
+
+
+def users_listed() -> list[User]:
+    """All users, those who can log in first, by name."""
+    return list(
+        User.objects.select_related("external_identity")
+        .prefetch_related("groups")
+        .order_by("-is_active", "username")[:USERS_MAX]
+    )
+
+
+def user_get(user_id: int) -> User:
+    """A user. Raises NotFound."""
+    user = User.objects.select_related("external_identity").filter(pk=user_id).first()
+    if user is None:
+        raise NotFound("There is no such user.")
+    return user
+
+
+def may_administer_users(principal: Principal | None) -> bool:
+    """Administrators only, not narrowed ones: whoever manages users could make themself anything."""
+    return principal is None or (principal.local and principal.admin and not principal.narrowed)
+
+
+class _administration:  # noqa: N801 - used as a statement
+    """The act of an administrator; what is refused is recorded as well."""
+
+    def __init__(self, action: str, by: Principal | None, on: str) -> None:
+        self._action, self._by, self._on = action, by, on
+
+    def __enter__(self) -> None:
+        if not may_administer_users(self._by):
+            error = Forbidden("Only an administrator of this domain manages users.")
+            self._record(error)
+            raise error
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, HeraldError):
+            self._record(error)
+
+    def _record(self, error: HeraldError) -> None:
+        audit_record(action=self._action, outcome=REFUSED, principal=self._by, on=("user", self._on), error=error)
+
+
+def _locked(user_id: int) -> User:
+    """The user, under the domain's lock: two administrators cannot remove each other at once."""
+    lock_domain()
+    user = User.objects.select_for_update().filter(pk=user_id).first()
+    if user is None:
+        raise NotFound("There is no such user.")
+    return user
+
+
+def _require_another_administrator(user: User) -> None:
+    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+    if not others.exists():
+        raise Conflict(f"{user.get_username()} is the last administrator who can log in; make another one first.")
+
+
+def _require_role(role: str) -> None:
+    if role not in (*ROLES, NO_ROLE):
+        raise InvalidRequest(f"A role is {', '.join(ROLES)}, or empty.")
+
+
+def weaker(role: str, before: str) -> bool:
+    """Whether `role` may do less than `before`."""
+    order = (NO_ROLE, *ROLES)
+    return order.index(role) < order.index(before)
+
+
+def _record(action: str, by: Principal | None, user: User, *, now: datetime | None = None, **details: Any) -> None:
+    audit_record(
+        action=action,
+        principal=by,
+        on=("user", user.get_username()),
+        details=details,
+        now=now or timezone.now(),
+    )

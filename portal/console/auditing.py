@@ -1,0 +1,199 @@
+"""Refusals and failures of Django's answers on their way into the audit, whichever view or middleware gave them.
+
+One place for REST and console alike: what is answered 401, 403 or 429, or refused by quota, is counted
+(audit/refusals.py); an act (POST, PATCH, PUT, DELETE) that ends in a 5xx is recorded as failed. What the code below has
+recorded itself, in better words, is not recorded again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from asgiref.sync import sync_to_async
+from django.db import Error
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import ResolverMatch
+from django.utils.deprecation import MiddlewareMixin
+
+from eventing.access.api.authentication import ApiUser, principal_of
+from eventing.audit.refusals import STATUSES, is_refusal, refusals
+from eventing.audit.services import FAILED, audit_record
+from eventing.core.errors import Forbidden, HeraldError, RateLimited, Unauthenticated
+from eventing.core.principals import Principal
+from eventing.core.request_origin import current_origin
+
+ACTS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+VERBS = {
+    "GET": "describe",
+    "HEAD": "describe",
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "update",
+    "DELETE": "delete",
+}
+ACTIONS: Mapping[tuple[str, str], str] = {
+    ("rps", "GET"): "rp.list",
+    ("rps", "POST"): "rp.create",
+    ("rp-renewal", "POST"): "rp.renew",
+    ("rp-pause", "POST"): "rp.pause",
+    ("rp-resumption", "POST"): "rp.resume",
+    ("rp-trim", "POST"): "rp.trim",
+    ("sessions", "GET"): "session.list",
+    ("session", "DELETE"): "session.disconnect",
+    ("session-disconnections", "POST"): "session.disconnect",
+    ("peer-renewal", "POST"): "peer.renew",
+    ("peer-replays", "POST"): "peer.replay",
+    ("peer-retries", "POST"): "peer.retry",
+    ("leases", "GET"): "lease.list",
+    ("alarms", "GET"): "alarm.list",
+    ("alarm-acknowledgements", "POST"): "alarm.acknowledge",
+    ("watches", "GET"): "watch.list",
+    ("watches", "PUT"): "watch.replace",
+    ("names", "GET"): "name.list",
+    ("subscriptions", "GET"): "subscription.list",
+    ("evidence-list", "GET"): "evidence.list",
+    ("evidence", "GET"): "evidence.export",
+    ("rp-subscriptions", "GET"): "subscription.list",
+    ("rp-subscriptions", "POST"): "subscription.create",
+    ("subscription-renewal", "POST"): "subscription.renew",
+    ("tokens", "POST"): "token.create",
+    ("tokens-biscuit", "POST"): "token.biscuit",
+    ("keys", "GET"): "key.list",
+    ("key-rotations", "POST"): "key.rotate",
+    ("key-retirements", "POST"): "key.retire",
+    ("revocations", "GET"): "revocation.list",
+    ("revocations", "POST"): "revocation.create",
+    ("revocation", "DELETE"): "revocation.lift",
+    ("policy-explanation", "POST"): "policy.explain",
+    ("limits", "GET"): "limits.read",
+    ("audit", "GET"): "audit.list",
+    ("audit-export", "GET"): "audit.export",
+    ("portal:rp-list", "GET"): "rp.list",
+    ("portal:rp-create", "GET"): "rp.create",
+    ("portal:rp-create", "POST"): "rp.create",
+    ("portal:start", "POST"): "rp.create",
+    ("portal:start-token", "POST"): "token.create",
+    ("portal:rp-renew", "POST"): "rp.renew",
+    ("portal:rp-delete", "GET"): "rp.delete",
+    ("portal:rp-delete", "POST"): "rp.delete",
+    ("portal:token", "POST"): "token.create",
+    ("portal:user-list", "GET"): "user.list",
+    ("portal:user-new", "GET"): "user.invite",
+    ("portal:user-new", "POST"): "user.invite",
+    ("portal:user", "GET"): "user.describe",
+    ("portal:user-role", "POST"): "user.role",
+    ("portal:user-link", "POST"): "user.reset",
+    ("portal:user-active", "POST"): "user.activate",
+    ("portal:user-logout", "POST"): "user.logout-everywhere",
+    ("portal:login", "POST"): "login",
+    ("portal:login-once", "POST"): "login",
+}
+"""What the audit calls a request whose own name would say it worse: by the URL's name and the method."""
+
+PARTS = {
+    "reference": "rp",
+    "subscription_id": "subscription",
+    "kid": "key",
+    "revocation_id": "revocation",
+    "user_id": "user",
+    "session_id": "session",
+}
+"""What the parts of addresses name; never a one-time link's token."""
+
+DETAIL_CHARS_MAX = 255
+PROBLEM_BYTES_MAX = 64 * 1024  # of a problem document that is read for its sentence
+log = logging.getLogger(__name__)
+
+
+_IN_FORM = "_herald_refusal_of_form"
+
+
+def refusal_of_form(request: HttpRequest, error: HeraldError) -> None:
+    """Remember that a form was refused with `error`, which its page shows: the page's own status does not tell."""
+    if is_refusal(error):
+        setattr(request, _IN_FORM, error)
+
+
+class AuditRefusals(MiddlewareMixin):
+    """See the module. Stands before everything that may refuse."""
+
+    async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
+        """As Django's, but what is no refusal costs no change of threads."""
+        response: HttpResponseBase = await cast(Awaitable[HttpResponseBase], self.get_response(request))
+        if response.status_code >= 400:
+            response = await sync_to_async(self.process_response)(request, response)  # it may look the user up
+        return response
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Record the answer if it is a refusal or a failed act."""
+        status = response.status_code
+        if status >= 400 and not current_origin.get().refusal_recorded:
+            error = getattr(request, _IN_FORM, None) or _error(response)
+            if status in STATUSES or is_refusal(error):
+                action, on = _what(request)
+                refusals().note(action=action, error=error, principal=_who(request), on=on)
+            elif status >= 500 and request.method in ACTS:
+                self._failed(request, error)
+        return response
+
+    @staticmethod
+    def _failed(request: HttpRequest, error: HeraldError) -> None:
+        action, on = _what(request)
+        try:
+            audit_record(action=action, outcome=FAILED, principal=_who(request), on=on, error=error)
+        except Error as fault:  # most likely the very reason of the failure
+            log.error("A failed %s is not in the audit, the database does not answer: %s", action, fault)
+
+
+class _Answered(HeraldError):
+    """An answer's code and sentence, read back."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code  # type: ignore[misc]
+
+
+_BY_STATUS: dict[int, Callable[[str], HeraldError]] = {401: Unauthenticated, 403: Forbidden, 429: RateLimited}
+
+
+def _error(response: HttpResponseBase) -> HeraldError:
+    """What `response` says: its problem document's code and detail, or what its status means."""
+    kind = response.get("Content-Type", "")
+    if (
+        kind.startswith("application/problem+json")
+        and isinstance(response, HttpResponse)
+        and len(response.content) < PROBLEM_BYTES_MAX
+    ):
+        try:
+            found: dict[str, Any] = json.loads(response.content)
+            return _Answered(str(found["type"]).rpartition(":")[2], str(found["detail"])[:DETAIL_CHARS_MAX])
+        except (ValueError, KeyError, TypeError):
+            pass
+    make = _BY_STATUS.get(response.status_code, HeraldError)
+    return make(f"Answered with {response.status_code} {response.reason_phrase}.")
+
+
+def _who(request: HttpRequest) -> Principal | None:
+    """Who asked: the bearer of a token, or a console user; None for a stranger."""
+    user: Any = getattr(request, "user", None)
+    if isinstance(user, ApiUser):
+        return user.principal
+    return principal_of(request) if user is not None and user.is_authenticated else None  # type: ignore[arg-type]
+
+
+def _what(request: HttpRequest) -> tuple[str, tuple[str, str]]:
+    """The action's name and what it was to be done to, from the address."""
+    match: ResolverMatch | None = request.resolver_match
+    method = str(request.method)
+    if match is None or not match.view_name:
+        return f"http.{method.lower()}", ("path", request.path)
+    action = ACTIONS.get((match.view_name, method))
+    if action is None:
+        action = f"{match.view_name.replace(':', '.').replace('-', '.')}.{VERBS.get(method, method.lower())}"
+    for name, kind in PARTS.items():
+        if name in match.kwargs:
+            return action, (kind, str(match.kwargs[name]))
+    return action, ("", "")

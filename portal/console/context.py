@@ -1,0 +1,28 @@
+"""What every page's template knows."""
+
+from __future__ import annotations
+
+import time
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
+
+from admin_rp import catalogue
+from eventing.access.verification.console_users import role_of
+from eventing.conf import config
+
+
+def domain(request: HttpRequest) -> dict[str, object]:
+    """`domain`: this domain's name; `now_ms`: our clock, so that a page can count down without trusting the reader's;
+    `role`: that of who is logged in, looked up only where a page asks; `catalogue`: the address of the catalogue of
+    administrative events as it is now, which a browser keeps until there is another.
+    """
+    user = getattr(request, "user", None)
+    role = SimpleLazyObject(lambda: role_of(user) if user is not None else "")
+    return {
+        "domain": config().domain,
+        "now_ms": int(time.time() * 1000),
+        "role": role,
+        "catalogue": f"{reverse('admin-catalogue')}?v={catalogue.etag()}",
+    }

@@ -1,0 +1,47 @@
+"""The console's built scripts and styles: what `{% static %}` names, and whether they are there.
+
+portal/web/build.mjs writes them with the hash of their content in their names, and a manifest that says which name is
+whose; both are read once, at start, as WhiteNoise does with the files (at each request with HERALD_DEV).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.staticfiles.storage import StaticFilesStorage
+
+FOLDER = Path(__file__).resolve().parent.parent / "static" / "portal" / "dist"
+PREFIX = "portal/dist/"
+NOT_BUILT = "The console's scripts and styles are not built."
+HOW_TO_BUILD = "Stop the domain and start it with make run, or run: make .venv/.console-built"
+
+
+def manifest() -> dict[str, str]:
+    """File names by the names that templates use (`overview.js`); empty when nothing is built."""
+    return _read() if settings.DEBUG else _read_once()
+
+
+class ConsoleFiles(StaticFilesStorage):
+    """Static files as Django has them, except that a built file is found by its name without the hash."""
+
+    def url(self, name: str | None) -> str:
+        """The address of the static file `name`; of a file that is not built, one that answers 404."""
+        if name and name.startswith(PREFIX):
+            short = name.removeprefix(PREFIX)
+            name = PREFIX + manifest().get(short, short)
+        return super().url(name)
+
+
+def _read() -> dict[str, str]:
+    try:
+        found: Any = json.loads((FOLDER / "manifest.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+_read_once = lru_cache(maxsize=1)(_read)

@@ -1,0 +1,24 @@
+"""The page of alarms: those in force, live, and those that were. Its script asks the REST interface for the rows."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from eventing.operations.selectors.alarms import STATES
+from eventing.rps.services.permission import require_overseer
+from portal.console.pages.access import current_user, page, principal_of
+from portal.console.pages.lists import rights_of
+
+_WORDS = {"open": "in force", "cleared": "cleared", "all": "all"}
+
+
+@page
+@require_GET
+def alarms(request: HttpRequest) -> HttpResponse:
+    """Alarms, newest first. For who oversees the domain."""
+    principal = principal_of(current_user(request))
+    require_overseer(principal)
+    states = [(state, _WORDS[state]) for state in STATES]
+    return render(request, "portal/alarms.html", {**rights_of(principal), "states": states})

@@ -1,0 +1,25 @@
+"""The console's page about peers: the map, and one peer whole. Its script asks for what it shows; who may do what is said here."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from eventing.core.roles import operates
+from eventing.peering.selectors.peers import peer_row
+from eventing.rps.services.permission import require_overseer
+from portal.console.accounts.users import may_administer_users
+from portal.console.pages.access import current_user, page, principal_of
+
+
+@page
+@require_GET
+def federation(request: HttpRequest, name: str = "") -> HttpResponse:
+    """All peers, and with `name` that one open."""
+    principal = principal_of(current_user(request))
+    require_overseer(principal)
+    if name:
+        peer_row(name)
+    context = {"peer": name, "may_administrate": may_administer_users(principal), "may_operate": operates(principal)}
+    return render(request, "portal/federation.html", context)

@@ -1,0 +1,62 @@
+"""Pages that show a list of the REST interface: each a template, and the script of its name, which asks for the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from eventing.access.rules.policy import OPERATIONS
+from eventing.access.rules.revocations import KINDS as REVOCATION_KINDS
+from eventing.audit.api.audit import OUTCOMES
+from eventing.core.principals import Principal
+from eventing.core.roles import operates, oversees
+from eventing.operations.selectors.leases import KINDS as LEASE_KINDS
+from eventing.rps.services.permission import require_overseer
+from portal.console.pages.access import current_user, page, principal_of
+from portal.console.pages.words import UNITS_S
+
+
+def rights_of(principal: Principal) -> dict[str, bool]:
+    """What a page may offer; the REST interface checks again. `live`: whether it may follow the domain's events."""
+    return {
+        "live": oversees(principal),
+        "operates": operates(principal),
+        "administers": principal.admin and not principal.narrowed,
+    }
+
+
+@page
+@require_GET
+def subscriptions(request: HttpRequest) -> HttpResponse:
+    """Durable subscriptions: all for who oversees the domain, else one's own."""
+    return render(request, "portal/subscriptions.html", rights_of(principal_of(current_user(request))))
+
+
+@page
+@require_GET
+def leases(request: HttpRequest) -> HttpResponse:
+    """All leases, the soonest to end first."""
+    return _for_overseers(request, "portal/leases.html", kinds=LEASE_KINDS)
+
+
+@page
+@require_GET
+def keys(request: HttpRequest) -> HttpResponse:
+    """Signing keys, new tokens, revocations."""
+    return _for_overseers(request, "portal/keys.html", kinds=REVOCATION_KINDS, operations=OPERATIONS, units=UNITS_S)
+
+
+@page
+@require_GET
+def audit(request: HttpRequest) -> HttpResponse:
+    """Who did what."""
+    return _for_overseers(request, "portal/audit.html", outcomes=OUTCOMES)
+
+
+def _for_overseers(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+    principal = principal_of(current_user(request))
+    require_overseer(principal)
+    return render(request, template, {**rights_of(principal), **context})

@@ -1,0 +1,96 @@
+"""The console's first page, and what its script asks: the last hour of load, and what RPs are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET
+
+from eventing.core.errors import Forbidden
+from eventing.core.roles import oversees
+from eventing.operations.selectors.console import EXTENTS_MAX, rendezvous_points_seen
+from eventing.operations.selectors.leases import leases_ending
+from eventing.rps.selectors.rendezvous_points import rendezvous_points_page
+from portal.console import load_history
+from portal.console.pages import words
+from portal.console.pages.access import current_user, endpoint, page, principal_of
+from portal.console.pages.navigation import address_of
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One number of the page; the script fills it by its `name`. `leads_to`: the url name of the page with more."""
+
+    name: str
+    title: str
+    leads_to: str = ""
+    meter: bool = False
+
+    @property
+    def address(self) -> str:
+        """Where it leads; empty while there is no such page."""
+        return address_of(self.leads_to) if self.leads_to else ""
+
+
+TILES = (
+    Tile("in", "Events in"),
+    Tile("out", "Deliveries out"),
+    Tile("sessions", "Sessions"),
+    Tile("rps", "Rendezvous points", "rp-list"),
+    Tile("subscriptions", "Durable subscriptions", "subscriptions"),
+    Tile("peers", "Peers", "federation"),
+    Tile("backlog", "Waiting for peers", "federation"),
+    Tile("history", "History reserved", "quotas", meter=True),
+)
+
+
+ENDING_WITHIN = timedelta(days=1)
+
+
+@page
+@require_GET
+def overview(request: HttpRequest) -> HttpResponse:
+    """The domain at a glance, live. Who does not oversee it is led to the RPs, an empty domain to Start here."""
+    principal = principal_of(current_user(request))
+    if not oversees(principal):
+        return redirect("portal:rp-list")
+    if not rendezvous_points_page(principal=principal, limit=1).items:
+        return redirect("portal:start")
+    context = {
+        "tiles": TILES,
+        "ending": leases_ending(within=ENDING_WITHIN),
+        "may_create": principal.permits("administer"),
+    }
+    return render(request, "portal/overview.html", context)
+
+
+@endpoint
+@require_GET
+def load(request: HttpRequest) -> HttpResponse:
+    """The last hour of load, as LoadHistory.read says. For who oversees the domain."""
+    if not oversees(principal_of(current_user(request))):
+        raise Forbidden("Only who oversees the domain may see its load.")
+    return JsonResponse(load_history.last_hour())
+
+
+@endpoint
+@require_GET
+def ending(request: HttpRequest) -> HttpResponse:
+    """How many leases end within a day unless they are used or renewed: {"ending"}. For who oversees the domain."""
+    if not oversees(principal_of(current_user(request))):
+        raise Forbidden("Only who oversees the domain may see its leases.")
+    return JsonResponse({"ending": leases_ending(within=ENDING_WITHIN)})
+
+
+@endpoint
+@require_GET
+def labels(request: HttpRequest) -> HttpResponse:
+    """What the RPs of `?ids=a,b` are called: {id: name, title or id}; those that the user may not see are left out."""
+    ids = request.GET.get("ids", "").split(",", EXTENTS_MAX)[:EXTENTS_MAX]
+    seen = rendezvous_points_seen(principal=principal_of(current_user(request)), ids=ids)
+    found: dict[str, Any] = {rp.id: words.label(rp) for rp in seen}
+    return JsonResponse(found)

@@ -1,0 +1,99 @@
+"""The console's list of rendezvous points: searched, sorted, page by page; its script keeps it live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET
+
+from eventing.core.names import NAME_CHARS_MAX, is_id
+from eventing.core.roles import oversees
+from eventing.rps.selectors.rendezvous_point_lists import Q_CHARS_MAX, SORTS, rendezvous_points_listed_by
+from eventing.rps.selectors.rendezvous_points import Listed
+from portal.console.pages import words
+from portal.console.pages.access import current_user, page, principal_of
+
+PAGE_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the address asks for. `sort` is one of SORTS; of a subtree the default is by name, else the newest first."""
+
+    q: str
+    prefix: str
+    sort: str
+    cursor: str | None
+
+    def address(self, **changes: str | None) -> str:
+        """The query of this list with other members; empty ones, and the default order, are left out."""
+        members = {"q": self.q, "prefix": self.prefix, "sort": self.sort, "cursor": self.cursor, **changes}
+        if members["sort"] == _default_sort(members["prefix"]):
+            members["sort"] = None
+        return "?" + urlencode({name: text for name, text in members.items() if text})
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order that the list can have, as a link in a column's head. `direction` is "" where another is in force."""
+
+    address: str
+    direction: str
+
+
+@page
+@require_GET
+def rp_list(request: HttpRequest) -> HttpResponse:
+    """A page of the RPs that the user may describe: `?q=` (text), `?prefix=` (a subtree of names), `?sort=`, `?cursor=`."""
+    asked = _asked(request)
+    if is_id(asked.q):
+        return redirect("portal:rp", asked.q)
+    principal = principal_of(current_user(request))
+    found = rendezvous_points_listed_by(
+        principal=principal,
+        sort=asked.sort,
+        text=asked.q,
+        prefix=asked.prefix or None,
+        cursor=asked.cursor,
+        limit=PAGE_ROWS,
+    )
+    context = {
+        "asked": asked,
+        "rows": [_row(item) for item in found.items],
+        "orders": {
+            sort: Order(asked.address(sort=sort, cursor=None), _direction(sort) if sort == asked.sort else "")
+            for sort in SORTS
+        },
+        "first": asked.address(cursor=None) if asked.cursor else "",
+        "next": asked.address(cursor=found.next) if found.next else "",
+        "without_prefix": asked.address(prefix=None, cursor=None, sort=None),
+        "may_create": principal.permits("administer"),
+        "oversees": oversees(principal),
+    }
+    return render(request, "portal/rp_list.html", context)
+
+
+def _asked(request: HttpRequest) -> Asked:
+    prefix = request.GET.get("prefix", "").strip()[:NAME_CHARS_MAX]
+    return Asked(
+        q=request.GET.get("q", "").strip()[:Q_CHARS_MAX],
+        prefix=prefix,
+        sort=request.GET.get("sort") or _default_sort(prefix),
+        cursor=request.GET.get("cursor") or None,
+    )
+
+
+def _default_sort(prefix: str | None) -> str:
+    return "name" if prefix else "created"
+
+
+def _direction(sort: str) -> str:
+    return "descending" if sort == "created" else "ascending"
+
+
+def _row(item: Listed) -> dict[str, Any]:
+    return {"rp": item.rp, "label": words.label(item.rp), "log": item.log}

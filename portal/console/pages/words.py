@@ -1,0 +1,87 @@
+"""How values read on a page: sizes, durations, names, and the commands to copy."""
+
+from __future__ import annotations
+
+from eventing.conf import config
+from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.descriptor import Ack
+
+UNITS_S = {"minutes": 60, "hours": 3600, "days": 86_400}
+
+
+def size(count: int) -> str:
+    """A number of bytes in binary units: `512 B`, `1.5 MiB`."""
+    if count < 1024:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("KiB", "MiB", "GiB"):
+        value /= 1024
+        if value < 1024 or unit == "GiB":
+            break
+    return f"{value:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def duration(seconds: int) -> str:
+    """A duration in its largest fitting units: `1 day 12 hours`, `90 seconds`."""
+    if seconds < 120:
+        return _plural(seconds, "second")
+    parts = []
+    for name, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        count, seconds = divmod(seconds, length)
+        if count:
+            parts.append(_plural(count, name))
+    return " ".join(parts[:2])
+
+
+def in_units(seconds: int) -> tuple[int, str]:
+    """A duration as a whole number of the largest unit of UNITS_S that fits it; at least one minute."""
+    for name, length in reversed(UNITS_S.items()):
+        if seconds % length == 0 and seconds:
+            return seconds // length, name
+    return max(1, round(seconds / 60)), "minutes"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def label(rp: RendezvousPoint) -> str:
+    """What an RP is called on a page: its name, else its title, else its id."""
+    return rp.name or rp.title or rp.id
+
+
+def ack_text(ack: Ack) -> str:
+    """What a publisher's answer means at an acknowledgement level."""
+    if ack.replicas:
+        return f"on disk, and held by {_plural(ack.replicas, 'replica')}"
+    return "on disk (stored)" if ack.stored else "in memory (accepted)"
+
+
+def commands(reference: str) -> dict[str, str]:
+    """Commands that do in a terminal what the page does, for the RP that `reference` names."""
+    return {
+        "token": f"export HERALD_URL={config().base_url} HERALD_TOKEN=$(.venv/bin/herald token create)",
+        "create": f".venv/bin/herald rp create {reference}",
+        "subscribe": f".venv/bin/herald sub {reference} --from earliest",
+        "publish": f""".venv/bin/herald pub {reference} '{{"hello": "world"}}'""",
+    }
+
+
+_BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+def agent(header: str) -> str:
+    """What a User-Agent header means to people: `Firefox on Linux`; its beginning if it is none that we know."""
+    browser = next((name for mark, name in _BROWSERS if mark in header), "")
+    system = next((name for mark, name in _SYSTEMS if mark in header), "")
+    if not browser:
+        return header[:40] or "unknown program"
+    return f"{browser} on {system}" if system else browser

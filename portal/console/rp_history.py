@@ -1,0 +1,54 @@
+"""What an RP's administrative RP remembers: its load of the last hour, and what was told of it, the newest first.
+
+A page asks once and goes on with the events that reach it live. An administrative log of an RP holds 2,000 events and 1 MiB
+at most (eventing/rps/selectors/descriptors.py), so it is read whole, in a few milliseconds, and nothing is remembered here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import Any
+
+from eventing.core.ids import admin_id
+from eventing.log import control
+from eventing.log.scripts import NoLog
+from eventing.outbox.administrative_events import LOAD_SAMPLED, REPLICA_PROGRESSED, SUBSCRIPTION_LAGGED
+from portal.console.load_history import RUN_BYTES, RUN_EVENTS, LoadHistory
+
+EVENTS_TOLD = 300
+"""The latest that are told; what came before is in the audit."""
+
+RUNS_MAX = 8
+"""Reads: more than the whole history takes."""
+
+_SAMPLES = (REPLICA_PROGRESSED, SUBSCRIPTION_LAGGED)
+
+
+def rp_history(rp: str) -> dict[str, Any]:
+    """{"load": as LoadHistory.read says, "events": [{"offset", "event"}, ...] the newest first}, samples not among them.
+
+    Args:
+        rp: id of the RP. Raises redis.RedisError.
+    """
+    load = LoadHistory()
+    told: deque[dict[str, Any]] = deque(maxlen=EVENTS_TOLD)
+    start = 1
+    for _ in range(RUNS_MAX):
+        try:
+            run = control.read(admin_id(rp), start, RUN_EVENTS, RUN_BYTES)
+        except NoLog:
+            break
+        for offset, body in enumerate(run.events, run.first):
+            _take(json.loads(body), offset, load, told)
+        start = run.first + len(run.events)
+        if not run.events:
+            break
+    return {"load": load.document(), "events": list(reversed(told))}
+
+
+def _take(event: dict[str, Any], offset: int, load: LoadHistory, told: deque[dict[str, Any]]) -> None:
+    if event["type"] == LOAD_SAMPLED:
+        load.add({**event, "data": {"sessions": 0, "refused": 0, **event["data"]}})  # what samples of an RP lack
+    elif event["type"] not in _SAMPLES:
+        told.append({"offset": offset, "event": event})

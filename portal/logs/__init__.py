@@ -1,0 +1,1 @@
+"""Log output of a process: lines, JSON lines, request ids."""

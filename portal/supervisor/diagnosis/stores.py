@@ -1,0 +1,161 @@
+"""Checks of the two planes' stores: Redis and what it can promise, the database, the keys."""
+
+from __future__ import annotations
+
+import redis
+from django.db import DatabaseError
+
+from eventing.core.config import Config
+from eventing.store.connection import VERSION_MIN, Durability, durability
+from portal.supervisor import redis_server
+from portal.supervisor.data_folder import is_locked
+from portal.supervisor.diagnosis.findings import Finding, fail, ok, warn
+from portal.supervisor.diagnosis.settings_table import masked_url
+from portal.supervisor.errors import StartError
+from portal.supervisor.preparation import database_state
+
+_WANTED = ".".join(map(str, VERSION_MIN))
+
+
+def redis_findings(config: Config) -> list[Finding]:
+    """Redis: reachable, new enough, persistent; and what each acknowledgement level means on it."""
+    embedded = not config.redis_url
+    if embedded and not is_locked(config.data_path):
+        return _embedded_stopped()
+    where = "the embedded server" if embedded else masked_url(config.redis_url)
+    try:
+        client = redis_server.connect(config)
+    except ValueError as error:
+        return [
+            fail(
+                "redis",
+                f"HERALD_REDIS_URL cannot be read: {error}.",
+                "Use redis://HOST:PORT/0 or unix:///path/of.sock.",
+            )
+        ]
+    try:
+        info = client.info()
+        append = _append_settings(client)
+    except (redis.RedisError, OSError) as error:
+        do = "Look at logs/redis.log in the data folder." if embedded else "Start it, or correct HERALD_REDIS_URL."
+        return [fail("redis", f"Redis ({where}) does not answer: {error}.", do)]
+    finally:
+        client.close()
+    found = durability(info, append)
+    version = redis_server.server_version(info)
+    if found.version < VERSION_MIN:
+        return [fail("redis", f"Redis ({where}) is {version}; {_WANTED} or newer is needed.", "Update it.")]
+    return [
+        ok("redis", f"{version} ({where}), {int(info['used_memory']) / 1024**2:.0f} MiB in memory"),
+        _persistence(info, append, found),
+        *_memory(
+            client_policy=str(info.get("maxmemory_policy", "noeviction")), maxmemory=int(info.get("maxmemory", 0))
+        ),
+        *acknowledgements(found),
+    ]
+
+
+def acknowledgements(found: Durability) -> list[Finding]:
+    """What each level promises on this Redis."""
+    levels = [ok("ack accepted", "the event is in Redis's memory; a crash of Redis may lose it")]
+    if found.always:
+        levels[0] = ok("ack accepted", "as stored: this Redis fsyncs every write before it answers")
+        levels.append(ok("ack stored", "the event is fsynced to disk: it survives a crash and a power cut"))
+    elif found.waitaof:
+        levels.append(
+            ok("ack stored", "Herald waits for the fsync (WAITAOF): the event survives a power cut; up to 1 s slower")
+        )
+    else:
+        levels.append(
+            fail(
+                "ack stored",
+                "This Redis cannot promise it, so publishing with the default level is refused.",
+                "Set appendonly yes and appendfsync always in its configuration, or use Redis 7.2 or newer with appendonly yes.",
+            )
+        )
+    if found.replicas:
+        levels.append(ok("ack replicated:n", f"n up to {found.replicas}: stored, and held by n replicas of this Redis"))
+    else:
+        levels.append(
+            ok("ack replicated:n", "refused: this Redis has no replicas (attach some to a Redis of your own to use it)")
+        )
+    return levels
+
+
+def database_finding(config: Config) -> Finding:
+    """The database: reachable, and as this version needs it."""
+    if not config.database_url and not (config.data_path / "herald.sqlite3").exists():
+        return ok("database", "SQLite, not made yet (make run makes it)")
+    try:
+        state = database_state()
+    except DatabaseError as error:
+        do = "Check HERALD_DATABASE_URL and that the server runs." if config.database_url else "Check the data folder."
+        return fail("database", f"The database does not answer: {' '.join(str(error).split())[:300]}.", do)
+    if state.unknown:
+        return fail(
+            "database",
+            f"{state.vendor} was used by a newer Herald (it has {state.unknown[-1]}).",
+            "Start that version, or restore a backup.",
+        )
+    if state.pending:
+        return warn(
+            "database",
+            f"{state.vendor}, {len(state.pending)} migrations are not applied yet.",
+            "make run applies them; or: manage.py migrate.",
+        )
+    return ok("database", f"{state.vendor}, up to date")
+
+
+def _embedded_stopped() -> list[Finding]:
+    try:
+        server = redis_server.find_server()
+    except StartError as error:
+        return [fail("redis", str(error), "Without Redis nothing runs.")]
+    promised = Durability(version=server.version[:2], always=True, waitaof=False, replicas=0)
+    return [
+        ok("redis", f"not running; make run starts the embedded {server.version_text} ({server.path})"),
+        *acknowledgements(promised),
+    ]
+
+
+def _append_settings(client: redis.Redis) -> dict[str, str] | None:
+    try:
+        answer = client.config_get("append*")
+    except redis.ResponseError:  # managed servers forbid CONFIG
+        return None
+    return {str(name): str(value) for name, value in answer.items()}
+
+
+def _persistence(info: dict[str, object], append: dict[str, str] | None, found: Durability) -> Finding:
+    if str(info.get("aof_last_write_status", "ok")) != "ok":
+        return fail(
+            "persistence",
+            "Redis could not write its append-only file the last time.",
+            "Look at its log; usually the disk is full.",
+        )
+    if found.always:
+        return ok("persistence", "append-only file, fsync before every answer")
+    if str(info.get("aof_enabled", 0)) == "1":
+        policy = (append or {}).get("appendfsync", "unknown")
+        return warn(
+            "persistence",
+            f"Append-only file, appendfsync {policy}: what was only accepted may be lost in a crash.",
+            "Set appendfsync always.",
+        )
+    return fail(
+        "persistence",
+        "Redis keeps no append-only file: a restart of Redis loses events.",
+        "Set appendonly yes and appendfsync always.",
+    )
+
+
+def _memory(*, client_policy: str, maxmemory: int) -> list[Finding]:
+    if maxmemory and client_policy != "noeviction":
+        return [
+            fail(
+                "redis memory",
+                f"Redis throws keys away when it is full (maxmemory-policy {client_policy}): histories would vanish.",
+                "Set maxmemory-policy noeviction.",
+            )
+        ]
+    return []

@@ -1,0 +1,87 @@
+/**
+ * The last hour of the domain's load: what the domain remembers (GET /console/load), and the samples that arrive since, added
+ * up in the same way as portal/console/load_history.py does.
+ *
+ * A sample tells what one gateway did in an interval: its counts are spread over the steps that the interval touches; the
+ * rate of a step is what all gateways did in it, by the part of it that is known.
+ */
+
+import { Series } from "./series.js";
+
+export const STEPS = 360;
+export const STEP_S = 10;
+export const RATES = ["events_in", "bytes_in", "deliveries", "bytes_out", "publishes", "refused"];
+export const NOW = ["sessions", "readings"];
+export const COUNTS = ["rps", "subscriptions", "reserved_bytes", "backlog"];
+const INTERVAL_S_MAX = 60;
+const OPEN_STEPS = 8; // steps that late samples may still change: an interval of 60 s reaches so far back
+
+export class LoadSeries {
+  series = new Series([...RATES, ...NOW, ...COUNTS], { stepS: STEP_S, steps: STEPS });
+  #open = new Map(); // start of a step -> {sums, until, now: Map(gateway -> numbers), counts}
+  #seen = new Map(); // gateway -> end of its newest sample, seconds since 1970
+
+  /** Begin with the domain's answer. @param {{start: number, until: number, series: object, seen: object}} answer */
+  reset({ start, until, series, seen }) {
+    this.series.reset(start, series);
+    this.#open.clear();
+    this.#seen = new Map(Object.entries(seen));
+    const last = this.series.times.at(-1);
+    if (last === undefined) return;
+    const known = (name) => this.series.column(name).at(-1);
+    const sums = Object.fromEntries(RATES.map((name) => [name, (known(name) ?? 0) * (until - last)]));
+    this.#open.set(last, { sums, until, now: new Map(), counts: Object.fromEntries(COUNTS.map((name) => [name, known(name)])) });
+  }
+
+  /**
+   * Take a sample of a gateway (data of io.herald.load.sampled at domain.admin); one that was counted already changes nothing.
+   * @param {object} sample
+   * @param {number} backlog events that wait for peers now
+   */
+  add(sample, backlog) {
+    const end = Date.parse(sample.at) / 1000;
+    if (end <= (this.#seen.get(sample.gateway) ?? -Infinity)) return;
+    this.#seen.set(sample.gateway, end);
+    const interval = Math.min(Math.max(sample.interval_s, 1e-3), INTERVAL_S_MAX);
+    const begin = end - interval;
+    for (let start = Math.floor(begin / STEP_S) * STEP_S; start < end; start += STEP_S) {
+      const until = Math.min(end, start + STEP_S);
+      const covered = until - Math.max(begin, start);
+      if (covered <= 0) continue;
+      const step = this.#step(start, until);
+      for (const name of RATES) step.sums[name] += (sample[name] * covered) / interval;
+      step.now.set(sample.gateway, sample);
+      for (const name of COUNTS) step.counts[name] = sample.counts?.[name] ?? step.counts[name];
+      step.counts.backlog = backlog;
+      this.series.set(start, values(step, start));
+    }
+  }
+
+  /** A gateway is gone: it adds nothing to the numbers of now any more. @param {string} gateway */
+  forget(gateway) {
+    this.#seen.delete(gateway);
+    for (const step of this.#open.values()) step.now.delete(gateway);
+  }
+
+  #step(start, until) {
+    let step = this.#open.get(start);
+    if (!step) {
+      const newest = [...this.#open.values()].at(-1);
+      step = { sums: Object.fromEntries(RATES.map((name) => [name, 0])), until, now: new Map(), counts: { ...newest?.counts } };
+      this.#open.set(start, step);
+      while (this.#open.size > OPEN_STEPS) this.#open.delete(this.#open.keys().next().value);
+    }
+    step.until = Math.max(step.until, until);
+    return step;
+  }
+}
+
+function values({ sums, until, now, counts }, start) {
+  const known = Math.max(until - start, 1e-3);
+  const sum = (name) => [...now.values()].reduce((total, sample) => total + sample[name], 0);
+  return {
+    ...Object.fromEntries(RATES.map((name) => [name, sums[name] / known])),
+    ...Object.fromEntries(NOW.map((name) => [name, sum(name)])),
+    ...Object.fromEntries(COUNTS.map((name) => [name, counts[name] ?? null])),
+  };
+}

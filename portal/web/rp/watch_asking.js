@@ -1,0 +1,216 @@
+/** The forms for a watch rule and for an audience. What kinds of rules there are, with limits and units, the page tells. */
+
+import { ask, field } from "../dialog.js";
+import { lasting, lastingField, numberField, typedNumber } from "../lasting.js";
+import { Refused, getJson, request } from "../requests.js";
+import { toast } from "../toast.js";
+import { page } from "./page.js";
+
+const SECONDS = "s";
+
+/** {kind: {about, limits: {name: {low, high, unit, about}}, filters: {name: about}}}, as rps/rules/watches.py defines them. */
+const kinds = () => JSON.parse(document.getElementById("watch-kinds").textContent);
+
+/** Add a rule, or change `was`. @param {object} [was] as the RP has it */
+export async function ruleAsked(was) {
+  const { kinds: known, severities, for_s: forS } = kinds();
+  const fields = box();
+  const chosen = was ? Object.keys(known).find((kind) => kind in was) : Object.keys(known)[0];
+  const kind = select("kind", "What is watched", Object.keys(known).map((name) => [name, spoken(name)]), chosen);
+  const about = paragraph("hint");
+  const limits = box();
+  kind.append(about);
+  const drawLimits = () => {
+    const { value } = kind.querySelector("select");
+    about.textContent = `Broken when: ${uncapital(known[value].about)}`;
+    limits.replaceChildren(...limitFields(known[value], was?.[value] ?? {}));
+  };
+  kind.addEventListener("change", drawLimits);
+  drawLimits();
+  fields.append(
+    kind,
+    limits,
+    select("severity", "Severity of the alarm", severities.map((one) => [one, one]), was?.severity),
+    lastingField("for_s", { label: "Raised once it has been broken for", seconds: was?.for_s ?? forS, hint: "And cleared once it has been kept as long." }),
+  );
+  const typed = () => {
+    const name = kind.querySelector("select").value;
+    return { [name]: limitsTyped(limits, known[name]), severity: fields.querySelector("[name=severity]").value, for_s: typedNumber(fields, "for_s") };
+  };
+  const done = await ask({
+    title: was ? "Change this watch rule" : "Add a watch rule",
+    says: fields,
+    action: was ? "Save" : "Add",
+    perform: () => told(fields, () => replace("watch", was, typed())),
+  });
+  if (done !== null) toast(was ? "The rule is changed." : "It is watched from now on.");
+}
+
+/** End a rule. @param {object} was */
+export async function ruleEnded(was) {
+  const done = await ask({
+    title: "Remove this watch rule?",
+    says: "Nothing tells any more when it is broken. Its alarm, if there is one, is cleared.",
+    action: "Remove",
+    danger: true,
+    perform: () => replace("watch", was, null),
+  });
+  if (done !== null) toast("The rule is removed.");
+}
+
+/** Add an audience, or change `was`. @param {object} [was] */
+export async function audienceAsked(was) {
+  const fields = box();
+  const label = field("label", { label: "Name", value: was?.label ?? "", hint: "What people call it: auditors.", maxlength: 64, required: true });
+  const least = numberField("at_least", { label: "At least", value: was?.at_least ?? 1, unit: "readers" });
+  const who = select("who", "Who counts", [["all", "every reader"], ["claims", "readers whose token has claims"]], was?.claims || was?.issuer ? "claims" : "all");
+  const claims = area("claims", "Claims, as in a policy, as JSON", JSON.stringify(was?.claims ?? { role: { equals: "auditor" } }));
+  const issuer = field("issuer", { label: "Issued by", value: was?.issuer ?? "", hint: `Empty: ${page.domain}.`, maxlength: 255 });
+  const publishing = select("publishing", "While there are fewer, events are", [["refuse", "refused"], ["flag", "taken, and an alarm is raised"]], was?.publishing ?? "refuse");
+  const drawWho = () => {
+    for (const one of [claims, issuer]) one.hidden = who.querySelector("select").value === "all";
+  };
+  who.addEventListener("change", drawWho);
+  drawWho();
+  fields.append(label, least, who, claims, issuer, publishing);
+  const text = (name) => fields.querySelector(`[name=${name}]`).value.trim();
+  const typed = () => ({
+    label: text("label"),
+    at_least: typedNumber(fields, "at_least"),
+    publishing: text("publishing"),
+    ...(text("who") === "claims" && { claims: parsed(fields.querySelector("[name=claims]")), ...(text("issuer") && { issuer: text("issuer") }) }),
+  });
+  const done = await ask({
+    title: was ? "Change this audience" : "Who must be reading?",
+    says: fields,
+    action: was ? "Save" : "Add",
+    perform: () => told(fields, () => replace("audience", was, typed())),
+  });
+  if (done !== null) toast(was ? "The audience is changed." : "The audience is required from now on.");
+}
+
+/** End an audience. @param {object} was */
+export async function audienceEnded(was) {
+  const done = await ask({
+    title: `Remove the audience ${was.label}?`,
+    says: "Events are taken from then on, whether it reads or not.",
+    action: "Remove",
+    danger: true,
+    perform: () => replace("audience", was, null),
+  });
+  if (done !== null) toast("The audience is removed.");
+}
+
+/** Put `one` in the place of `was` in the RP's list (without `was` at its end; null removes it), as the list is now. */
+async function replace(list, was, one) {
+  const now = (await getJson(page.api))[list];
+  const at = was ? now.findIndex((each) => JSON.stringify(each) === JSON.stringify(was)) : now.length;
+  if (at < 0) throw new Error("Somebody else has changed it meanwhile. Cancel, and look at what it is now.");
+  await request("PATCH", page.api, { [list]: now.toSpliced(at, was ? 1 : 0, ...(one ? [one] : [])) });
+}
+
+/** Do `perform`; what the domain refuses is marked at the field that its sentence names. */
+async function told(fields, perform) {
+  for (const one of fields.querySelectorAll("[aria-invalid]")) one.removeAttribute("aria-invalid");
+  try {
+    await perform();
+  } catch (error) {
+    const named = error instanceof Refused && [...fields.querySelectorAll("input, textarea, select")].find((one) => one.name && one.checkVisibility() && new RegExp(`\\b${one.name}\\b`).test(error.message));
+    if (named) {
+      named.setAttribute("aria-invalid", "true");
+      named.focus();
+    }
+    throw error;
+  }
+}
+
+function limitFields({ limits, filters }, was) {
+  return [
+    ...Object.entries(limits).map(([name, { low, high, unit, about }]) =>
+      unit === SECONDS
+        ? lastingField(name, { label: capital(about), seconds: was[name], hint: `${lasting(low)} to ${lasting(high)}${optional(limits)}` })
+        : numberField(name, { label: capital(about), value: was[name] ?? "", unit, hint: `${low.toLocaleString()} to ${high.toLocaleString()}${optional(limits)}` }),
+    ),
+    ...Object.entries(filters).map(([name, about]) => field(name, { label: capital(about), value: was[name] ?? "", hint: "Empty: whichever." })),
+  ];
+}
+
+function optional(limits) {
+  return Object.keys(limits).length > 1 ? "; empty: no matter" : "";
+}
+
+function limitsTyped(box, { limits, filters }) {
+  const made = {};
+  for (const name of Object.keys(limits)) {
+    const value = typedNumber(box, name);
+    if (value !== undefined) made[name] = value;
+  }
+  for (const name of Object.keys(filters)) {
+    const value = box.querySelector(`[name="${name}"]`).value.trim();
+    if (value) made[name] = value;
+  }
+  return made;
+}
+
+function parsed(textarea) {
+  try {
+    return JSON.parse(textarea.value);
+  } catch (error) {
+    textarea.setAttribute("aria-invalid", "true");
+    textarea.focus();
+    throw new Error(`The claims are not JSON: ${error.message}`);
+  }
+}
+
+// ---- small parts ----
+
+let made = 0;
+
+function labelled(name, label, element) {
+  const all = box();
+  all.className = "field";
+  const title = document.createElement("label");
+  element.name = name;
+  element.id = title.htmlFor = `watch-${++made}`;
+  title.textContent = label;
+  all.append(title, element);
+  return all;
+}
+
+function select(name, label, options, value) {
+  const element = document.createElement("select");
+  element.append(...options.map(([one, text]) => new Option(text, one, false, one === value)));
+  return labelled(name, label, element);
+}
+
+function area(name, label, value) {
+  const element = document.createElement("textarea");
+  element.value = value;
+  element.rows = 3;
+  element.spellcheck = false;
+  return labelled(name, label, element);
+}
+
+function box() {
+  const made = document.createElement("div");
+  made.className = "dialog-fields";
+  return made;
+}
+
+function paragraph(className) {
+  const made = document.createElement("p");
+  made.className = className;
+  return made;
+}
+
+function spoken(name) {
+  return capital(name.replaceAll("_", " "));
+}
+
+function capital(text) {
+  return text[0].toUpperCase() + text.slice(1);
+}
+
+function uncapital(text) {
+  return text[0].toLowerCase() + text.slice(1);
+}
