@@ -10,3 +10,9 @@ class EventingConfig(AppConfig):
 
     name = "eventing"
     verbose_name = "Eventing"
+
+    def ready(self) -> None:
+        """Connect the subjects with each other."""
+        from eventing.composition import connect  # the subjects' models are loaded only now
+
+        connect()
