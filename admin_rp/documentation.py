@@ -8,7 +8,7 @@ from typing import Any
 from admin_rp.catalogue import CATALOGUE
 from eventing.outbox.kind import DOMAIN, RP, Kind
 
-BEGIN = "<!-- Made by `manage.py administrative_events --write` from admin_rp/kinds; a test keeps it current. -->"
+BEGIN = "<!-- Made by `manage.py administrative_events --write` from the events of each subject; a test keeps it current. -->"
 END = "<!-- End of what is made. -->"
 _PLACES = {RP: "`ID.admin`", DOMAIN: "`domain.admin`"}
 

@@ -1,6 +1,6 @@
 """Exchange: what a replica decides about the runs that a peer sends it, and how it sends them on. Pure.
 
-The live code (eventing/federation) and the simulated one (tests/federation/test_convergence.py) ask the same functions;
+The live code (eventing/replication) and the simulated one (tests/federation/test_convergence.py) ask the same functions;
 links.py decides what goes where.
 """
 

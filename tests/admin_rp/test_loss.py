@@ -179,7 +179,7 @@ def expire(edge: Edge, subscription: str) -> None:
     code = (
         "import django; django.setup()\n"
         "from datetime import timedelta; from django.utils import timezone\n"
-        "from eventing.models import Subscription\n"
+        "from eventing.subscriptions.models import Subscription\n"
         "from eventing.operations.services.leases import subscriptions_expire\n"
         f"past = timezone.now() - timedelta(seconds=1)\n"
         f"Subscription.objects.filter(id='{subscription}').update(expires_at=past, warn_at=past)\n"

@@ -6,7 +6,7 @@
     liar.send("b", rp, runs=[tampered(run) for run in liar.runs(rp)])
     liar.claims[rp] = {feed: 10**6}                    # what its vector says instead of the truth
 
-Signatures and messages are made by the domain's own modules (eventing/federation, eventing/core): what a lie breaks is what
+Signatures and messages are made by the domain's own modules (eventing/peering, eventing/core): what a lie breaks is what
 the lie is about, nothing else.
 """
 

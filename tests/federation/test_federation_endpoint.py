@@ -53,8 +53,8 @@ from datetime import timedelta
 from django.utils import timezone
 from eventing.peering.rules.domain_documents import read
 from eventing.core.signing import Signed
-from eventing.models import Peer
-from eventing.models import DomainKey
+from eventing.peering.models import Peer
+from eventing.access.models import DomainKey
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.peering.services.domain_documents import document_pin
 now = timezone.now()
