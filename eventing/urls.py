@@ -15,9 +15,10 @@ from eventing.operations.api.listings import Leases, Names, Subscriptions
 from eventing.operations.api.sessions import Session, SessionDisconnections, Sessions
 from eventing.peering.api.evidence import Evidence, EvidenceList
 from eventing.peering.api.misbehaviour import Misbehaviour, Quarantine, Quarantines
-from eventing.peering.api.peer_operating import PeerRenewal, PeerReplays, PeerRetries
+from eventing.peering.api.peer_operating import PeerRenewal
 from eventing.peering.api.peers import Peer, PeerApprovals, PeerLooks, PeerResumptions, Peers, PeerSuspensions
 from eventing.replication.api.deliveries import PeerDelivery, PeerLinks, Spread
+from eventing.replication.api.peer_operating import PeerReplays, PeerRetries
 from eventing.replication.api.proofs import EventProof
 from eventing.replication.api.replicas import RendezvousPointReplicas, Replica, Replicas
 from eventing.reports.api.reports import Report, Reports, ReportTables

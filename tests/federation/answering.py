@@ -13,9 +13,9 @@ from eventing.core.seals.seals import seal_read
 from eventing.core.signing import Signed
 from eventing.log import control
 from eventing.peering.models import PeerDelivery
+from eventing.peering.selectors.deliveries import delivery_get
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import PeerError
-from eventing.replication.selectors.forwarding import delivery_get
 from tests.control.making import events_made
 from tests.federation.other_domain import OtherDomain
 from tests.federation.shared_rp import BOUNDS, head, link, new_rp

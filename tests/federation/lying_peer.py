@@ -33,8 +33,8 @@ from eventing.core.signing import Signed
 from eventing.peering.rules import domain_documents
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire import signatures
+from eventing.peering.wire.endpoints import HELLO, PREFIX
 from eventing.peering.wire.hello import Hello
-from eventing.replication.endpoints import HELLO, PREFIX
 from eventing.replication.joining.messages import JoinRequest
 from eventing.rps.rules import statements
 from tests.servers import wait_for

@@ -19,7 +19,7 @@ from eventing.peering.models import Misbehaviour, Peer
 from eventing.peering.selectors.peers import peers_forget
 from eventing.peering.services.domain_documents import document_pin
 from eventing.peering.wire import messages as wire
-from eventing.replication.endpoints import Sender
+from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import inbound
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
 from eventing.replication.selectors.forwarding import participations_forget

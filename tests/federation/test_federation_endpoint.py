@@ -34,10 +34,9 @@ from eventing.core.signing import DOMAIN, Signed, sign
 from eventing.gateway.endpoints import federation
 from eventing.peering.rules.domain_documents import from_published, read, thumbprint
 from eventing.peering.services.domain_documents import document_pin
+from eventing.peering.wire import endpoints, signatures
 from eventing.peering.wire import messages as wire
-from eventing.peering.wire import signatures
 from eventing.peering.wire.client import PeerError, call
-from eventing.replication import endpoints
 from tests.core.ed25519_vectors import NOT_CANONICAL, SMALL_ORDER
 from tests.edge.server import PLAIN, ROOT, Edge, Prepared, environment
 from tests.federation.played_domain import Server, document, new_key

@@ -27,6 +27,7 @@ from eventing.log.federated_bulk import Wanted
 from eventing.overlay import broadcast
 from eventing.peering.models import Peer, PeerDelivery
 from eventing.peering.rules.domain_documents import read as document_read
+from eventing.peering.selectors.deliveries import delivery_get
 from eventing.peering.services.deliveries import delivery_failed, delivery_resumed
 from eventing.peering.services.domain_documents import own_document
 from eventing.peering.wire import messages as wire
@@ -38,7 +39,7 @@ from eventing.replication.forwarding.sweeping import peers_sweep
 from eventing.replication.forwarding.wakeups import Turn
 from eventing.replication.joining.presenters import replicas_shown
 from eventing.replication.models import ReplicaLink, SealHead
-from eventing.replication.selectors.forwarding import delivery_get, participations_forget
+from eventing.replication.selectors.forwarding import participations_forget
 from eventing.replication.services.replica_statements import statements_untold
 from eventing.replication.services.sealing import held_back, seal_own
 from eventing.rps.models import RendezvousPoint

@@ -23,7 +23,7 @@ from eventing.peering.models import Evidence, Peer, Quarantine
 from eventing.peering.services.misbehaviour import misbehaviour_flush
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire import traffic
-from eventing.replication.endpoints import Sender
+from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import gaps, inbound, run_validation, wakeups, watermarks
 from eventing.replication.services.sealing import seal_own
 from tests.control.making import events_made

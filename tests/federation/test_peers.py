@@ -51,13 +51,12 @@ from eventing.peering.services.peers import (
     peer_suspend,
     peers_expire,
 )
-from eventing.peering.wire import client, hello, refusals, signatures, traffic
+from eventing.peering.wire import client, endpoints, hello, refusals, signatures, traffic
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import PeerError
+from eventing.peering.wire.endpoints import HELLO, Sender
 from eventing.peering.wire.hello import farewell
 from eventing.peering.wire.messages import encode
-from eventing.replication import endpoints
-from eventing.replication.endpoints import HELLO, Sender
 from tests.control.conftest import events_at, principal, types_at
 from tests.federation.other_domain import OtherDomain
 

@@ -14,8 +14,8 @@ from django.utils import timezone
 from eventing.core.errors import Conflict, NotFound, QuotaExceeded, Unavailable
 from eventing.peering.models import Misbehaviour
 from eventing.peering.wire.client import PeerError
+from eventing.peering.wire.endpoints import Sender
 from eventing.peering.wire.messages import VERSION
-from eventing.replication.endpoints import Sender
 from eventing.replication.joining import announcements, next_hops, sweeping
 from eventing.replication.joining import client as replica_asking
 from eventing.replication.joining import handler as replica_answering

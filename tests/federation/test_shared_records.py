@@ -18,7 +18,6 @@ from eventing.core.ids import admin_id
 from eventing.core.signing import Signed
 from eventing.log import control
 from eventing.log.shared_subscriptions import Change, Place, due_set, read_all, write_all
-from eventing.operations.services.lease_use import leases_use
 from eventing.operations.services.leases import leases_reap
 from eventing.overlay.takeover import Standing
 from eventing.peering.models import Peer
@@ -26,8 +25,8 @@ from eventing.peering.selectors.peers import peers_forget
 from eventing.peering.services import misbehaviour
 from eventing.peering.services.misbehaviour import misbehaviour_flush
 from eventing.peering.wire.client import PeerError
+from eventing.peering.wire.endpoints import Sender
 from eventing.peering.wire.messages import VERSION, BadMessage
-from eventing.replication.endpoints import Sender
 from eventing.replication.models import ReplicaAdmission
 from eventing.rps.rules.statements import BadStatement
 from eventing.rps.services.rendezvous_points import rendezvous_point_delete
@@ -46,6 +45,7 @@ from eventing.subscriptions.rules.shared_subscriptions import (
 )
 from eventing.subscriptions.selectors.shared_subscriptions import record_of, shared_shown
 from eventing.subscriptions.services import shared_records
+from eventing.subscriptions.services.lease_use import leases_use
 from eventing.subscriptions.services.subscriptions import (
     subscription_create,
     subscription_delete,

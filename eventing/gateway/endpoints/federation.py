@@ -23,10 +23,10 @@ from eventing.gateway import http
 from eventing.gateway.answers import Answers
 from eventing.gateway.gateway import Gateway
 from eventing.gateway.recording import DISCONNECTED, access
+from eventing.peering.wire import endpoints
+from eventing.peering.wire.endpoints import Admitted, Answer
 from eventing.peering.wire.refusals import oversize_note
 from eventing.peering.wire.signatures import Request
-from eventing.replication import endpoints
-from eventing.replication.endpoints import Admitted, Answer
 from eventing.sql.threads import in_database
 from eventing.telemetry import metrics
 

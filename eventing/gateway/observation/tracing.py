@@ -17,7 +17,7 @@ from eventing.gateway.delivery.sinks import Sink
 from eventing.gateway.recording import access
 from eventing.gateway.request_ids import request_id
 from eventing.log.tracing import TracedLane
-from eventing.replication.endpoints import HANDLERS
+from eventing.peering.wire.endpoints import HANDLERS
 from eventing.telemetry import tracing
 
 if TYPE_CHECKING:

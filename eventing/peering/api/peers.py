@@ -29,6 +29,7 @@ from eventing.peering.peer_documents import document_fetch
 from eventing.peering.rules import peers
 from eventing.peering.rules.deliveries import ADVICE, Failure, Standing, Standstill
 from eventing.peering.rules.domain_documents import BadDocument, fingerprint_shown, from_published, read
+from eventing.peering.selectors.deliveries import delivery_get
 from eventing.peering.selectors.peers import peer_row, peers_all
 from eventing.peering.selectors.standing import standings
 from eventing.peering.services.domain_documents import own_document
@@ -44,7 +45,6 @@ from eventing.peering.services.peers import (
     require_overseer,
 )
 from eventing.peering.wire.hello import farewell, greet
-from eventing.replication.selectors.forwarding import delivery_get
 from eventing.rest import documents as docs
 from eventing.rest.base import View
 from eventing.rest.fields import Integer, Members, Text, Truth

@@ -12,8 +12,8 @@ from datetime import datetime
 from django.utils import timezone
 
 from eventing.peering.models import Peer
+from eventing.peering.ports import domains_admitted, ever_admitted
 from eventing.peering.rules.peers import State
-from eventing.replication.models import ReplicaAdmission
 from eventing.rps.models import RendezvousPoint
 
 
@@ -35,8 +35,7 @@ def token_issuers(*, now: datetime | None = None) -> TokenIssuers:
     now = now or timezone.now()
     states = dict(Peer.objects.values_list("name", "state"))
     taking_part = set(RendezvousPoint.objects.exclude(home="").values_list("home", flat=True).distinct())
-    admitted = ReplicaAdmission.objects.filter(revoked=False, expires_at__gt=now)
-    taking_part |= set(admitted.values_list("domain", flat=True).distinct())
+    taking_part |= domains_admitted(now)
     suspended = {name for name, state in states.items() if state == State.SUSPENDED}
     active = {name for name, state in states.items() if state == State.ACTIVE}
     return TokenIssuers(frozenset(active | (taking_part - suspended)), frozenset(suspended))
@@ -44,4 +43,4 @@ def token_issuers(*, now: datetime | None = None) -> TokenIssuers:
 
 def takes_part(name: str) -> bool:
     """Whether the domain's keys are needed for a replica, also one that has ended and whose seals are kept."""
-    return RendezvousPoint.objects.filter(home=name).exists() or ReplicaAdmission.objects.filter(domain=name).exists()
+    return RendezvousPoint.objects.filter(home=name).exists() or ever_admitted(name)

@@ -44,6 +44,7 @@ from eventing.core.signing import Signed
 from eventing.peering.models import Peer
 from eventing.peering.models.peer import PROBLEM_CHARS_MAX
 from eventing.peering.peer_documents import document_refetch
+from eventing.peering.ports import peer_removed
 from eventing.peering.rules import domain_documents
 from eventing.peering.rules.domain_documents import BadDocument, DomainDocument, is_valid
 from eventing.peering.rules.peers import STANCES, Stance, State, heard
@@ -53,10 +54,9 @@ from eventing.peering.services.domain_documents import own_document
 from eventing.peering.services.peers import document_read, hello_received, peer_document_followed
 from eventing.peering.wire import client
 from eventing.peering.wire.client import PeerError
+from eventing.peering.wire.endpoints import HELLO, Sender
 from eventing.peering.wire.messages import VERSION, BadMessage, encode
 from eventing.peering.wire.refusals import count_stranger
-from eventing.replication.endpoints import HELLO, Sender
-from eventing.replication.forwarding import wakeups
 
 GREET_S = 3600  # a hello an hour renews the peer's lease and finds what was lost
 RETRY_S = (2.0, 600.0)  # after a failure: at first, and at most; doubled each time, and up to a quarter more by chance
@@ -207,7 +207,7 @@ def farewell(row: Peer, *, timeout_s: float = FAREWELL_S) -> bool:
     what waits. Once; whether it heard.
     """
     with contextlib.suppress(RedisError):  # it is removed already; what is left is a count
-        wakeups.forget(row.name)
+        peer_removed(row.name)
     said = Hello(own_document(), VERSION, Stance.LEAVES, _now_ms())
     try:
         client.call(row.url, row.name, HELLO, encode(said), timeout_s)

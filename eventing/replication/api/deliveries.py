@@ -9,12 +9,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from eventing.outbox.administrative_events import timestamp
+from eventing.peering.selectors.deliveries import delivery_get
 from eventing.peering.selectors.peers import peer_row
 from eventing.peering.services.peers import require_overseer
 from eventing.peering.wire import traffic
 from eventing.replication.forwarding import watermarks
 from eventing.replication.peer_links import peer_links
-from eventing.replication.selectors.forwarding import delivery_get
 from eventing.replication.spreading import EVENTS_MAX, spread
 from eventing.rest import documents as docs
 from eventing.rest.base import View, page_answer

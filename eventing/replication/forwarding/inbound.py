@@ -29,7 +29,6 @@ from eventing.core.signing import Signed
 from eventing.log import federated
 from eventing.log.federated import Head, Received, StoredSeal
 from eventing.log.federated_bulk import last_seals, newest_seals, receive_all
-from eventing.operations.services.lease_use import leases_use
 from eventing.overlay import broadcast
 from eventing.overlay import exchange as rules
 from eventing.overlay.broadcast import Came, Heard, Link, Plan
@@ -41,7 +40,7 @@ from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.peers import peer_contacted
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire import traffic
-from eventing.replication.endpoints import Sender
+from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import fork_detection, gaps, holding, wakeups, watermarks
 from eventing.replication.forwarding.gaps import KeptFloor
 from eventing.replication.forwarding.gossip import proofs_shown
@@ -50,6 +49,7 @@ from eventing.replication.forwarding.run_validation import Judge, Judged
 from eventing.replication.selectors.forwarding import Participation, participations, participations_forget
 from eventing.replication.services.replica_links import links_offer, links_resume
 from eventing.replication.services.replica_statements import documents_by_domain, statements_accept
+from eventing.subscriptions.services.lease_use import leases_use
 
 PEERS_COUNTED_MAX = 2000  # whose rates a process counts; twice the peers there may be
 LATE_S = 10.0  # as long as a peer waits for its answer (outbound.py: CALL_S)

@@ -38,6 +38,7 @@ from eventing.overlay import exchange as rules
 from eventing.overlay.broadcast import Link, Plan
 from eventing.peering.models import Peer, PeerDelivery
 from eventing.peering.rules.deliveries import PROBED, RETRY_AFTER_S_MAX, Failure
+from eventing.peering.selectors.deliveries import delivery_get
 from eventing.peering.selectors.peers import peer_get
 from eventing.peering.services.deliveries import delivery_failed, delivery_succeeded
 from eventing.peering.services.misbehaviour import misbehaviour_note
@@ -52,7 +53,7 @@ from eventing.replication.forwarding.inbound import NOT_HERE, vector_of
 from eventing.replication.forwarding.sweeping import may_try
 from eventing.replication.forwarding.wakeups import Turn
 from eventing.replication.measures import request_measured
-from eventing.replication.selectors.forwarding import delivery_get, participations
+from eventing.replication.selectors.forwarding import participations
 from eventing.replication.services.replica_links import link_stopped
 from eventing.replication.services.replica_statements import Untold, documents_for, statements_told, statements_untold
 from eventing.replication.services.sealing import floor_own, own_seal_seen, seals_next

@@ -19,12 +19,12 @@ from eventing.overlay import broadcast
 from eventing.overlay.broadcast import Plan
 from eventing.peering.models import Peer, PeerDelivery
 from eventing.peering.rules.deliveries import PROBED, STOPS, Failure
+from eventing.peering.selectors.deliveries import deliveries_failing
 from eventing.peering.selectors.domain_documents import domain_document
 from eventing.peering.selectors.peers import peers_active
 from eventing.peering.services.deliveries import backlog_noted, deliveries_report
 from eventing.replication.forwarding import holding, probing, wakeups, watermarks
 from eventing.replication.forwarding.inbound import vector_of
-from eventing.replication.selectors.forwarding import deliveries_failing
 from eventing.replication.selectors.replicas import LINKS_MAX, links_of_peer
 from eventing.replication.services.replica_statements import untold_links
 from eventing.store import counted

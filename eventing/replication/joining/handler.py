@@ -23,8 +23,8 @@ from eventing.peering.selectors.domain_documents import domain_keys, domain_know
 from eventing.peering.services.domain_documents import document_accept, own_document
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire.client import PeerError
+from eventing.peering.wire.endpoints import Sender
 from eventing.peering.wire.messages import STATEMENTS_MAX, VERSION
-from eventing.replication.endpoints import Sender
 from eventing.replication.joining.announcements import link_participants, spread
 from eventing.replication.joining.client import join_along
 from eventing.replication.joining.messages import (
@@ -54,7 +54,7 @@ _waits = threading.BoundedSemaphore(WAITING_MAX)
 
 
 def join(sender: Sender, body: bytes) -> bytes:
-    """Handle a join (replication/endpoints.py): at the home admit, elsewhere relay it."""
+    """Handle a join (peering/wire/endpoints.py): at the home admit, elsewhere relay it."""
     request = decoded(body, JoinRequest)
     wish = _checked(request.join, request.path, sender)
     row = _participating(wish.rp)

@@ -1,4 +1,4 @@
-"""Reads for forwarding: how the delivery to a peer goes, and who takes part in the RPs that an exchange speaks of."""
+"""Reads for forwarding: who takes part in the RPs that an exchange speaks of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from eventing.conf import config
-from eventing.peering.models import PeerDelivery
 from eventing.replication.models import ReplicaAdmission
 from eventing.replication.selectors.replicas import SKEW_S, links_of_rps
 from eventing.rps.models import RendezvousPoint
@@ -18,16 +17,6 @@ from eventing.rps.selectors.lease_use import rp_renewed_from
 
 CACHE_S = 1.0  # how long a join, a leave or an admission may go unnoticed by another process
 CACHED_MAX = 20_000  # RPs; ~1 KiB each
-
-
-def delivery_get(peer: str) -> PeerDelivery | None:
-    """The delivery to the peer; None if nothing was ever wrong with it."""
-    return PeerDelivery.objects.filter(peer_id=peer).first()
-
-
-def deliveries_failing() -> list[PeerDelivery]:
-    """Deliveries that fail or stopped, those that are tried next first."""
-    return list(PeerDelivery.objects.filter(failures__gte=1).order_by("next_try_at", "peer_id"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,23 @@ def admissions_of(rp: str) -> list[ReplicaAdmission]:
     return list(ReplicaAdmission.objects.filter(rp=rp).order_by("-expires_at", "domain"))
 
 
+def domains_admitted(now: datetime) -> set[str]:
+    """The domains that are admitted to any RP now."""
+    rows = ReplicaAdmission.objects.filter(revoked=False, expires_at__gt=now)
+    return set(rows.values_list("domain", flat=True).distinct())
+
+
+def ever_admitted(domain: str) -> bool:
+    """Whether an admission of the domain is kept, one that has ended included."""
+    return ReplicaAdmission.objects.filter(domain=domain).exists()
+
+
+def admitted_url(rp: str, domain: str) -> str:
+    """The address of a domain as its admission to the RP says; empty if there is none."""
+    admission = ReplicaAdmission.objects.filter(rp=rp, domain=domain).first()
+    return admission.url if admission is not None else ""
+
+
 def participants(row: RendezvousPoint, now: datetime) -> list[Participant]:
     """The home, and who is admitted now; ourselves among them."""
     own = config().domain

@@ -45,8 +45,8 @@ from eventing.peering.models import Peer
 from eventing.peering.selectors.peers import peer_get
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire.client import PeerError, call
+from eventing.peering.wire.endpoints import Sender
 from eventing.peering.wire.messages import VERSION, BadMessage
-from eventing.replication.endpoints import Sender
 from eventing.rps.rules.statements import BadStatement, packed, unpacked
 from eventing.subscriptions.models import SharedSubscription, Subscription
 from eventing.subscriptions.rules.shared_subscriptions import VERSION as STATEMENT_VERSION
@@ -81,7 +81,7 @@ logger = logging.getLogger(__name__)
 
 
 def subscriptions(sender: Sender, body: bytes) -> bytes:
-    """Answer a message of an active peer (replication/endpoints.py). Raises wire.BadMessage, redis.RedisError."""
+    """Answer a message of an active peer (peering/wire/endpoints.py). Raises wire.BadMessage, redis.RedisError."""
     peer = sender.peer
     assert peer is not None  # noqa: S101 - only hello is open to others
     message, now = decoded(body, Message), timezone.now()

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from typing import NamedTuple
 
 import msgspec
@@ -80,33 +79,21 @@ class Sender(NamedTuple):
 Handler = Callable[[Sender, bytes], bytes]
 
 
-def _later(path: str) -> Handler:
-    """The function at a dotted path, imported when it is called first: the modules of handlers import this one."""
-
-    def handler(sender: Sender, body: bytes) -> bytes:
-        module, _, name = path.rpartition(".")
-        answer: bytes = getattr(import_module(module), name)(sender, body)
-        return answer
-
-    return handler
-
-
 def probe(sender: Sender, body: bytes) -> bytes:
     """Answer that we are here and take this domain's requests: the newest version of the wire that we speak."""
     return wire.encode([wire.VERSION])
 
 
-HANDLERS: dict[str, Handler] = {
-    HELLO: _later("eventing.peering.wire.hello.hello"),
-    PROBE: probe,
-    f"{PREFIX}exchange": _later("eventing.replication.forwarding.inbound.exchange"),
-    f"{PREFIX}join": _later("eventing.replication.joining.handler.join"),
-    f"{PREFIX}leave": _later("eventing.replication.joining.handler.leave"),
-    f"{PREFIX}invite": _later("eventing.replication.joining.handler.invite"),
-    f"{PREFIX}subscriptions": _later("eventing.subscriptions.sharing.shared_subscriptions.subscriptions"),
-}
-"""What is called at each path. A handler gets who sent the request, and its body; it returns the body of the answer, or
-raises a HeraldError, which the sender gets as a signed problem document. It runs on a thread with a database connection."""
+HANDLERS: dict[str, Handler] = {PROBE: probe}
+"""What is called at each path; the composition root enters those of the subjects (`handle`). A handler gets who sent the
+request, and its body; it returns the body of the answer, or raises a HeraldError, which the sender gets as a signed problem
+document. It runs on a thread with a database connection."""
+
+
+def handle(name: str, handler: Handler) -> None:
+    """Have requests at PREFIX + `name` answered by `handler`."""
+    HANDLERS[PREFIX + name] = handler
+
 
 OPEN = frozenset({HELLO})
 """The paths that domains may call that are not active peers."""
