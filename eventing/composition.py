@@ -5,11 +5,17 @@ Imported and run once by each process, when Django has loaded its models; nothin
 
 from __future__ import annotations
 
+import eventing.outbox.ports
 import eventing.peering.ports
+import eventing.rps.ports
+from eventing.operations.services.alarms import alarms_rp_ends
 from eventing.peering.wire import endpoints, hello
 from eventing.replication.forwarding import inbound, wakeups
-from eventing.replication.joining import handler
+from eventing.replication.joining import announcements, handler
 from eventing.replication.selectors import replicas
+from eventing.replication.services.replica_admissions import replicas_reconsider
+from eventing.replication.services.replica_ends import participation_end
+from eventing.replication.services.sealing import seals_next
 from eventing.subscriptions.sharing import shared_subscriptions
 
 
@@ -17,6 +23,7 @@ def connect() -> None:
     """Connect every port and hook of the domain. Harmless when repeated."""
     _peering()
     _subscriptions()
+    _operations()
     _replication()
 
 
@@ -28,7 +35,16 @@ def _subscriptions() -> None:
     endpoints.handle("subscriptions", shared_subscriptions.subscriptions)
 
 
+def _operations() -> None:
+    eventing.rps.ports.rp_ending.connect(alarms_rp_ends)
+
+
 def _replication() -> None:
+    eventing.outbox.ports.rp_changed.connect(announcements.spread)
+    eventing.rps.ports.links_of_rps.connect(replicas.links_of_rps)
+    eventing.rps.ports.seal_next.connect(_seal_next)
+    eventing.rps.ports.policy_changed.connect(replicas_reconsider)
+    eventing.rps.ports.rp_ending.connect(participation_end)
     eventing.peering.ports.domains_admitted.connect(replicas.domains_admitted)
     eventing.peering.ports.ever_admitted.connect(replicas.ever_admitted)
     eventing.peering.ports.peer_removed.connect(wakeups.forget)
@@ -36,3 +52,7 @@ def _replication() -> None:
     endpoints.handle("join", handler.join)
     endpoints.handle("leave", handler.leave)
     endpoints.handle("invite", handler.invite)
+
+
+def _seal_next(rp: str) -> bool:
+    return bool(seals_next([rp]).more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventing.access.models import DomainKey, PolicyIssuer, Revocation
 from eventing.audit.models import AuditEntry
-from eventing.operations.models import Alarm, DomainWatches
+from eventing.operations.models import Alarm
 from eventing.outbox.models import OutboxEntry
 from eventing.peering.models import (
     DomainDocument,
@@ -18,7 +18,7 @@ from eventing.peering.models import (
 from eventing.replication.models import ReplicaAdmission, ReplicaEnd, ReplicaLink, SealHead
 from eventing.reports.models import ReportRun
 from eventing.rest.idempotency_model import IdempotencyRecord
-from eventing.rps.models import RendezvousPoint
+from eventing.rps.models import DomainWatches, RendezvousPoint
 from eventing.subscriptions.models import SharedSubscription, Subscription
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Alarms, those in force and those that were; and the rules of the domain."""
+"""Alarms, those in force and those that were."""
 
 from __future__ import annotations
 
@@ -54,18 +54,3 @@ class Alarm(models.Model):
 
     def __str__(self) -> str:
         return f"{self.severity} {self.kind} {self.rp or 'domain'} {self.about}"
-
-
-class DomainWatches(models.Model):
-    """The domain's watch rules: one row, or none. `version` grows with each change."""
-
-    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
-    watch = models.JSONField(default=list)
-    version = models.BigIntegerField(default=1)
-    changed_at = models.DateTimeField()
-
-    class Meta:
-        constraints = [models.CheckConstraint(condition=Q(id=1), name="domain_watches_are_one_row")]
-
-    def __str__(self) -> str:
-        return f"{len(self.watch)} rules"

@@ -25,6 +25,7 @@ from eventing.log import control
 from eventing.log.scripts import NoLog
 from eventing.outbox import administrative_events as events
 from eventing.outbox.models import OutboxEntry
+from eventing.outbox.ports import rp_changed
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.selectors.descriptors import admin_history
 from eventing.rps.selectors.quotas import rps_in_domain, subscriptions_in_domain
@@ -96,9 +97,9 @@ class Outbox:
         """Make the log, or give it its new bounds."""
         self._add(Kind.ENSURE, rp)
 
-    def announce(self, rp: str) -> None:
-        """Have gateways drop what they cached of the RP."""
-        self._add(Kind.ANNOUNCE, rp)
+    def announce(self, rp: str, *, to_peers: bool = False) -> None:
+        """Have gateways drop what they cached of the RP; with `to_peers` what changed is sent to whom it is shared with, too."""
+        self._add(Kind.ANNOUNCE, rp, {"to_peers": True} if to_peers else None)
 
     def delete(self, rp: str) -> None:
         """Remove the log."""
@@ -198,6 +199,8 @@ def _do(group: Sequence[OutboxEntry]) -> None:
                 control.ensure_log(row.id, row.bounds)
         case Kind.ANNOUNCE:
             control.announce_change(entry.rp)
+            if entry.content.get("to_peers"):
+                rp_changed(entry.rp)
         case Kind.DELETE:
             control.delete_log(entry.rp)
         case Kind.FORGET:

@@ -1,4 +1,4 @@
-"""Rendezvous points: the descriptor's source, its lease, and what it reserves of the domain's quota."""
+"""Rendezvous points: the descriptor's source, its lease, and what it reserves of the domain's quota; and the domain's watch rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
     `paused_at`: since when this domain takes no events here from its publishers, None while it does; `paused_by` an
     identity, `paused_reason` what publishers are told. It is this domain's alone: neither signed nor told to replicas.
     So are `audience` and `watch` (rps/rules/audience.py, rps/rules/watches.py); `watched_at` is when they changed last, None without any.
-    `renew_on_use`: whether use renews the lease (operations/services/lease_use.py); of our own RPs only, and not signed either.
+    `renew_on_use`: whether use renews the lease (subscriptions/services/lease_use.py); of our own RPs only, and not signed either.
     """
 
     id = models.CharField(primary_key=True, max_length=RP_ID_CHARS)
@@ -83,3 +83,18 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
 
     def __str__(self) -> str:
         return self.name or self.id
+
+
+class DomainWatches(models.Model):
+    """The domain's watch rules: one row, or none. `version` grows with each change."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    watch = models.JSONField(default=list)
+    version = models.BigIntegerField(default=1)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="domain_watches_are_one_row")]
+
+    def __str__(self) -> str:
+        return f"{len(self.watch)} rules"

@@ -29,9 +29,10 @@ from eventing.operations.rules.alarms import (
     Stated,
     Value,
 )
-from eventing.operations.selectors.alarms import alarm_get
+from eventing.operations.selectors.alarms import alarm_get, alarms_open
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
+from eventing.rps.models import RendezvousPoint
 from eventing.rps.services.permission import require_operator
 
 KEPT_S = 30 * 86_400
@@ -116,12 +117,13 @@ def alarm_last(
     _tell(events.ALARM_CHANGED, row, outbox)
 
 
-def alarms_leave_rp(rp: str, outbox: Outbox) -> None:
-    """Have the lasting alarms of an RP that goes be the domain's, within the caller's transaction."""
-    for row in Alarm.objects.select_for_update().filter(rp=rp, rule=LASTING, cleared_at=None):
-        row.rp, row.changed_at = "", _later(row, outbox.now)
-        row.save(update_fields=["rp", "changed_at"])
-        _tell(events.ALARM_CHANGED, row, outbox)
+def alarms_rp_ends(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
+    """End the alarms of an RP that goes, within the caller's transaction; its lasting ones become the domain's."""
+    for alarm in Alarm.objects.select_for_update().filter(rp=row.id, rule=LASTING, cleared_at=None):
+        alarm.rp, alarm.changed_at = "", _later(alarm, outbox.now)
+        alarm.save(update_fields=["rp", "changed_at"])
+        _tell(events.ALARM_CHANGED, alarm, outbox)
+    alarms_end(alarms_open(rp=row.id), outbox, "Its rendezvous point is gone.")
 
 
 def _one_more(row: Alarm | None, outbox: Outbox, kind: str) -> None:

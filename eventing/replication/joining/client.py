@@ -38,7 +38,7 @@ from eventing.replication.joining.next_hops import (
     way_to,
     ways_home,
 )
-from eventing.replication.services.replica_admissions import may_replicate, require_home
+from eventing.replication.services.replica_admissions import may_replicate
 from eventing.replication.services.replica_ends import end_tell
 from eventing.replication.services.replica_statements import document_take, documents_by_domain, statements_accept
 from eventing.replication.services.replicas import history_wish, join_sign, replica_leave, replica_make, require_joiner
@@ -46,7 +46,7 @@ from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.statements import BadStatement, admission_read, descriptor_read, unpacked
 from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
-from eventing.rps.services.permission import require
+from eventing.rps.services.permission import require, require_home
 
 INVITE_S = 25.0  # the invited domain joins within it
 ASKED_MAX = 8  # peers that are asked for an RP when none is named

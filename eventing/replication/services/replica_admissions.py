@@ -42,16 +42,6 @@ LEASE_S_MIN = 5  # a shorter lease would be renewed all the time
 KEPT_S = 30 * 86_400  # an ended admission: what its domain sealed before is accepted as long as most histories reach
 
 
-def require_home(row: RendezvousPoint) -> None:
-    """Raises Conflict for a replica: only the home changes, renews or deletes an RP."""
-    if row.home:
-        raise Conflict(
-            f"This is a replica of a rendezvous point of {row.home}: only {row.home} changes, renews or deletes it. Ask"
-            f" there, or end the replica here: herald replica leave {row.id}.",
-            home=row.home,
-        )
-
-
 def may_replicate(row: RendezvousPoint, domain: str) -> bool:
     """Whether the policy of an RP of ours lets the domain hold a replica. One that is no active peer counts as anyone."""
     peer = peer_get(domain)

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from eventing.conf import config
+from eventing.outbox.services import Outbox
 from eventing.peering.selectors.domain_documents import domain_document
 from eventing.replication.models import ReplicaEnd
 from eventing.replication.selectors.replicas import links_of_rp, participants
@@ -28,12 +29,13 @@ PURGE_BATCH = 1000
 Reason = ReplicaEnd.Reason
 
 
-def participation_end(row: RendezvousPoint, now: datetime, reason: str) -> None:
+def participation_end(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
     """Keep that our participation ends, if anybody else participates. Before the row is deleted, in its transaction.
 
     Args:
         reason: as the RP's `deleted` event says it: "deleted", "lease-expired", or of a replica "left", "ended", "refused".
     """
+    now = outbox.now
     others = [one for one in participants(row, now) if one.domain != config().domain]
     peers = sorted({*links_of_rp(row.id), *withdrawn_from(row.id, now)})
     if not others and not peers:

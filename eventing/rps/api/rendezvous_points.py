@@ -12,7 +12,6 @@ from eventing.core import names
 from eventing.core.ids import is_admin
 from eventing.core.roles import reads_only
 from eventing.log import control
-from eventing.replication.joining.announcements import spread
 from eventing.rest import documents as docs
 from eventing.rest import representations
 from eventing.rest.base import View, etag, page_answer
@@ -130,7 +129,6 @@ class RendezvousPoint(View):
             changes=self.body(RendezvousPointChange),
             versions=self.expected_versions(),
         )
-        spread(row.id)
         return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.version))
 
     @extend_schema(

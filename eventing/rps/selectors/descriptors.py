@@ -15,8 +15,8 @@ from eventing.core import names
 from eventing.core.errors import Gone, HeraldError, NotFound
 from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, is_admin
-from eventing.replication.selectors.replicas import links_of_rps
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.ports import links_of_rps
 from eventing.rps.rules.audience import compile_audience
 from eventing.rps.rules.descriptor import Ack, Descriptor
 from eventing.rps.selectors.lease_use import renewed_from

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from django.db.models import Count, Max
 from django.utils import timezone
 
-from eventing.operations.models import DomainWatches
-from eventing.rps.models import RendezvousPoint
+from eventing.rps.models import DomainWatches, RendezvousPoint
 from eventing.rps.rules.watches import WATCHED_RPS_MAX, Rule, rules_of
 
 

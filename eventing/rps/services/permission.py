@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from eventing.core import names
-from eventing.core.errors import Forbidden, Unauthenticated
+from eventing.core.errors import Conflict, Forbidden, Unauthenticated
 from eventing.core.ids import is_admin
 from eventing.core.principals import Principal
 from eventing.core.roles import operates, oversees, reads_only
@@ -51,6 +51,16 @@ def rp_administered(reference: str, principal: Principal, now: datetime) -> Rend
     row = rendezvous_point_get(reference, now=now, lock=True)
     require(descriptor_of(row), principal, "administer")
     return row
+
+
+def require_home(row: RendezvousPoint) -> None:
+    """Raises Conflict for a replica: only the home changes, renews or deletes an RP."""
+    if row.home:
+        raise Conflict(
+            f"This is a replica of a rendezvous point of {row.home}: only {row.home} changes, renews or deletes it. Ask"
+            f" there, or end the replica here: herald replica leave {row.id}.",
+            home=row.home,
+        )
 
 
 def require_operator(principal: Principal) -> None:

@@ -21,13 +21,12 @@ from eventing.core.principals import Principal
 from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
-from eventing.replication.services.replica_admissions import replicas_reconsider, require_home
-from eventing.replication.services.replica_ends import participation_end
 from eventing.rest.idempotency_records import Claim, claim_fulfil
 from eventing.rps.models import TITLE_CHARS_MAX, RendezvousPoint
+from eventing.rps.ports import policy_changed, rp_ending
 from eventing.rps.rules.descriptor import Ack
 from eventing.rps.services.descriptors import descriptor_sign, genesis_key
-from eventing.rps.services.permission import require_creation, rp_administered
+from eventing.rps.services.permission import require_creation, require_home, rp_administered
 from eventing.rps.services.quotas import require_domain_quota, require_rp_quota
 from eventing.rps.services.watches import LOCAL, watches_change, watches_end, watches_set, watches_tell
 from eventing.sql.leases import LEASE_COLUMNS, lease_grant, lease_renew
@@ -61,7 +60,7 @@ def rendezvous_point_create(
         lease_s: lease asked, seconds; None for the domain's default. Longer than the domain's longest is shortened.
         history: bounds asked (`max_events`, `max_bytes`, `max_age_s`); absent or None ones take defaults.
         policy: policy document; None opens it to all of the domain.
-        renew_on_use: whether publishing and reading renew the lease (operations/services/lease_use.py).
+        renew_on_use: whether publishing and reading renew the lease (subscriptions/services/lease_use.py).
         audience, watch: who must be reading, and what is watched (rps/rules/audience.py, rps/rules/watches.py); None for nothing.
         claim: idempotency claim that this creation fulfils.
 
@@ -149,10 +148,10 @@ def rendezvous_point_update(
             row.save()
             if "policy" in changed:
                 policy_issuers_keep(row)
-                replicas_reconsider(row, outbox)
+                policy_changed(row, outbox)
             if "history" in changed:
                 outbox.ensure(row.id)
-            outbox.announce(row.id)
+            outbox.announce(row.id, to_peers=True)
             outbox.event(events.RP_CHANGED, row.id, {"rp": events.rp_data(row), "changed": changed}, domain_too=True)
     return row
 
@@ -192,8 +191,8 @@ def remove(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
     """Take the RP out, within the caller's transaction. Its administrative log is left to the sweep, to be read until then."""
     data = {"rp": events.rp_data(row), "reason": reason, "subscriptions": row.subscriptions.count()}
     rp = row.id
+    rp_ending(row, outbox, reason)
     watches_end(row, outbox)
-    participation_end(row, outbox.now, reason)
     row.delete()
     outbox.event(events.RP_DELETED, rp, data, domain_too=True, counted=True)
     outbox.announce(rp)

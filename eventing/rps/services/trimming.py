@@ -25,9 +25,8 @@ from eventing.log import control, federated
 from eventing.log.scripts import NoLog
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
-from eventing.replication.selectors.replicas import links_of_rp
-from eventing.replication.services.sealing import seals_next
 from eventing.rps.models import REASON_CHARS_MAX
+from eventing.rps.ports import links_of_rps, seal_next
 from eventing.rps.services.permission import rp_administered
 
 ALL = "all"
@@ -98,8 +97,8 @@ def _first_kept(before: str, log: LogState) -> int:
 def _seal(rp: str) -> None:
     """Seal what this domain has published there, if anybody else has a part in it, within SEAL_S."""
     head = federated.heads([rp])[0]
-    if head is None or not (head.sealed or links_of_rp(rp)):
+    if head is None or not (head.sealed or links_of_rps([rp])):
         return
     until = time.monotonic() + SEAL_S
-    while seals_next([rp]).more and time.monotonic() < until:
+    while seal_next(rp) and time.monotonic() < until:
         pass

@@ -15,12 +15,9 @@ from django.utils import timezone
 from eventing.core.errors import PreconditionFailed, QuotaExceeded
 from eventing.core.ids import DOMAIN_ADMIN, members_changed, same_json
 from eventing.core.principals import Principal
-from eventing.operations.models import DomainWatches
-from eventing.operations.selectors.alarms import alarms_open
-from eventing.operations.services.alarms import alarms_end, alarms_leave_rp
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
-from eventing.rps.models import RendezvousPoint
+from eventing.rps.models import DomainWatches, RendezvousPoint
 from eventing.rps.rules.audience import parse_audience
 from eventing.rps.rules.watches import WATCHED_RPS_MAX, Rule, parse_rules, rules_of
 from eventing.rps.selectors.watches import domain_watches, watched_rps
@@ -72,9 +69,7 @@ def watches_tell(row: RendezvousPoint, outbox: Outbox, *, by: str, before: Seque
 
 
 def watches_end(row: RendezvousPoint, outbox: Outbox) -> None:
-    """The RP goes, and its rules and alarms with it."""
-    alarms_leave_rp(row.id, outbox)
-    alarms_end(alarms_open(rp=row.id), outbox, "Its rendezvous point is gone.")
+    """Report that the rules of an RP end with it, within the caller's transaction."""
     if before := rules_of(row.id, row.watch, row.audience):
         _tell(outbox, row.id, [], before, "")
 
