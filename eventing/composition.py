@@ -8,7 +8,9 @@ from __future__ import annotations
 import eventing.outbox.ports
 import eventing.peering.ports
 import eventing.rps.ports
+import eventing.subscriptions.ports
 from eventing.operations.services.alarms import alarms_rp_ends
+from eventing.operations.services.losses import subscription_ended
 from eventing.peering.wire import endpoints, hello
 from eventing.replication.forwarding import inbound, wakeups
 from eventing.replication.joining import announcements, handler
@@ -37,6 +39,7 @@ def _subscriptions() -> None:
 
 def _operations() -> None:
     eventing.rps.ports.rp_ending.connect(alarms_rp_ends)
+    eventing.subscriptions.ports.subscription_ending.connect(subscription_ended)
 
 
 def _replication() -> None:
@@ -48,6 +51,8 @@ def _replication() -> None:
     eventing.peering.ports.domains_admitted.connect(replicas.domains_admitted)
     eventing.peering.ports.ever_admitted.connect(replicas.ever_admitted)
     eventing.peering.ports.peer_removed.connect(wakeups.forget)
+    eventing.subscriptions.ports.takes_part.connect(replicas.origin_admitted)
+    eventing.subscriptions.ports.admitted_url.connect(replicas.admitted_url)
     endpoints.handle("exchange", inbound.exchange)
     endpoints.handle("join", handler.join)
     endpoints.handle("leave", handler.leave)

@@ -1,7 +1,7 @@
 """The use of rendezvous points and durable subscriptions that one gateway serves, noted so that it renews their leases.
 
 Noting costs a comparison: a descriptor says from when on use renews its lease, which is rarely now. What is due is put into
-a set, and the sweep has all of it renewed together (operations/services/lease_use.py). Readings that are open are use for as long
+a set, and the sweep has all of it renewed together (subscriptions/services/lease_use.py). Readings that are open are use for as long
 as they last; the sweep finds them. A gateway that stops brings its notes first; those of a killed one are made again by
 the next use, for which at least three quarters of the lease are left.
 """
@@ -19,11 +19,11 @@ from eventing.core.errors import HeraldError
 from eventing.gateway.admission.access import Descriptors
 from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.session import Follower
-from eventing.operations.services.lease_use import leases_use
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.threads import in_database
 from eventing.store.cancellation import cancel_and_wait
 from eventing.subscriptions.selectors.subscriptions import SubscriptionView
+from eventing.subscriptions.services.lease_use import leases_use
 
 SWEEP_S = 2.0
 READINGS_S = 10.0  # between two looks at the readings that are open; the shortest lease that use renews has 45 s left

@@ -12,13 +12,14 @@ from typing import TypeVar
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from eventing.operations.services.losses import losses_at, losses_of, rp_expired
+from eventing.operations.services.losses import rp_expired
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.services import rendezvous_points
 from eventing.sql.locking import locked_batch
 from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.selectors.losses import losses_at, losses_of
 from eventing.subscriptions.services import subscriptions
 from eventing.telemetry import metrics
 

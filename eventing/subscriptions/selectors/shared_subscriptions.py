@@ -12,9 +12,9 @@ from eventing.core.signing import Signed
 from eventing.log.shared_subscriptions import Place, read_all
 from eventing.overlay import takeover
 from eventing.peering.selectors.domain_documents import domain_document
-from eventing.replication.models import ReplicaAdmission
 from eventing.rps.rules.statements import unpacked
 from eventing.subscriptions.models import SharedSubscription, Subscription
+from eventing.subscriptions.ports import admitted_url
 from eventing.subscriptions.rules.shared_subscriptions import Record, record_read
 
 RECORDS_CACHED = 10_000
@@ -45,8 +45,7 @@ def url_of(rp: str, domain: str) -> str:
     document = domain_document(domain)
     if document is not None and document.url:
         return document.url
-    admission = ReplicaAdmission.objects.filter(rp=rp, domain=domain).first()
-    return admission.url if admission is not None else ""
+    return admitted_url(rp, domain)
 
 
 def shared_shown(row: Subscription) -> dict[str, Any] | None:

@@ -28,11 +28,12 @@ from eventing.overlay import takeover
 from eventing.peering.models import Peer
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.peering.services.misbehaviour import misbehaviour_note
-from eventing.replication.selectors.replicas import linked, origin_admitted
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.ports import links_of_rps
 from eventing.rps.rules.statements import BadStatement, packed, unpacked
 from eventing.sql.leases import LEASE_COLUMNS
 from eventing.subscriptions.models import SharedSubscription, Subscription
+from eventing.subscriptions.ports import takes_part
 from eventing.subscriptions.rules.shared_subscriptions import Line, Record, here, line_read, record_read, verified
 from eventing.subscriptions.selectors.shared_subscriptions import record_of, shared_running
 from eventing.subscriptions.services import subscriptions
@@ -59,9 +60,9 @@ def record_take(statement: Signed, *, carrier: Peer, now: datetime) -> str:
     rp = RendezvousPoint.objects.filter(id=record.rp, expires_at__gt=now).first()
     if rp is None:
         raise NotFound("There is no such rendezvous point here.")
-    if not carrier.host or not linked(record.rp, carrier.name):
+    if not carrier.host or carrier.name not in links_of_rps([record.rp]).get(record.rp, ()):
         raise Forbidden(f"{me} holds subscriptions for peers that it shares the rendezvous point with and lets host.")
-    if not origin_admitted(record.rp, record.keeper, now):
+    if not takes_part(record.rp, record.keeper, now):
         raise Forbidden("The keeper does not take part in the rendezvous point.")
     keys = domain_keys(record.keeper)
     if not keys:
@@ -237,7 +238,7 @@ def lines_take(lines: list[tuple[Signed, int]], *, carrier: Peer, now: datetime)
         except BadStatement as error:
             misbehaviour_note("forged", carrier=carrier.name, origin=line.by, rp=record.rp, detail=str(error))
             continue
-        if not origin_admitted(record.rp, line.by, now):
+        if not takes_part(record.rp, line.by, now):
             continue  # it takes part no more: what it says counts no more
         kept = _line_take(record, row, statement, line, left_ms, now)
         standing = kept.standing

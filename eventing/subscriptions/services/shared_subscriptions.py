@@ -27,7 +27,7 @@ from eventing.log.scripts import OWN, NoLog
 from eventing.log.shared_subscriptions import KEPT_S, Change, Place, due_set, join, read_all, write_all
 from eventing.overlay import takeover
 from eventing.peering.selectors.peers import peer_get
-from eventing.replication.selectors.replicas import links_of_rp
+from eventing.rps.ports import links_of_rps
 from eventing.rps.rules.statements import packed
 from eventing.subscriptions.models import SharedSubscription, Subscription
 from eventing.subscriptions.rules.shared_subscriptions import REPLICAS_MAX, VERSION, History, Record, abroad, sign
@@ -194,7 +194,7 @@ def _issue(row: Subscription, now: datetime, *, ended: bool) -> None:
 
 def _chosen(rp: str, subscription: str, count: int) -> list[str]:
     """Peers for a new subscription: linked at the RP, and let us have them host. Spread over all by the subscription's id."""
-    peers = ((name, peer_get(name)) for name in links_of_rp(rp))
+    peers = ((name, peer_get(name)) for name in links_of_rps([rp]).get(rp, ()))
     fit = [name for name, peer in peers if peer is not None and peer.active and peer.host]
     if len(fit) < count:
         raise Conflict(

@@ -18,7 +18,6 @@ from eventing.core.events.lag import Lag
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
 from eventing.core.principals import Principal
 from eventing.log import control, federated
-from eventing.operations.services.losses import losses_of, subscription_ended
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.rest.idempotency_records import Claim, claim_fulfil
@@ -31,6 +30,8 @@ from eventing.sql.leases import LEASE_COLUMNS, lease_grant, lease_renew
 from eventing.sql.locking import lock_domain
 from eventing.sql.random_ids import random_id
 from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.ports import subscription_ending
+from eventing.subscriptions.selectors.losses import losses_of
 from eventing.subscriptions.selectors.subscriptions import subscription_get
 from eventing.subscriptions.services.shared_subscriptions import (
     require_keeper,
@@ -185,7 +186,7 @@ def remove(
         lag: how far it is behind, if the caller has looked.
         by: who deletes it; None for nobody here.
     """
-    subscription_ended(row, outbox, reason, lag=lag, by=by)
+    subscription_ending(row, outbox, reason, lag=lag, by=by)
     data = {"subscription": events.subscription_data(row), "reason": reason}
     subscription, at = row.id, row.at
     shared_removed(row, reason, outbox.now)
