@@ -22,6 +22,7 @@ from eventing.core.ids import DOMAIN_ADMIN, admin_id
 from eventing.log import control
 from eventing.operations.samples import progress
 from eventing.operations.samples.peer_traffic import traffic_kept
+from eventing.operations.samples.presence import gateways_alive
 from eventing.operations.samples.sampling import counts
 from eventing.outbox import administrative_events as events
 from eventing.outbox.kind import DOMAIN, RP
@@ -98,12 +99,6 @@ def cursor_of(rp: str) -> str:
 def _redis() -> dict[str, int]:
     found: Any = control.client().info()
     return {"used_bytes": int(found["used_memory"]), "ops_s": int(found["instantaneous_ops_per_sec"])}
-
-
-def gateways_alive(now: datetime) -> list[str]:
-    """The gateways that have not fallen silent, by id."""
-    found: Any = control.client().zrangebyscore(keys.GATEWAYS_KEY, now.timestamp(), "+inf")
-    return sorted(one.decode() for one in found)
 
 
 def _gateways(now: datetime) -> dict[str, Any]:

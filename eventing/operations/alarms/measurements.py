@@ -14,7 +14,6 @@ from typing import Any
 from django.db.models import Window
 from django.db.models.functions import RowNumber
 
-from admin_rp.snapshots import gateways_alive
 from eventing.conf import config
 from eventing.core.events import vectors
 from eventing.log import control
@@ -23,6 +22,7 @@ from eventing.operations.alarms.evaluation import ABOUTS_MAX, Observed
 from eventing.operations.alarms.findings import Behind, Lease
 from eventing.operations.alarms.sources import Sources
 from eventing.operations.samples import progress
+from eventing.operations.samples.presence import gateways_alive
 from eventing.operations.samples.sampling import counts
 from eventing.peering.services.deliveries import deliveries_shown
 from eventing.rps.models import RendezvousPoint

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import redis.asyncio
 
 from eventing.core.ids import DOMAIN_ADMIN
+from eventing.log import control
 from eventing.store import keys
 
 WATCHED_S = 3.0
@@ -108,3 +110,9 @@ class Presence:
         if self._led:
             pipeline.delete(keys.SAMPLING_TURN_KEY)
         await pipeline.execute()
+
+
+def gateways_alive(now: datetime) -> list[str]:
+    """The gateways that have not fallen silent, by id."""
+    found: Any = control.client().zrangebyscore(keys.GATEWAYS_KEY, now.timestamp(), "+inf")
+    return sorted(one.decode() for one in found)
