@@ -1,20 +1,14 @@
-"""Django's registration of the administrative RPs, and the sampler and the watcher beside each gateway."""
+"""Django's registration of the administrative RPs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.apps import AppConfig
 
 from admin_rp.parts import part_add
-from eventing.gateway.background_services import COMPANIONS
 from eventing.outbox.kind import DOMAIN, RP
-
-if TYPE_CHECKING:
-    from eventing.gateway.gateway import Gateway
-    from eventing.operations.alarms.watcher import Watcher
-    from eventing.operations.samples.sampling import Sampler
 
 
 class AdminRpConfig(AppConfig):
@@ -24,25 +18,11 @@ class AdminRpConfig(AppConfig):
     verbose_name = "Administrative rendezvous points"
 
     def ready(self) -> None:
-        """Have each gateway's load sampled and rules watched, and snapshots read what others know."""
-        COMPANIONS.append(_sampler)
-        COMPANIONS.append(_watcher)
+        """Have snapshots read what others know."""
         for which in (DOMAIN, RP):
             part_add(which, "alarms", _alarms)
             part_add(which, "watches", _watches)
         part_add(DOMAIN, "reports", _reports)
-
-
-def _sampler(gateway: Gateway) -> Sampler:
-    from eventing.operations.samples.sampling import Sampler  # only a gateway needs it
-
-    return Sampler(gateway)
-
-
-def _watcher(gateway: Gateway) -> Watcher:
-    from eventing.operations.alarms.watcher import Watcher  # only a gateway needs it
-
-    return Watcher(gateway)
 
 
 def _alarms(rp: str | None) -> Mapping[str, Any]:

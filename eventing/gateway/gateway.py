@@ -19,7 +19,6 @@ from eventing.core.errors import ENDED, Forbidden, HeraldError, paused_here
 from eventing.core.ids import is_admin
 from eventing.gateway.admission.access import Descriptors, Tokens
 from eventing.gateway.admission.auditing import Auditing
-from eventing.gateway.background_services import COMPANIONS, Companion
 from eventing.gateway.delivery.acknowledgements import Acknowledgements
 from eventing.gateway.delivery.audience import Audiences
 from eventing.gateway.delivery.hub import Hub
@@ -36,6 +35,8 @@ from eventing.gateway.stale_logs import StaleLogs
 from eventing.log.appender import Appender
 from eventing.log.notifications import Bell
 from eventing.log.reader import LogReader
+from eventing.operations.alarms.watcher import Watcher
+from eventing.operations.samples.sampling import Sampler
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.random_ids import random_id
 from eventing.sql.threads import in_database
@@ -106,7 +107,7 @@ class Gateway:
         self.uses = LeaseUses(self.hub, self.descriptors, lambda: self.clock())
         self.appender.on_used = self.uses.rp
         self.acknowledgements.on_used = self.uses.subscription
-        self._companions: list[Companion] = []
+        self._services: list[Sampler | Watcher] = []
         self._durability: Durability | None = None
         self._durability_at = 0.0
         self._rechecks: set[asyncio.Task[None]] = set()
@@ -120,9 +121,9 @@ class Gateway:
         self.revoking.start()
         self.measuring.start()
         self.uses.start()
-        self._companions = [make(self) for make in COMPANIONS]
-        for companion in self._companions:
-            companion.start()
+        self._services = [Sampler(self), Watcher(self)]
+        for service in self._services:
+            service.start()
 
     def drain(self) -> None:
         """Take no more sessions, and tell those there are to connect again."""
@@ -132,8 +133,8 @@ class Gateway:
     async def close(self) -> None:
         """Write what was accepted, and end."""
         self.drain()
-        for companion in self._companions:
-            await companion.close()
+        for service in self._services:
+            await service.close()
         await self.stale_logs.close()
         await self.revoking.close()
         await self.session_control.close()

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 
@@ -26,6 +25,7 @@ from eventing.operations.alarms.losses import Losses, alarmed
 from eventing.operations.alarms.measurements import Looks
 from eventing.operations.models import Alarm
 from eventing.operations.rules.alarms import LASTING, Output, Stated, Value
+from eventing.operations.samples.gateway_view import GatewayView
 from eventing.operations.selectors.alarms import alarms_open
 from eventing.operations.services.alarms import alarms_apply, alarms_purge
 from eventing.rps.rules.watches import Rule
@@ -33,9 +33,6 @@ from eventing.rps.selectors.watches import InForce, rules_in_force, rules_stamp
 from eventing.sql.threads import in_database
 from eventing.store import keys
 from eventing.store.cancellation import cancel_and_wait
-
-if TYPE_CHECKING:
-    from eventing.gateway.gateway import Gateway
 
 TURN_S = 1.0
 TURN_KEPT_S = 3.0
@@ -55,7 +52,7 @@ log = logging.getLogger(__name__)
 class Watcher:
     """Of one gateway process. Begin it by `start`; `close` ends it, before the gateway's connections are closed."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: GatewayView) -> None:
         self._gateway = gateway
         self._task: asyncio.Task[None] | None = None
         self._leads = False

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 from msgspec.json import encode as json_encode
@@ -32,6 +32,7 @@ from eventing.core.errors import HeraldError
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, admin_id
 from eventing.operations.samples.flow_samples import FlowSamples, Sample
+from eventing.operations.samples.gateway_view import GatewayView
 from eventing.operations.samples.peer_traffic import PeerTraffic
 from eventing.operations.samples.presence import Around, Presence
 from eventing.operations.samples.progress_samples import Following
@@ -45,9 +46,6 @@ from eventing.store import keys
 from eventing.store.bulk_connection import Command
 from eventing.store.cancellation import cancel_and_wait
 from eventing.telemetry.totals import TOTALS
-
-if TYPE_CHECKING:
-    from eventing.gateway.gateway import Gateway
 
 TURN_S = 0.8
 """Between two looks. Less than a second: what only samples tell, as sessions and rates, is on a screen within one."""
@@ -79,7 +77,7 @@ log = logging.getLogger(__name__)
 class Sampler:
     """Of one gateway process. Begin it by `start`; `close` ends it, before the gateway's connections are closed."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: GatewayView) -> None:
         self._gateway = gateway
         self._presence = Presence(gateway.id, gateway.redis)
         self._publisher = Publisher(gateway.id, gateway.reader, gateway.config, self._make_logs)
