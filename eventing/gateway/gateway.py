@@ -103,7 +103,7 @@ class Gateway:
             self.redis, self.reader, self.descriptors, in_database(subscription_view), lambda: self.clock()
         )
         self.audiences = Audiences(self.id, self.redis, self.hub, lambda: self.clock())
-        self.measuring = Measuring(self)
+        self.measuring = Measuring(self.hub, self.descriptors, self.reader)
         self.uses = LeaseUses(self.hub, self.descriptors, lambda: self.clock())
         self.appender.on_used = self.uses.rp
         self.acknowledgements.on_used = self.uses.subscription
@@ -117,7 +117,7 @@ class Gateway:
         self.auditing.start()
         await self.stale_logs.check()
         await self.hub.start()
-        self.records.start(self.hub)
+        self.records.start(self.hub.channels)
         self.revoking.start()
         self.measuring.start()
         self.uses.start()
@@ -249,7 +249,7 @@ async def running_gateway() -> Gateway:
 async def _start(loop: asyncio.AbstractEventLoop) -> Gateway:
     gateway = Gateway(settings_in_use())
     if tracing.is_on():
-        trace_gateway(gateway)
+        trace_gateway(gateway.appender, gateway.hub)
     await gateway.start()
     _gateways[loop] = gateway
     return gateway

@@ -18,8 +18,8 @@ import itertools
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from eventing.core.config import Config
@@ -30,11 +30,6 @@ from eventing.records.segments import gateway_id
 from eventing.records.writer import Writer
 from eventing.telemetry.flows import FLOWS
 from eventing.telemetry.totals import TOTALS
-
-if TYPE_CHECKING:
-    from eventing.gateway.delivery.channel import Channel
-    from eventing.gateway.delivery.hub import Hub
-    from eventing.gateway.delivery.session import Follower, Session
 
 GATHER_S = 0.005  # publishes of one client at one RP that are answered within it share a record
 MINUTE_S = 60  # what deliveries are counted by
@@ -55,6 +50,50 @@ RECORDED = {
 Scope = dict[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 log = logging.getLogger(__name__)
+
+
+class Session(Protocol):
+    """A session (gateway/delivery/session.py), as its records see it."""
+
+    who: Who
+    reader: Who
+
+
+class Channel(Protocol):
+    """A channel (gateway/delivery/channel.py), as the counting of deliveries sees it."""
+
+    events: int
+    events_counted: int
+
+    @property
+    def rp(self) -> str:
+        """The RP's id."""
+
+    def followers(self) -> Sequence[LiveFollower]:
+        """The live followers."""
+
+
+class LiveFollower(Protocol):
+    """A session's reading of an RP, as a channel knows it."""
+
+    @property
+    def live(self) -> bool:
+        """Whether its channel writes to it."""
+
+    def count(self) -> None:
+        """Call `AccessRecords.delivered` with what the channel has written since the last count."""
+
+
+class Follower(LiveFollower, Protocol):
+    """A session's reading of an RP (gateway/delivery/session.py)."""
+
+    @property
+    def session(self) -> Session:
+        """Whose reading it is."""
+
+    @property
+    def channel(self) -> Channel:
+        """What it reads."""
 
 
 class Access:
@@ -179,12 +218,12 @@ class AccessRecords:
             self._buffer = Buffer(self._writer, config.records_waiting_max, clock)
             self.note = self._buffer.note
 
-    def start(self, hub: Hub) -> None:
-        """Begin to write, and to count what `hub` delivers."""
+    def start(self, channels: Callable[[], Sequence[Channel]]) -> None:
+        """Begin to write, and to count what the channels deliver."""
         if self._buffer is not None:
             self._writer.start()
             self._loop = asyncio.get_running_loop()
-            self._task = self._loop.create_task(self._flush_forever(hub))
+            self._task = self._loop.create_task(self._flush_forever(channels))
             atexit.register(self._last_words)  # for servers that do not tell of their end
 
     async def close(self) -> None:
@@ -364,18 +403,18 @@ class AccessRecords:
             count[1] += content_bytes
             count[2] += 1
 
-    async def _flush_forever(self, hub: Hub) -> None:
+    async def _flush_forever(self, channels: Callable[[], Sequence[Channel]]) -> None:
         while True:
             await asyncio.sleep(self._flush_s - self._clock() % self._flush_s)
             try:
-                await self._count(hub.channels())
+                await self._count(channels())
                 self._note_counts()
                 if self._buffer is not None:
                     self._buffer.flush()
             except Exception:
                 log.exception("Flushing access records failed; the next flush comes in %d s.", self._flush_s)
 
-    async def _count(self, channels: list[Channel]) -> None:
+    async def _count(self, channels: Sequence[Channel]) -> None:
         """Count what live followers have been written, in the channels that have moved."""
         counted = 0
         for channel in channels:

@@ -10,7 +10,7 @@ Answers carry `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from eventing.access.rules.limits import Account, Limits
 from eventing.client_address import scope_address
@@ -19,10 +19,8 @@ from eventing.core.errors import HeraldError, InvalidRequest, Unauthenticated
 from eventing.core.events.cloudevents import Event
 from eventing.core.principals import Principal
 from eventing.gateway import http
+from eventing.gateway.admission.access import Tokens
 from eventing.gateway.recording import access
-
-if TYPE_CHECKING:
-    from eventing.gateway.gateway import Gateway
 
 ACCOUNT = "herald.account"
 """Where the scope keeps the account, for headers, sessions and /api/v1/limits."""
@@ -33,7 +31,19 @@ LIMITS = "herald.limits"
 API = "/api/"
 
 
-async def caller(gateway: Gateway, scope: http.Scope, members: dict[str, str] | None = None) -> Principal:
+class Admission(Protocol):
+    """What is used of a gateway here."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens that it knows."""
+
+    @property
+    def limits(self) -> Limits:
+        """The process's limits."""
+
+
+async def caller(gateway: Admission, scope: http.Scope, members: dict[str, str] | None = None) -> Principal:
     """Who sends this request (`members` is its query, if it was read), counted as one request.
 
     Raises Unauthenticated for a token that is not good, RateLimited, Unavailable.
@@ -54,7 +64,7 @@ async def caller(gateway: Gateway, scope: http.Scope, members: dict[str, str] | 
     return principal
 
 
-async def connecting(gateway: Gateway, scope: http.Scope, members: dict[str, str]) -> Principal:
+async def connecting(gateway: Admission, scope: http.Scope, members: dict[str, str]) -> Principal:
     """As `caller`, for a request that opens a connection: refused with Unavailable before anything is looked at when they
     come too fast. Whoever is refused for another reason takes nobody's turn."""
     gateway.limits.accept()
@@ -77,7 +87,7 @@ def is_stranger(scope: http.Scope) -> bool:
     return account is not None and account.address
 
 
-async def count_passed(gateway: Gateway, scope: http.Scope) -> None:
+async def count_passed(gateway: Admission, scope: http.Scope) -> None:
     """Count a request that is for Django, if it is for an interface. Raises RateLimited.
 
     A token that is not good is Django's to refuse, or not: the description of the interface is open to everybody.
@@ -116,7 +126,7 @@ def _stranger(limits: Limits, scope: http.Scope) -> Account:
     return account
 
 
-async def _verified(gateway: Gateway, scope: http.Scope, token: str) -> Principal:
+async def _verified(gateway: Admission, scope: http.Scope, token: str) -> Principal:
     """The principal of an unknown token; looked at only if few from this address were bad."""
     address = address_key(scope_address(scope))
     try:

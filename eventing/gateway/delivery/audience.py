@@ -19,8 +19,8 @@ from redis.exceptions import RedisError
 
 from eventing.core.errors import Unavailable
 from eventing.gateway.delivery.hub import Hub
-from eventing.gateway.delivery.session import Session
-from eventing.rps.rules.audience import Missing, Need, audience_missing
+from eventing.gateway.delivery.tally import Tally
+from eventing.rps.rules.audience import Missing, audience_missing
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.store import audience as said
 from eventing.store.audience import Present
@@ -31,38 +31,6 @@ USED_S = 30.0  # since the last publish: for so long is it asked for each second
 KNOWN_MAX = 10_000  # RPs with an audience that were published to lately, of a gateway
 LEAVE_S = 1.0
 log = logging.getLogger(__name__)
-
-
-class Tally:
-    """The readings of one RP at this gateway, by audience. Sessions tell it (gateway/delivery/session.py)."""
-
-    __slots__ = ("_changed", "_labels", "counts", "needs")
-
-    def __init__(self, needs: tuple[Need, ...], changed: Callable[[], None]) -> None:
-        self.needs = needs
-        self.counts = dict.fromkeys((need.label for need in needs), 0)
-        self._labels: dict[Session, tuple[str, ...]] = {}
-        self._changed = changed
-
-    def joined(self, session: Session) -> None:
-        """A reading began. Harmless when repeated."""
-        who = session.principal
-        if who is None or session in self._labels:
-            return
-        labels = tuple(need.label for need in self.needs if need.counts(who))
-        self._labels[session] = labels
-        for label in labels:
-            self.counts[label] += 1
-        if labels:
-            self._changed()
-
-    def left(self, session: Session) -> None:
-        """A reading ended. Harmless when repeated."""
-        labels = self._labels.pop(session, ())
-        for label in labels:
-            self.counts[label] -= 1
-        if labels:
-            self._changed()
 
 
 @dataclass(slots=True)

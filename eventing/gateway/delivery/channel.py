@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from time import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from redis.exceptions import RedisError
 
@@ -30,19 +30,51 @@ from eventing.core.events.positions import Gap, LogState
 from eventing.core.events.progress import Place, Progress, feed_places
 from eventing.core.events.vectors import Vector, lacking, merged
 from eventing.gateway.delivery.frames import Encoding, Head, frames_of
+from eventing.gateway.delivery.sinks import Sink
 from eventing.gateway.delivery.start_positions import LookAgain, own_feed, places_of, vector_before, vector_of
+from eventing.gateway.delivery.tally import Tally
 from eventing.log.reader import LogReader
 from eventing.log.scripts import RING_EPOCH, NoLog, Run, parse_bell, parse_ring
 from eventing.telemetry.flows import FLOWS
 from eventing.telemetry.totals import TOTALS
 
-if TYPE_CHECKING:
-    from eventing.gateway.delivery.audience import Tally
-    from eventing.gateway.delivery.session import Follower, Sink
-
 WRITE_BYTES_MAX = 64 * 1024  # frames joined into one write; what a stalled session may exceed its bound by
 EARLY_BYTES_MAX = 4 * 1024 * 1024  # rung during a repair; beyond it they are dropped and read from the log instead
 log = logging.getLogger(__name__)
+
+
+class FollowingSession(Protocol):
+    """A session (gateway/delivery/session.py), as its channels see it."""
+
+    @property
+    def encoding(self) -> Encoding:
+        """How events look there."""
+
+    @property
+    def sink(self) -> Sink:
+        """Where bytes go."""
+
+    def feed(self) -> None:
+        """Make sure that the followers which are not live are fed from the log."""
+
+
+class Follower(Protocol):
+    """A session's reading of the RP (gateway/delivery/session.py), as its channel sees it."""
+
+    epoch: str
+    next: int
+    held: Vector | None
+    live: bool
+    replays: bool
+    events_counted: int
+    bytes_counted: int
+
+    @property
+    def session(self) -> FollowingSession:
+        """Whose reading it is."""
+
+    def count(self) -> None:
+        """Add what the channel has written here since the last count to the access records."""
 
 
 class Channel:

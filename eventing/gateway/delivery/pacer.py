@@ -11,13 +11,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from time import perf_counter
+from typing import Protocol
 
-from eventing.gateway.delivery.channel import Channel
 from eventing.gateway.delivery.sinks import Sink
 
 AT_ONCE_MAX = 8  # channels flushed at once within one tick before the rest are gathered
 STRETCH = 5  # pauses after a flush, in durations of that flush
 SLACK_S = 0.001  # what is due within this time of a flush goes with it: the resolution of the loop's timers
+
+
+class Paced(Protocol):
+    """A channel (gateway/delivery/channel.py), as the pacer sees it; `dirty` and `ready_at` are the pacer's."""
+
+    dirty: bool
+    ready_at: float
+
+    def flush(self, gathered: dict[Sink, list[bytes]] | None = None) -> None:
+        """Write what has come, or with `gathered` put it there."""
 
 
 class Pacer:
@@ -33,14 +43,14 @@ class Pacer:
         self._tick_s = tick_s
         self._tick_max_s = max(tick_s, tick_max_s)
         self._clock = clock
-        self._dirty: list[Channel] = []
+        self._dirty: list[Paced] = []
         self._timer: asyncio.Handle | None = None
         self._wakes_at = 0.0  # not every loop's handle knows: uvloop gives one without a time for what is due already
         self._tick_ends = 0.0
         self._at_once = 0
         self._loop: asyncio.AbstractEventLoop | None = None  # asking for the running one is a system call
 
-    def soon(self, channel: Channel) -> None:
+    def soon(self, channel: Paced) -> None:
         """Flush `channel` now if it has been quiet and this tick has room for it, else when its pause or the tick ends."""
         if channel.dirty:
             return

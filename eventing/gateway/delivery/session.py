@@ -15,7 +15,7 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from redis.exceptions import RedisError
 
@@ -26,17 +26,15 @@ from eventing.core.events.progress import Progress
 from eventing.core.events.vectors import lacking, merged
 from eventing.core.principals import Principal
 from eventing.core.request_origin import current_origin
+from eventing.gateway.delivery.channel import Channel
 from eventing.gateway.delivery.frames import Encoding, frames_of
 from eventing.gateway.delivery.sinks import Sink, nobody_listens
 from eventing.gateway.delivery.start_positions import places_of, vector_of
+from eventing.gateway.recording import AccessRecords
 from eventing.log.scripts import NoLog, Run
 from eventing.records.rows import NOBODY
 from eventing.telemetry.flows import FLOWS
 from eventing.telemetry.totals import TOTALS
-
-if TYPE_CHECKING:
-    from eventing.gateway.delivery.channel import Channel
-    from eventing.gateway.delivery.hub import Hub
 
 __all__ = ["Follower", "Session", "Sink"]
 
@@ -100,6 +98,23 @@ class Follower:
             self.session.hub.records.delivered(self, events, content_bytes)
 
 
+class SessionHub(Protocol):
+    """The process's hub (gateway/delivery/hub.py), as its sessions see it."""
+
+    @property
+    def records(self) -> AccessRecords:
+        """The access records of sessions and deliveries."""
+
+    def released(self, channel: Channel) -> None:
+        """One reader of the channel fewer."""
+
+    def fail(self, session: Session) -> None:
+        """End a session that cannot go on."""
+
+    def check(self, channel: Channel) -> None:
+        """Look at the channel's log soon."""
+
+
 class Session:
     """One connection of a reader. Bindings subclass or use it as it is.
 
@@ -130,7 +145,7 @@ class Session:
         "who",
     )
 
-    def __init__(self, hub: Hub, sink: Sink, encoding: Encoding) -> None:
+    def __init__(self, hub: SessionHub, sink: Sink, encoding: Encoding) -> None:
         self.hub = hub
         self.sink = sink
         self.encoding = encoding

@@ -10,19 +10,18 @@ import asyncio
 import heapq
 import logging
 import time
-from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 
+from eventing.gateway.admission.access import Descriptors
+from eventing.gateway.delivery.channel import Channel
+from eventing.gateway.delivery.hub import Hub
+from eventing.log.reader import LogReader
 from eventing.store.cancellation import cancel_and_wait
 from eventing.telemetry import folder, metrics
 from eventing.telemetry.metrics import add_durations
 from eventing.telemetry.process import PERIOD_S, ProcessMeasures
 from eventing.telemetry.totals import TOTALS, Totals
-
-if TYPE_CHECKING:
-    from eventing.gateway.delivery.channel import Channel
-    from eventing.gateway.gateway import Gateway
 
 LAG_CHANNELS_MAX = 8
 """Channels whose delivery lag is looked at each second: one round trip to Redis, which reads one entry of each."""
@@ -47,11 +46,14 @@ class Measuring:
     """Of one gateway process.
 
     Args:
-        gateway: whose state is told.
+        hub, descriptors: whose state is told.
+        reader: asked when events were stored.
     """
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, hub: Hub, descriptors: Descriptors, reader: LogReader) -> None:
+        self._hub = hub
+        self._descriptors = descriptors
+        self._reader = reader
         self._told = Totals()
         self._descriptor_reads = 0
         self._lag_seen = time.time()
@@ -90,7 +92,7 @@ class Measuring:
         add_durations(metrics.APPENDS, TOTALS.flights, told.flights)
         add_durations(metrics.DELIVERY_LAG, TOTALS.lag, told.lag)
         add_durations(metrics.LOOP_LAG, TOTALS.loop_lag, told.loop_lag)
-        hub, descriptors = self._gateway.hub, self._gateway.descriptors
+        hub, descriptors = self._hub, self._descriptors
         metrics.SESSIONS.set(len(hub.sessions))
         metrics.READINGS.set(TOTALS.readings)
         metrics.CHANNELS.set(hub.channel_count)
@@ -123,11 +125,11 @@ class Measuring:
     async def _look_at_lag(self) -> None:
         """Compare when some channels wrote their newest event with when it was stored."""
         since, self._lag_seen = self._lag_seen, time.time()
-        recent = (channel for channel in self._gateway.hub.channels() if channel.flushed_at > since)
+        recent = (channel for channel in self._hub.channels() if channel.flushed_at > since)
         chosen = heapq.nlargest(LAG_CHANNELS_MAX, recent, key=_flushed_at)
         wrote = [(channel.flushed_at, channel.rp, channel.flushed - 1) for channel in chosen]
         if wrote:
-            stored = await self._gateway.reader.stored_at([(rp, offset) for _, rp, offset in wrote])
+            stored = await self._reader.stored_at([(rp, offset) for _, rp, offset in wrote])
             for (at, _, _), stored_at in zip(wrote, stored, strict=True):
                 if stored_at is not None:
                     TOTALS.lag.observe(max(0.0, at - stored_at))

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eventing.gateway import http
 from eventing.gateway.delivery.channel import Channel
+from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.sinks import Sink
 from eventing.gateway.recording import access
 from eventing.gateway.request_ids import request_id
+from eventing.log.appender import Appender
 from eventing.log.tracing import TracedLane
 from eventing.peering.wire.endpoints import HANDLERS
 from eventing.telemetry import tracing
-
-if TYPE_CHECKING:
-    from eventing.gateway.gateway import Gateway
 
 UNTRACED = ("/livez", "/readyz", "/metrics", "/static/")
 """What probes and browsers ask for again and again."""
@@ -32,10 +31,10 @@ Application = Callable[[http.Scope, http.Receive, http.Send], Awaitable[None]]
 _HOT = re.compile(r"/api/v1/(rps|subscriptions)/.+/(events|stream|ack)")
 
 
-def trace_gateway(gateway: Gateway) -> None:
+def trace_gateway(appender: Appender, hub: Hub) -> None:
     """Have a gateway that has done nothing yet make spans of appends and flushes."""
-    gateway.appender.make_lane = TracedLane
-    gateway.hub.make_channel = TracedChannel
+    appender.make_lane = TracedLane
+    hub.make_channel = TracedChannel
 
 
 class Traced:

@@ -20,12 +20,17 @@ remembered head, 31 to 48 with one that is parsed, 62 to 90 by the ordinary path
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
+
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.server import ServerState
 
 from eventing.access.rules.limits import Account
 from eventing.access.verification.verifier import token_digest
@@ -42,14 +47,9 @@ from eventing.gateway.admission.limits import bytes_of
 from eventing.gateway.endpoints.publish import events_of, published_json
 from eventing.gateway.gateway import Gateway, gateway_of
 from eventing.gateway.request_ids import new_request_id, request_id
+from eventing.log.appender import Outcome
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.telemetry.totals import TOTALS
-
-if TYPE_CHECKING:
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-
-    from eventing.gateway.server.protocol import HeraldHttpProtocol
-    from eventing.log.appender import Outcome
 
 RPS: Final = "/api/v1/rps/"
 EVENTS: Final = "/events"
@@ -67,6 +67,35 @@ _AT = len(RPS)
 _END = -len(EVENTS)
 _UNREPEATED = frozenset({b"x-request-id", b"traceparent", b"tracestate", b"expect"})
 """Headers that differ from one request to the next, or ask for something in between: no head with one is remembered."""
+
+
+class Connection(Protocol):
+    """The server's side of a connection (gateway/server/protocol.py), as the fast path uses it."""
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """The address of the other side."""
+
+    @property
+    def server_state(self) -> ServerState:
+        """What the server knows, its ordinary headers among it."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that it runs in."""
+
+    @property
+    def flow(self) -> FlowControl:
+        """Whether the client takes what is written."""
+
+    def answer_shortly(self, cycle: Any, status: int, headers: bytes, content: bytes) -> None:
+        """Answer a request that was taken."""
+
+    def began_again(self, cycle: Any) -> None:
+        """Count a request that was not parsed as begun."""
+
+    def answered_again(self) -> None:
+        """Count a request that was not parsed as answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +127,7 @@ def is_publish(scope: Any) -> bool:
     return scope["method"] == "POST" and path.endswith(EVENTS) and path.startswith(RPS) and len(path) > _AT - _END
 
 
-def declined(connection: HeraldHttpProtocol, cycle: RequestResponseCycle) -> str:
+def declined(connection: Connection, cycle: RequestResponseCycle) -> str:
     """Why a publish whose head has come is declined; empty if nothing speaks against it yet."""
     gateway = gateway_of(connection.loop)
     scope: Any = cycle.scope
@@ -116,7 +145,7 @@ def declined(connection: HeraldHttpProtocol, cycle: RequestResponseCycle) -> str
     return found if isinstance(found, str) else ""
 
 
-def take(connection: HeraldHttpProtocol, cycle: RequestResponseCycle, raw: bytes = b"") -> bool:
+def take(connection: Connection, cycle: RequestResponseCycle, raw: bytes = b"") -> bool:
     """Take a publish whose body is complete. False: declined, nothing has happened.
 
     Args:
@@ -149,7 +178,7 @@ def take(connection: HeraldHttpProtocol, cycle: RequestResponseCycle, raw: bytes
     return not reason
 
 
-def take_again(connection: HeraldHttpProtocol, data: bytes) -> bool:
+def take_again(connection: Connection, data: bytes) -> bool:
     """Take a publish whose head has been taken before. `data` is a read that begins a request. False: to be parsed."""
     if not data.startswith(_POST):
         return False
@@ -289,7 +318,7 @@ class _Publish:
     batch: bool
     size: int
 
-    def __init__(self, gateway: Gateway, connection: HeraldHttpProtocol, cycle: Any, scope: Any) -> None:
+    def __init__(self, gateway: Gateway, connection: Connection, cycle: Any, scope: Any) -> None:
         self._gateway = gateway
         self._connection = connection
         self._cycle = cycle
@@ -340,7 +369,7 @@ class _PublishAgain(_Publish):
     body = b""
     more_body = waiting_for_100_continue = False
 
-    def __init__(self, gateway: Gateway, connection: HeraldHttpProtocol, known: _Known) -> None:
+    def __init__(self, gateway: Gateway, connection: Connection, known: _Known) -> None:
         self._gateway = gateway
         self._connection = connection
         self._cycle = self
