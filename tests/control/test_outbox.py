@@ -21,7 +21,11 @@ from eventing.outbox import services as outbox
 from eventing.outbox.models import OutboxEntry
 from eventing.outbox.services import GIVE_UP_AFTER_S, RELAY_AFTER_S, Outbox, change, outbox_relay
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.services.rendezvous_points import rendezvous_point_delete
+from eventing.rps.services.rendezvous_points import (
+    rendezvous_point_delete,
+    rendezvous_point_renew,
+    rendezvous_point_update,
+)
 from tests.control.conftest import events_at, types_at
 
 NewRp = Callable[..., RendezvousPoint]
@@ -66,6 +70,24 @@ def test_the_sweep_leaves_young_entries_to_whoever_wrote_them(new_rp: NewRp) -> 
     new_rp()
     assert outbox_relay() == 0
     assert OutboxEntry.objects.exists()
+
+
+def test_a_changed_rp_is_sent_to_its_peers_whoever_changes_it_also_after_a_crash(
+    new_rp: NewRp, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rp, sent = new_rp(), list[str]()
+    monkeypatch.setattr(outbox, "rp_changed", sent.append)
+    rendezvous_point_renew(reference=rp.id, principal=ann)
+    rendezvous_point_update(reference=rp.id, principal=ann, changes={"title": rp.title})
+    assert sent == []
+    rendezvous_point_update(reference=rp.id, principal=ann, changes={"title": "Another"})
+    assert sent == [rp.id]
+    with monkeypatch.context() as crash:
+        crash.setattr(outbox.transaction, "on_commit", lambda *_, **__: None)
+        rendezvous_point_update(reference=rp.id, principal=ann, changes={"title": "And another"})
+    assert sent == [rp.id]
+    outbox_relay(now=later())
+    assert sent == [rp.id, rp.id]
 
 
 def test_an_outage_after_the_commit_is_not_the_callers(
