@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+OPERATIONS = ("describe", "publish", "subscribe", "history", "administer", "replicate")
+"""What a policy rule, a scope or a role allows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -13,7 +16,7 @@ class Scope:
 
     Attributes:
         rps: patterns: an RP's id, its name `/authority/a/b/`, a beginning of names `/authority/a/*`, or `*` for all.
-        operations: of core.access.policy.OPERATIONS.
+        operations: of OPERATIONS.
     """
 
     rps: tuple[str, ...]

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from eventing.access.rules.policy import OPERATIONS
 from eventing.core.errors import ConfigError
-from eventing.core.principals import Principal, Scope
+from eventing.core.principals import OPERATIONS, Principal, Scope
 
 VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
 ROLES = (VIEWER, OPERATOR, ADMINISTRATOR)

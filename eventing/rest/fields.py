@@ -8,9 +8,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from eventing.access.rules.policy import OPERATIONS, PREDICATES_MAX, RULES_MAX
+from eventing.access.rules.policy import PREDICATES_MAX, RULES_MAX
 from eventing.access.rules.policy_issuers import ADDRESS_CHARS_MAX
 from eventing.access.rules.policy_predicates import CLAIM_CHARS_MAX, TEXT_CHARS_MAX, VALUES_MAX
+from eventing.core.principals import OPERATIONS
 from eventing.core.strict_json import INTEGER_MAX
 from eventing.rps.rules import watches
 from eventing.rps.rules.audience import AT_LEAST_MAX, AUDIENCES_MAX, FLAG, LABEL_CHARS_MAX, LINE_PATTERN, REFUSE

@@ -11,11 +11,12 @@ import jsonschema
 import pytest
 from rest_framework.test import APIClient
 
-from eventing.access.rules.policy import OPERATIONS, RULES_MAX
+from eventing.access.rules.policy import RULES_MAX
 from eventing.access.rules.tokens import sign
 from eventing.access.selectors.keys import signing_key
 from eventing.access.services.tokens import token_create
 from eventing.core.errors import Unavailable
+from eventing.core.principals import OPERATIONS
 from tests.control.conftest import problem_code
 from tests.identity.issuer_server import IssuerServer
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.access.rules.policy import ADMINISTRATORS_ONLY, OPEN_TO_DOMAIN, OPERATIONS, Policy, compile_policy
+from eventing.access.rules.policy import ADMINISTRATORS_ONLY, OPEN_TO_DOMAIN, Policy, compile_policy
 from eventing.core.errors import InvalidRequest
 from eventing.core.events.history import HistoryBounds
-from eventing.core.principals import Principal, Scope
+from eventing.core.principals import OPERATIONS, Principal, Scope
 from eventing.rps.rules.descriptor import REPLICAS_MAX, Ack, Descriptor
 
 OPEN, CLOSED = compile_policy(OPEN_TO_DOMAIN), compile_policy(ADMINISTRATORS_ONLY)

@@ -19,7 +19,6 @@ from eventing.access.rules.policy import (
     CACHED_BYTES_MAX,
     ISSUERS_MAX,
     OPEN_TO_DOMAIN,
-    OPERATIONS,
     POLICY_BYTES_MAX,
     PREDICATES_MAX,
     RULES_MAX,
@@ -28,7 +27,7 @@ from eventing.access.rules.policy import (
 from eventing.access.rules.policy_issuers import ADDRESS_CHARS_MAX
 from eventing.access.rules.policy_predicates import CLAIM_CHARS_MAX, PATH_PARTS_MAX, TESTS, TEXT_CHARS_MAX, VALUES_MAX
 from eventing.core.errors import InvalidRequest
-from eventing.core.principals import ANONYMOUS, Principal
+from eventing.core.principals import ANONYMOUS, OPERATIONS, Principal
 
 ID = "https://id.example.org"
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "policy.md").read_text()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventing.access.rules.policy import OPERATIONS, compile_policy
+from eventing.access.rules.policy import compile_policy
 from eventing.core.events.history import HistoryBounds
-from eventing.core.principals import ANONYMOUS, Principal, Scope
+from eventing.core.principals import ANONYMOUS, OPERATIONS, Principal, Scope
 from eventing.rps.rules.descriptor import Ack, Descriptor
 from eventing.rps.rules.policy_explain import Explanation, explain
 

@@ -17,10 +17,10 @@ import pytest
 import yaml
 from herald.commands import cli
 
-from eventing.access.rules.policy import OPERATIONS
 from eventing.core import errors
 from eventing.core.config import Config
 from eventing.core.errors import HeraldError
+from eventing.core.principals import OPERATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(

@@ -23,12 +23,11 @@ from joserfc.jwk import OKPKey
 from eventing.access.models import DomainKey
 from eventing.access.rules import biscuits, tokens
 from eventing.access.rules.delegation import Attenuation
-from eventing.access.rules.policy import OPERATIONS
 from eventing.access.selectors.keys import verification_keys
 from eventing.access.services.delegation import biscuit_create, sign_biscuit
 from eventing.access.verification.biscuits import verify_biscuit
 from eventing.core.errors import Forbidden, Unauthenticated
-from eventing.core.principals import Principal
+from eventing.core.principals import OPERATIONS, Principal
 from tests.core.ed25519_vectors import NEUTRAL, NOT_CANONICAL, SMALL_ORDER
 from tests.identity.biscuit_forge import Chain, block, member, textual
 

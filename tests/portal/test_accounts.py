@@ -17,11 +17,10 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from eventing.access.models import Revocation
-from eventing.access.rules.policy import OPERATIONS
 from eventing.access.verification.console_users import role_of, user_principal
 from eventing.audit.models import AuditEntry
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest
-from eventing.core.principals import Principal, Scope
+from eventing.core.principals import OPERATIONS, Principal, Scope
 from eventing.core.roles import ROLES, operates, oversees, parse_role_mapping, reads_only, scopes_of, strongest
 from portal.console.accounts import throttling
 from portal.console.accounts.roles import role_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.access.rules.policy import OPERATIONS
+from eventing.core.principals import OPERATIONS
 from eventing.rest.documents.forms import COUNT, TEXT, TEXT_OR_NULL, TIME, TRUTH, object_of, page_of
 from eventing.rest.documents.parameters import SCOPE_SCHEMA
 

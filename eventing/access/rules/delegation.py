@@ -21,11 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventing.access.rules.biscuits import Block, Comparison, Date, Predicate, Query, Variable
-from eventing.access.rules.policy import OPERATIONS
 from eventing.core import strict_json
 from eventing.core.errors import Unauthenticated
 from eventing.core.names import NAME_CHARS_MAX, is_id
-from eventing.core.principals import Scope
+from eventing.core.principals import OPERATIONS, Scope
 
 PREFIX = "biscuit:"
 ADMITTED = "time($t), $t <= DATE; operation(OP); rp(ID); rp_name(NAME); rp_name($n), $n.starts_with(PREFIX)"

@@ -40,9 +40,8 @@ from eventing.access.rules.policy_issuers import (
 )
 from eventing.access.rules.policy_predicates import Predicate, compile_predicate
 from eventing.core.errors import InvalidRequest
-from eventing.core.principals import Principal
+from eventing.core.principals import OPERATIONS, Principal
 
-OPERATIONS = ("describe", "publish", "subscribe", "history", "administer", "replicate")
 POLICY_BYTES_MAX = 64 * 1024  # as compact JSON; what a request body may hold (rest/parsers.py)
 RULES_MAX = 1000
 PREDICATES_MAX = 32  # of a rule; a token has at most 64 claims (access/rules/tokens.py)

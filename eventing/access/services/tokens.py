@@ -11,7 +11,6 @@ from typing import Any
 from django.utils import timezone
 
 from eventing.access.rules import tokens
-from eventing.access.rules.policy import OPERATIONS
 from eventing.access.selectors.keys import signing_key
 from eventing.access.services.keys import ensure_domain_key
 from eventing.audit.services import audit_record
@@ -20,7 +19,7 @@ from eventing.core import leases
 from eventing.core.errors import InvalidRequest
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.names import NAME_CHARS_MAX, is_id, normalise
-from eventing.core.principals import Principal, Scope
+from eventing.core.principals import OPERATIONS, Principal, Scope
 from eventing.sql.random_ids import random_id
 
 
@@ -57,7 +56,7 @@ def token_create(
         admin: whether it administers the domain.
         lease_s: how long it lasts, seconds; None for the default lease. Shortened to the longest lease, and to the end
             of the key that signs it.
-        operations: what it is narrowed to (of core.access.policy.OPERATIONS); None for no narrowing.
+        operations: what it is narrowed to (of core.principals.OPERATIONS); None for no narrowing.
         scopes: RPs and operations it is narrowed to, [{"rps": [patterns], "ops": [operations]}] with patterns as
             core.access.principals.Scope says; None for no narrowing. With `operations`, what both grant is left.
         audience: whom it is for; None for this domain. One for another domain is not accepted here.

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from eventing.access.rules.policy import OPERATIONS
 from eventing.access.services.tokens import token_create
 from eventing.core.errors import HeraldError
+from eventing.core.principals import OPERATIONS
 from eventing.outbox.administrative_events import timestamp
 
 

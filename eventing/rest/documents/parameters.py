@@ -6,8 +6,8 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
 
-from eventing.access.rules.policy import OPERATIONS
 from eventing.access.rules.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX
+from eventing.core.principals import OPERATIONS
 from eventing.sql.pages import LIMIT_DEFAULT, LIMIT_MAX
 
 ID_EXAMPLE = "xiqk5k5qzcxbyjkpq2mkvxv3ti"

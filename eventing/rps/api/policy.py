@@ -12,10 +12,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from eventing.access.rules.policy import OPERATIONS
 from eventing.access.rules.tokens import CLAIMS_MAX, TOKEN_CHARS_MAX
 from eventing.access.verification.verifier import verifier
-from eventing.core.principals import ANONYMOUS, Principal
+from eventing.core.principals import ANONYMOUS, OPERATIONS, Principal
 from eventing.rest import documents as docs
 from eventing.rest.base import View
 from eventing.rest.fields import Members, Text
