@@ -19,6 +19,7 @@ from admin_rp.catalogue import EMPTY
 from admin_rp.parts import parts
 from eventing.conf import config
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
+from eventing.core.timestamps import timestamp
 from eventing.log import control
 from eventing.operations.samples import progress
 from eventing.operations.samples.peer_traffic import traffic_kept
@@ -73,7 +74,7 @@ def rp_snapshot(rp: str, *, now: datetime | None = None) -> Snapshot:
     row = RendezvousPoint.objects.filter(id=rp).first()
     if row is None:
         return {"cursor": cursor, "state": dict(EMPTY[RP])}
-    at = events.timestamp(now)
+    at = timestamp(now)
     log = control.log_state(rp)
     state = {
         **EMPTY[RP],
@@ -121,8 +122,7 @@ def _peers() -> dict[str, Any]:
 
 def _quarantines() -> dict[str, Any]:
     return {
-        row.origin: {"origin": row.origin, "why": row.why, "since": events.timestamp(row.since)}
-        for row in quarantines_list()
+        row.origin: {"origin": row.origin, "why": row.why, "since": timestamp(row.since)} for row in quarantines_list()
     }
 
 
@@ -167,7 +167,7 @@ def _replicas(row: RendezvousPoint, at: str, now: datetime) -> dict[str, Any]:
     rows: dict[str, Any] = {home: {"domain": home, "home": home, "expires_at": None}}
     for admission in admissions_of(row.id):
         if not admission.revoked and admission.expires_at > now:
-            expires_at = events.timestamp(admission.expires_at)
+            expires_at = timestamp(admission.expires_at)
             rows[admission.domain] = {"domain": admission.domain, "home": home, "expires_at": expires_at}
     return {
         domain: {**one, "progress": {**found[domain], "at": at} if domain in found else dict(NO_PROGRESS)}

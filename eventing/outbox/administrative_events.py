@@ -9,7 +9,7 @@ it: the creation and the deletion of an RP are reported, as the same event, on t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from eventing.conf import config
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
+from eventing.core.timestamps import timestamp
 from eventing.peering.models import Misbehaviour, Peer
 from eventing.peering.rules.peers import State
 from eventing.rps.models import RendezvousPoint
@@ -108,16 +109,6 @@ def source_of(rp: str) -> str:
     """The `source` of events about the RP with id `rp`, or about the domain."""
     base = rp.removesuffix(ADMIN_SUFFIX)
     return f"/{config().domain}" if rp == DOMAIN_ADMIN else f"/{config().domain}/rps/{base}"
-
-
-def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC, microseconds, `Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def timestamp_of(seconds: float) -> str:
-    """`timestamp` of a Unix time in seconds."""
-    return timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def lease_data(row: RendezvousPoint | Subscription) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from eventing.conf import config
 from eventing.core.events import vectors
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.overlay.broadcast import Link
 from eventing.replication.forwarding.watermarks import links_read
 from eventing.replication.joining.presenters import link_mode, own_vectors

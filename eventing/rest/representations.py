@@ -8,8 +8,9 @@ from eventing.access.services.tokens import IssuedToken
 from eventing.conf import config
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, admin_id
+from eventing.core.timestamps import timestamp
 from eventing.operations.selectors.lease_notices import rp_notice, subscription_notice
-from eventing.outbox.administrative_events import history_data, lease_data, paused_data, timestamp
+from eventing.outbox.administrative_events import history_data, lease_data, paused_data
 from eventing.replication.joining.presenters import replicas_shown
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.descriptor import Descriptor

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from eventing.access.services.delegation import biscuit_create
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.rest import documents as docs
 from eventing.rest.base import View
 from eventing.rest.fields import Members

@@ -19,7 +19,7 @@ from eventing.access.selectors.keys import keys_latest
 from eventing.access.services.keys import SIGNS_AFTER_S, SIGNS_AFTER_S_MAX, key_retire, key_rotate
 from eventing.access.verification.revocations import revocations
 from eventing.access.verification.verifier import verifier
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.rest import documents as docs
 from eventing.rest.base import View
 from eventing.rest.fields import Integer, Members, Text

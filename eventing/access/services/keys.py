@@ -26,6 +26,7 @@ from eventing.conf import config
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, QuotaExceeded
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.principals import Principal
+from eventing.core.timestamps import timestamp
 from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
@@ -130,9 +131,9 @@ def key_data(row: DomainKey) -> dict[str, Any]:
     """A key as its events show it."""
     return {
         "kid": row.kid,
-        "not_before": events.timestamp(row.not_before),
-        "not_after": None if row.not_after is None else events.timestamp(row.not_after),
-        "created_at": events.timestamp(row.created_at),
+        "not_before": timestamp(row.not_before),
+        "not_after": None if row.not_after is None else timestamp(row.not_after),
+        "created_at": timestamp(row.created_at),
     }
 
 

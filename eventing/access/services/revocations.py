@@ -28,6 +28,7 @@ from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, 
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.principals import Principal
 from eventing.core.roles import operates
+from eventing.core.timestamps import timestamp
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.sql.locking import lock_domain
@@ -144,9 +145,9 @@ def revocation_data(row: Revocation) -> dict[str, Any]:
         "value": row.value,
         "reason": row.reason,
         "by": row.by,
-        "before": None if row.before is None else events.timestamp(row.before),
-        "created_at": events.timestamp(row.created_at),
-        "until": events.timestamp(row.until),
+        "before": None if row.before is None else timestamp(row.before),
+        "created_at": timestamp(row.created_at),
+        "until": timestamp(row.until),
     }
 
 

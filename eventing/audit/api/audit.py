@@ -17,7 +17,7 @@ from eventing.audit.selectors import AuditFilter, audit_newest_id, audit_page, a
 from eventing.audit.services import audit_record
 from eventing.core.errors import Forbidden, InvalidRequest
 from eventing.core.roles import oversees
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.rest import documents as docs
 from eventing.rest.base import View, page_answer
 from eventing.rest.moments import moment

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from eventing.access.services.tokens import token_create
 from eventing.core.errors import HeraldError
 from eventing.core.principals import OPERATIONS
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 
 
 class Command(BaseCommand):

@@ -9,11 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from eventing.core.roles import oversees
+from eventing.core.timestamps import timestamp
 from eventing.operations.models import Alarm
 from eventing.operations.rules.alarms import NOTE_CHARS_MAX
 from eventing.operations.selectors.alarms import STATES, alarms_page
 from eventing.operations.services.alarms import alarm_acknowledge, alarm_data
-from eventing.outbox.administrative_events import timestamp
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag, page_answer
 from eventing.rest.fields import DomainWatchField, Members, Text

@@ -9,8 +9,8 @@ from rest_framework.response import Response
 from eventing.core.errors import Forbidden
 from eventing.core.principals import Principal
 from eventing.core.roles import oversees
+from eventing.core.timestamps import timestamp
 from eventing.operations.selectors.leases import KINDS, leases_page
-from eventing.outbox.administrative_events import timestamp
 from eventing.rest import documents as docs
 from eventing.rest import representations
 from eventing.rest.base import View, page_answer

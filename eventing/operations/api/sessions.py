@@ -12,10 +12,10 @@ from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.core.errors import InvalidRequest
 from eventing.core.names import NAME_CHARS_MAX
 from eventing.core.principals import Principal
+from eventing.core.timestamps import timestamp_of
 from eventing.operations.rules.session_listing import LIMIT_MAX, SORTS, Row
 from eventing.operations.selectors.sessions import sessions_page
 from eventing.operations.services.sessions import Disconnected, session_disconnect, sessions_disconnect
-from eventing.outbox.administrative_events import timestamp_of
 from eventing.rest import documents as docs
 from eventing.rest.base import View
 from eventing.rest.fields import Members, Text, Truth

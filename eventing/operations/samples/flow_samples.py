@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from eventing.core.ids import ADMIN_SUFFIX
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.telemetry.flows import FLOWS, WHO_MAX, Flow, Flows
 
 HOT_MAX = 20

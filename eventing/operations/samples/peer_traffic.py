@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.timestamps import timestamp
 from eventing.log import control
 from eventing.operations.samples.publishing import Told
 from eventing.outbox import administrative_events as events
@@ -73,7 +74,7 @@ class PeerTraffic:
 
 def traffic_keep(rows: Totals, interval_s: float, now: float) -> None:
     """Leave the last rows for snapshots. Raises redis' errors."""
-    about = {"interval_s": interval_s, "at": events.timestamp(datetime.fromtimestamp(now, UTC))}
+    about = {"interval_s": interval_s, "at": timestamp(datetime.fromtimestamp(now, UTC))}
     pipeline = control.client().pipeline()
     pipeline.hset(keys.PEERS_TRAFFIC_KEY, mapping={peer: json.dumps({**row, **about}) for peer, row in rows.items()})
     pipeline.expire(keys.PEERS_TRAFFIC_KEY, KEPT_S)

@@ -13,10 +13,10 @@ from typing import Any
 from eventing.conf import config
 from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
+from eventing.core.timestamps import timestamp
 from eventing.log import control, federated
 from eventing.log.lags import COLUMNS, asked_of
 from eventing.log.lags import lags as read_lags
-from eventing.outbox.administrative_events import timestamp
 from eventing.replication.forwarding import watermarks
 from eventing.replication.selectors.replicas import links_of_rps
 from eventing.store import keys

@@ -16,6 +16,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from eventing.core.config import Config
 from eventing.core.events.cloudevents import Event
+from eventing.core.timestamps import timestamp
 from eventing.log import scripts
 from eventing.log.reader import LogReader
 from eventing.outbox import administrative_events as events
@@ -76,7 +77,7 @@ class Publisher:
                 "id": f"{self._gateway}-{next(self._numbers)}",
                 "source": events.source_of(one.at),
                 "type": one.kind,
-                "time": events.timestamp(moment),
+                "time": timestamp(moment),
                 "data": one.data,
             }
         )

@@ -31,6 +31,7 @@ from eventing.conf import config
 from eventing.core.errors import HeraldError
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, admin_id
+from eventing.core.timestamps import timestamp
 from eventing.operations.samples.flow_samples import FlowSamples, Sample
 from eventing.operations.samples.gateway_view import GatewayView
 from eventing.operations.samples.peer_traffic import PeerTraffic
@@ -211,7 +212,7 @@ class Sampler:
         interval_s, self._sampled_at = now - self._sampled_at, now
         return {
             "gateway": self._gateway.id,
-            "at": events.timestamp(datetime.fromtimestamp(now, UTC)),
+            "at": timestamp(datetime.fromtimestamp(now, UTC)),
             "interval_s": round(interval_s if interval_s > 0 else TURN_S, 3),
             **{name: value - before[name] for name, value in self._totals.items()},
             "sessions": len(self._gateway.hub.sessions),

@@ -12,6 +12,7 @@ from django.utils import timezone
 from eventing.core.errors import Conflict, InvalidRequest
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.principals import Principal
+from eventing.core.timestamps import timestamp
 from eventing.operations.models import Alarm
 from eventing.operations.rules.alarms import (
     ABOUT_CHARS_MAX,
@@ -162,7 +163,7 @@ def alarm_data(row: Alarm) -> dict[str, Any]:
     """An alarm in force as events and answers show it."""
     acknowledged = None
     if row.acknowledged_at is not None:
-        at = events.timestamp(row.acknowledged_at)
+        at = timestamp(row.acknowledged_at)
         acknowledged = {"at": at, "by": row.acknowledged_by, "note": row.note}
     return {
         "id": str(row.id),
@@ -174,9 +175,9 @@ def alarm_data(row: Alarm) -> dict[str, Any]:
         "detail": row.detail,
         "values": row.values,
         "link": row.link,
-        "since": events.timestamp(row.since),
-        "raised_at": events.timestamp(row.raised_at),
-        "changed_at": events.timestamp(row.changed_at),
+        "since": timestamp(row.since),
+        "raised_at": timestamp(row.raised_at),
+        "changed_at": timestamp(row.changed_at),
         "acknowledged": acknowledged,
         "lasting": row.rule == LASTING,
     }
@@ -232,7 +233,7 @@ def _raise(alarm: Stated, outbox: Outbox) -> bool:
 def _clear(row: Alarm, outbox: Outbox, why: str) -> None:
     row.cleared_at, row.cleared_why = outbox.now, why[:WHY_CHARS_MAX]
     row.save(update_fields=["cleared_at", "cleared_why"])
-    _tell(events.ALARM_CLEARED, row, outbox, cleared_at=events.timestamp(outbox.now), why=row.cleared_why)
+    _tell(events.ALARM_CLEARED, row, outbox, cleared_at=timestamp(outbox.now), why=row.cleared_why)
 
 
 def _tell(kind: str, row: Alarm, outbox: Outbox, **more: Any) -> None:

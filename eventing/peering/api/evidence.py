@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from eventing.core.errors import InvalidRequest
 from eventing.core.signing import Signed
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.peering.models import Evidence as EvidenceRow
 from eventing.peering.rules.domain_documents import published
 from eventing.peering.selectors.domain_documents import domain_statement

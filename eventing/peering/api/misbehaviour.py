@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from eventing.core.errors import Forbidden, InvalidRequest
 from eventing.core.roles import oversees
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.peering.models import Misbehaviour as MisbehaviourRow
 from eventing.peering.models import Quarantine as QuarantineRow
 from eventing.peering.rules.misbehaviour import KINDS

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.timestamps import timestamp
 from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
@@ -116,7 +117,7 @@ def delivery_data(row: PeerDelivery, standing: Standing, now: datetime) -> dict[
     """A delivery as events show it: what fails, else why nothing arrives although nothing fails (Standstill)."""
 
     def moment(value: datetime | None) -> str | None:
-        return None if value is None else events.timestamp(value)
+        return None if value is None else timestamp(value)
 
     data = _failing_data(row, moment)
     standstill = None if row.failures else standing.standstill(row.backlog, now.timestamp())

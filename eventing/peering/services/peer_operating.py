@@ -13,6 +13,7 @@ from eventing.core import leases
 from eventing.core.errors import Conflict
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.principals import Principal
+from eventing.core.timestamps import timestamp
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.peering.models import Peer, PeerDelivery
@@ -59,7 +60,7 @@ def peer_renew(*, principal: Principal, name: str, now: datetime | None = None) 
         row.granted_s, row.warn_at, row.expires_at = granted.granted_s, granted.warn_at, granted.expires_at
         row.warned_at = None
         row.save(update_fields=["granted_s", "warn_at", "warned_at", "expires_at"])
-        lease = {"asked_s": None, "granted_s": row.granted_s, "expires_at": events.timestamp(row.expires_at)}
+        lease = {"asked_s": None, "granted_s": row.granted_s, "expires_at": timestamp(row.expires_at)}
         outbox.event(events.LEASE_RENEWED, DOMAIN_ADMIN, {"what": "peer", "id": name, **lease})
         outbox.act("peer.renew", principal, "peer", name, granted_s=row.granted_s)
     return row

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.peering.selectors.deliveries import delivery_get
 from eventing.peering.selectors.peers import peer_row
 from eventing.peering.services.peers import require_overseer

@@ -18,6 +18,7 @@ from eventing.conf import config
 from eventing.core import leases
 from eventing.core.errors import Conflict, Forbidden, Gone, NotFound, QuotaExceeded
 from eventing.core.principals import ANONYMOUS, Principal
+from eventing.core.timestamps import timestamp
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.peering.models import DomainDocument as DocumentRow
@@ -102,7 +103,7 @@ def replica_admit(
             "rp": row.id,
             "domain": join.domain,
             "home": config().domain,
-            "expires_at": events.timestamp(datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC)),
+            "expires_at": timestamp(datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC)),
         }
         outbox.event(events.REPLICA_ADDED if joins else events.REPLICA_RENEWED, row.id, data)
         if joins:

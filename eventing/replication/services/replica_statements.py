@@ -21,6 +21,7 @@ from eventing.access.services.revocations import announce
 from eventing.conf import config
 from eventing.core.errors import QuotaExceeded
 from eventing.core.signing import Signed
+from eventing.core.timestamps import timestamp
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.peering.rules.domain_documents import BadDocument
@@ -304,7 +305,7 @@ def _admission_tell(row: RendezvousPoint, admission: Admission, held: ReplicaAdm
     data = {"rp": row.id, "domain": admission.domain, "home": row.home}
     if admission.publishes and expires_at > outbox.now:
         kind = events.REPLICA_RENEWED if was else events.REPLICA_ADDED
-        outbox.event(kind, row.id, {**data, "expires_at": events.timestamp(expires_at)})
+        outbox.event(kind, row.id, {**data, "expires_at": timestamp(expires_at)})
     elif was:
         reason = "left" if admission.publishes else "refused"
         outbox.event(events.REPLICA_REMOVED, row.id, {**data, "reason": reason})

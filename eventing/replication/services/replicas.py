@@ -21,6 +21,7 @@ from eventing.conf import config
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from eventing.core.principals import Principal
 from eventing.core.signing import Signed
+from eventing.core.timestamps import timestamp
 from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
@@ -133,14 +134,14 @@ def replica_make(
         for one, statement in admitted:
             admission_store(row, one, statement, None, now)
             if one is not own and one.publishes and _moment(one.expires_at_ms) > now:
-                expires_at = events.timestamp(_moment(one.expires_at_ms))
+                expires_at = timestamp(_moment(one.expires_at_ms))
                 data = {"rp": rp, "domain": one.domain, "home": row.home, "expires_at": expires_at}
                 outbox.event(events.REPLICA_ADDED, rp, data)
         issuers_keep(row)
         end_forget(rp)
         outbox.ensure(rp)
         outbox.announce(rp)
-        data = {"rp": rp, "domain": config().domain, "home": row.home, "expires_at": events.timestamp(row.expires_at)}
+        data = {"rp": rp, "domain": config().domain, "home": row.home, "expires_at": timestamp(row.expires_at)}
         outbox.event(events.REPLICA_ADDED, rp, data, domain_too=True)
         outbox.lease_event(events.LEASE_GRANTED, row)
         outbox.act("replica.join", principal, "rp", rp, home=row.home, via=via, granted_s=row.granted_s)

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from eventing.core.errors import InvalidRequest
 from eventing.core.principals import Principal
+from eventing.core.timestamps import timestamp
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.rps.models import REASON_CHARS_MAX, RendezvousPoint
@@ -49,7 +50,7 @@ def rendezvous_point_resume(*, reference: str, principal: Principal, now: dateti
     with change(now) as outbox:
         row = rp_administered(reference, principal, now)
         if row.paused_at is not None:
-            since = events.timestamp(row.paused_at)
+            since = timestamp(row.paused_at)
             row.paused_at, row.paused_by, row.paused_reason = None, "", ""
             row.save(update_fields=COLUMNS)
             outbox.announce(row.id)

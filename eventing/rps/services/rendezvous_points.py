@@ -18,6 +18,7 @@ from eventing.core.events import history as history_bounds
 from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, members_changed, rp_id
 from eventing.core.principals import Principal
+from eventing.core.timestamps import timestamp
 from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
@@ -287,7 +288,7 @@ def _genesis(row: RendezvousPoint, now: datetime) -> dict[str, Any]:
         "domain": config().domain,
         **({"key": key} if key else {}),
         "creator": row.creator,
-        "created_at": events.timestamp(now),
+        "created_at": timestamp(now),
         "nonce": random_id(),
         "statement": {
             "name": row.name,

@@ -15,6 +15,7 @@ from django.utils import timezone
 from eventing.core.errors import PreconditionFailed, QuotaExceeded
 from eventing.core.ids import DOMAIN_ADMIN, members_changed, same_json
 from eventing.core.principals import Principal
+from eventing.core.timestamps import timestamp
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.rps.models import DomainWatches, RendezvousPoint
@@ -110,7 +111,7 @@ def rule_data(rule: Rule, since: datetime) -> dict[str, Any]:
         "severity": rule.severity,
         "for_s": rule.for_s,
         "settings": dict(rule.settings),
-        "since": events.timestamp(since),
+        "since": timestamp(since),
     }
 
 

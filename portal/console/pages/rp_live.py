@@ -10,8 +10,8 @@ from django.views.decorators.http import require_GET
 from eventing.conf import config
 from eventing.core.events.feeds import Feed
 from eventing.core.ids import admin_id
+from eventing.core.timestamps import timestamp
 from eventing.log import federated
-from eventing.outbox.administrative_events import timestamp
 from eventing.replication.selectors.seals import seal_heads
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of

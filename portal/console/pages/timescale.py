@@ -22,9 +22,9 @@ from eventing.core.events.cursors import OFFSET_MAX, Cursor
 from eventing.core.ids import is_admin
 from eventing.core.names import NAME_CHARS_MAX
 from eventing.core.roles import oversees
+from eventing.core.timestamps import timestamp
 from eventing.log.ranges import ENTRIES_MAX, Entry, Stretch, offset_at, stretch_after, stretch_before
 from eventing.log.scripts import NoLog
-from eventing.outbox.administrative_events import timestamp
 from eventing.replication.locations import whereabouts
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.descriptor import Descriptor
