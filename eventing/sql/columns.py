@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import F, Q
 
+from eventing.conf import config
 from eventing.core.events.history import HistoryBounds
 
 
@@ -19,6 +20,11 @@ class LeaseColumns(models.Model):
 
     class Meta:
         abstract = True
+
+    @property
+    def lease_s_default(self) -> int:
+        """The lease in seconds that a row of this table is granted when none is asked for."""
+        return config().lease_s_default
 
 
 class HistoryColumns(models.Model):

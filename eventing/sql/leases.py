@@ -9,7 +9,6 @@ from eventing.core import leases
 from eventing.core.errors import InvalidRequest
 from eventing.core.leases import Grant
 from eventing.sql.columns import LeaseColumns
-from eventing.subscriptions.models import Subscription
 
 ASKED_S_MAX = 2**53 - 1  # exact in every JSON reader, and fits the column
 LEASE_COLUMNS = ["asked_s", "granted_s", "warn_at", "warned_at", "expires_at"]
@@ -17,18 +16,14 @@ LEASE_COLUMNS = ["asked_s", "granted_s", "warn_at", "warned_at", "expires_at"]
 
 def lease_grant(row: LeaseColumns, asked_s: int | None, now: datetime) -> None:
     """Begin the lease of a new row; `asked_s` None means the domain's default. Raises InvalidRequest for less than 1 s."""
-    granted = leases.grant(asked_s, now, default_s=_default_s(row), longest_s=config().lease_s_max)
+    granted = leases.grant(asked_s, now, default_s=row.lease_s_default, longest_s=config().lease_s_max)
     _take(row, asked_s, granted)
 
 
 def lease_renew(row: LeaseColumns, asked_s: int | None, now: datetime) -> None:
     """Let the lease count from now; it never ends earlier than it would have. Raises InvalidRequest for less than 1 s."""
-    granted = leases.renew(row.expires_at, asked_s, now, default_s=_default_s(row), longest_s=config().lease_s_max)
+    granted = leases.renew(row.expires_at, asked_s, now, default_s=row.lease_s_default, longest_s=config().lease_s_max)
     _take(row, asked_s, granted)
-
-
-def _default_s(row: LeaseColumns) -> int:
-    return config().subscription_lease_s if isinstance(row, Subscription) else config().lease_s_default
 
 
 def _take(row: LeaseColumns, asked_s: int | None, granted: Grant) -> None:

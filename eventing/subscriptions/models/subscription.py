@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
+from eventing.conf import config
 from eventing.core.events.cursors import PLACE_CHARS_MAX
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.rps.models import RendezvousPoint
@@ -51,3 +52,8 @@ class Subscription(LeaseColumns, HistoryColumns):
 
     def __str__(self) -> str:
         return self.id
+
+    @property
+    def lease_s_default(self) -> int:
+        """As of any lease, by the setting for subscriptions."""
+        return config().subscription_lease_s
