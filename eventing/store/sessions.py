@@ -13,10 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import redis
 import redis.asyncio
 
-from eventing.log import control
-from eventing.operations.rules.session_listing import Answer, Ask, answer_read, encode
 from eventing.store import keys
 
 WAIT_S = 1.0  # for all answers together; a gateway answers in some ms, 50,000 sessions included
@@ -28,31 +27,34 @@ class Answered:
     """The answers; `asked` is how many gateways heard the question."""
 
     asked: int
-    answers: list[Answer]
+    answers: list[bytes]
 
 
-def ask_gateways(make: Callable[[str], Ask]) -> Answered:
-    """Ask every gateway, and wait for the answers, WAIT_S at most. `make` is given the name of the place for answers.
+def ask_gateways(client: redis.Redis, make: Callable[[str], bytes]) -> Answered:
+    """Ask every gateway, and wait for the answers, WAIT_S at most.
+
+    Args:
+        make: the question, given the name of the place for answers, which it has to state.
 
     Raises redis.RedisError.
     """
-    ask = make(secrets.token_hex(8))
-    key, client = keys.session_answers_key(ask.reply), control.client()
+    reply = secrets.token_hex(8)
+    key = keys.session_answers_key(reply)
     until = time.monotonic() + WAIT_S
-    asked = int(client.publish(keys.SESSIONS_CHANNEL, encode(ask)))
-    answers: list[Answer] = []
+    asked = int(client.publish(keys.SESSIONS_CHANNEL, make(reply)))
+    answers: list[bytes] = []
     while len(answers) < asked and (left_s := until - time.monotonic()) > 0:
         found: Any = client.blpop([key], timeout=max(0.01, left_s))
         if found is None:
             break
-        answers.append(answer_read(found[1]))
+        answers.append(found[1])
     client.delete(key)
     return Answered(asked, answers)
 
 
-async def answer_give(client: redis.asyncio.Redis, reply: str, answer: Answer) -> None:
+async def answer_give(client: redis.asyncio.Redis, reply: str, answer: bytes) -> None:
     """A gateway's answer. Raises redis.RedisError."""
     pipeline = client.pipeline(transaction=False)
-    pipeline.rpush(keys.session_answers_key(reply), encode(answer))
+    pipeline.rpush(keys.session_answers_key(reply), answer)
     pipeline.pexpire(keys.session_answers_key(reply), ANSWERS_KEPT_MS)
     await pipeline.execute()

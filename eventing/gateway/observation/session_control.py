@@ -16,7 +16,17 @@ from redis.exceptions import RedisError
 from eventing.core.decoding import Undecodable
 from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.session import Follower, Session
-from eventing.operations.rules.session_listing import LIMIT_MAX, RPS_SHOWN, Answer, Ask, Key, Row, ask_read, key_of
+from eventing.operations.rules.session_listing import (
+    LIMIT_MAX,
+    RPS_SHOWN,
+    Answer,
+    Ask,
+    Key,
+    Row,
+    ask_read,
+    encode,
+    key_of,
+)
 from eventing.store.cancellation import cancel_and_wait
 from eventing.store.sessions import answer_give
 
@@ -60,10 +70,10 @@ class SessionControl:
     async def _answer(self, ask: Ask) -> None:
         try:
             if ask.close is None:
-                await answer_give(self._client, ask.reply, await self._listed(ask))
+                await answer_give(self._client, ask.reply, encode(await self._listed(ask)))
             else:
                 found = [session async for session in self._matching(ask)]
-                await answer_give(self._client, ask.reply, Answer(self._gateway, len(found)))
+                await answer_give(self._client, ask.reply, encode(Answer(self._gateway, len(found))))
                 await self._disconnect(found, ask.close)
         except (RedisError, OSError) as error:
             log.warning("What was asked about sessions cannot be answered: %s", error)

@@ -5,11 +5,35 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+import msgspec
+
 from eventing.core import strict_json
 from eventing.core.errors import InvalidCursor, InvalidRequest
-from eventing.operations.rules.session_listing import LIMIT_MAX, SORTS, Ask, Key, Row, Sort, key_valid, merged, row_key
+from eventing.log import control
+from eventing.operations.rules.session_listing import (
+    LIMIT_MAX,
+    SORTS,
+    Answer,
+    Ask,
+    Key,
+    Row,
+    Sort,
+    answer_read,
+    encode,
+    key_valid,
+    merged,
+    row_key,
+)
 from eventing.sql.pages import cursor_of, key_of
-from eventing.store.sessions import Answered, ask_gateways
+from eventing.store.sessions import ask_gateways
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answers; `asked` is how many gateways received the question."""
+
+    asked: int
+    answers: list[Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +62,7 @@ def sessions_page(
     order = sort_of(sort)
     after = None if cursor is None else _after(order, cursor)
     limit = min(limit, LIMIT_MAX)
-    found = ask_gateways(
-        lambda reply: Ask(reply, principal=principal, rp=rp, sort=order, after=after, limit=limit),
-    )
+    found = sessions_ask(Ask("", principal=principal, rp=rp, sort=order, after=after, limit=limit))
     rows, more = merged(found.answers, order, limit)
     following = cursor_of(f"sessions-{order}", json.dumps(row_key(order, rows[-1]))) if more else None
     return SessionsPage(rows, following, _matching(found), found.asked, len(found.answers))
@@ -48,9 +70,15 @@ def sessions_page(
 
 def session_find(session: str) -> tuple[Row | None, bool]:
     """One session, None if no gateway that answered has it; and whether all answered. Raises redis.RedisError."""
-    found = ask_gateways(lambda reply: Ask(reply, session=session, limit=1))
+    found = sessions_ask(Ask("", session=session, limit=1))
     rows, _ = merged(found.answers, "id", 1)
     return (rows[0] if rows else None), len(found.answers) >= found.asked
+
+
+def sessions_ask(ask: Ask) -> Answered:
+    """Ask all gateways; where the answers go is filled in here. Raises redis.RedisError."""
+    found = ask_gateways(control.client(), lambda reply: encode(msgspec.structs.replace(ask, reply=reply)))
+    return Answered(found.asked, [answer_read(answer) for answer in found.answers])
 
 
 def sort_of(text: str) -> Sort:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from django.utils import timezone
 
 from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
@@ -17,13 +18,12 @@ from eventing.core.errors import InvalidRequest, NotFound, Unavailable
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.principals import Principal
 from eventing.operations.rules.session_listing import ID_CHARS_MAX, Ask
-from eventing.operations.selectors.sessions import session_find
+from eventing.operations.selectors.sessions import session_find, sessions_ask
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.rps.models import REASON_CHARS_MAX
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.services.permission import require_operator
-from eventing.store.sessions import ask_gateways
 
 _NONE = "There is no such session any more."
 
@@ -101,7 +101,7 @@ def _disconnect(
         raise InvalidRequest(f"A reason has at most {REASON_CHARS_MAX} characters.")
     with change(now) as outbox:  # what was asked is in the audit before anybody is disconnected
         outbox.act("session.disconnect", principal, *on, retry=retry, reason=reason)
-    found = ask_gateways(lambda reply: Ask(reply, close=retry, session=ask.session, principal=ask.principal, rp=ask.rp))
+    found = sessions_ask(msgspec.structs.replace(ask, close=retry))
     count = sum(answer.matching for answer in found.answers)
     if count:
         data = {**about, "count": count, "retry": retry, "by": principal.identity, "reason": reason}
