@@ -9,8 +9,11 @@ import eventing.outbox.ports
 import eventing.peering.ports
 import eventing.rps.ports
 import eventing.subscriptions.ports
+from eventing.access import ports as access
 from eventing.operations.services.alarms import alarms_rp_ends
 from eventing.operations.services.losses import subscription_ended
+from eventing.peering import peer_documents
+from eventing.peering.selectors import domain_documents, token_issuers
 from eventing.peering.wire import endpoints, hello
 from eventing.replication.forwarding import inbound, wakeups
 from eventing.replication.joining import announcements, handler
@@ -30,6 +33,9 @@ def connect() -> None:
 
 
 def _peering() -> None:
+    access.token_issuers.connect(token_issuers.token_issuers)
+    access.domain_keys.connect(domain_documents.domain_keys)
+    access.document_refetch.connect(peer_documents.document_refetch)
     endpoints.handle("hello", hello.hello)
 
 

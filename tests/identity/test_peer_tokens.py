@@ -13,15 +13,15 @@ import pytest
 from eventing.access.rules.policy import compile_policy
 from eventing.access.services.revocations import revocation_create
 from eventing.access.services.tokens import ensure_domain_key
+from eventing.access.verification import peer_keys as peer_keys_module
+from eventing.access.verification.peer_keys import KEYS_RELOAD_S, LOOK_S
 from eventing.access.verification.revocations import revocations
 from eventing.access.verification.verifier import Verifier
 from eventing.conf import config
 from eventing.core.errors import TokenRevoked, Unauthenticated
 from eventing.core.events.history import HistoryBounds
 from eventing.peering import peer_documents
-from eventing.peering import peer_keys as peer_keys_module
 from eventing.peering.peer_documents import REFETCH_S, Refetching
-from eventing.peering.peer_keys import KEYS_RELOAD_S, LOOK_S
 from eventing.peering.rules.peers import Stance
 from eventing.peering.selectors.peers import peers_forget
 from eventing.peering.services.peers import (

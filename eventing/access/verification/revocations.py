@@ -5,7 +5,7 @@ order of their serials (access/models/revocation.py), so what is new is what com
 gateway, when a revocation is announced over Redis and every LOOK_S anyway (gateway/delivery/revocation.py); the process that wrote
 one, at once; elsewhere whoever verifies a token, when nobody has looked for a while. While SQL does not answer, what is
 known stays in force. Every RELOAD_S all is read anew: that forgets what has ended. Which domains are peers is looked at
-on the same occasions: their tokens end with the peering (peering/peer_issuers.py).
+on the same occasions: their tokens end with the peering (access/verification/peer_issuers.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from django.db import Error as DatabaseError
 
 from eventing.access.rules.revocations import RevocationSet
 from eventing.access.selectors import revocations as selectors
+from eventing.access.verification.peer_issuers import PeerIssuers
 from eventing.core.errors import TokenRevoked
 from eventing.core.principals import Principal
-from eventing.peering.peer_issuers import PeerIssuers
 
 LOOK_S = 2.0  # between looks at SQL when nothing was announced
 RELOAD_S = 600.0  # a cover for all that could go wrong with reading on, a restored database for one

@@ -31,12 +31,14 @@ from django.db import Error as DatabaseError
 from eventing.access.rules import jwks, tokens
 from eventing.access.rules.delegation import PREFIX as BISCUIT_PREFIX
 from eventing.access.rules.policy_issuers import ANYONE
+from eventing.access.rules.token_issuers import is_domain
 from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.access.selectors import keys as key_selectors
 from eventing.access.verification.biscuits import verify_biscuit
 from eventing.access.verification.fetching import FETCH_S
 from eventing.access.verification.foreign_keys import ForeignKeys
 from eventing.access.verification.issuers import Issuers
+from eventing.access.verification.peer_keys import PeerKeys
 from eventing.access.verification.revocations import revocations
 from eventing.conf import config
 from eventing.core.algorithms import parse_algorithms
@@ -44,8 +46,6 @@ from eventing.core.config import Config
 from eventing.core.errors import TokenRevoked, Unauthenticated, Unavailable
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.core.principals import ANONYMOUS, Principal
-from eventing.peering.peer_issuers import is_domain
-from eventing.peering.peer_keys import PeerKeys
 from eventing.rps.services.permission import TOKEN_NEEDED
 
 TOKENS_MAX = 100_000  # verified tokens kept

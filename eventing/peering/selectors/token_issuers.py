@@ -6,28 +6,15 @@ one of ours. What their bearers may do is for policies to say. A peer that is no
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.utils import timezone
 
+from eventing.access.rules.token_issuers import TokenIssuers
 from eventing.peering.models import Peer
 from eventing.peering.ports import domains_admitted, ever_admitted
 from eventing.peering.rules.peers import State
 from eventing.rps.models import RendezvousPoint
-
-
-@dataclass(frozen=True, slots=True)
-class TokenIssuers:
-    """Other domains by name.
-
-    Attributes:
-        accepted: their tokens are.
-        suspended: peers that an administrator has suspended: their tokens are not, and the refusal says so.
-    """
-
-    accepted: frozenset[str] = field(default=frozenset())
-    suspended: frozenset[str] = field(default=frozenset())
 
 
 def token_issuers(*, now: datetime | None = None) -> TokenIssuers:

@@ -7,13 +7,9 @@ and its bearers' connections are closed. A name that is made up costs nothing.
 
 from __future__ import annotations
 
+from eventing.access.ports import token_issuers
+from eventing.access.rules.token_issuers import TokenIssuers, is_domain
 from eventing.core.principals import Principal
-from eventing.peering.selectors.token_issuers import TokenIssuers, token_issuers
-
-
-def is_domain(issuer: str) -> bool:
-    """Whether an issuer is named as domains are, not by an address as those of OpenID Connect."""
-    return bool(issuer) and "://" not in issuer
 
 
 class PeerIssuers:

@@ -13,8 +13,7 @@ from concurrent.futures import Future
 from threading import Lock
 from typing import Any
 
-from eventing.peering.peer_documents import document_refetch
-from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.access.ports import document_refetch, domain_keys
 
 KEYS_RELOAD_S = 60.0  # keys are read anew from SQL after this long
 LOOK_S = 2.0  # and for a key that is not among them at most this often
