@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.db import models
 
 from eventing.access.rules.policy_issuers import ADDRESS_CHARS_MAX
-from eventing.rps.models import RendezvousPoint
 
 
 class PolicyIssuer(models.Model):
@@ -15,7 +14,9 @@ class PolicyIssuer(models.Model):
     a row with the issuer `anyone`, so that domains that never open anything need not look for who could be let in.
     """
 
-    rp = models.ForeignKey(RendezvousPoint, on_delete=models.CASCADE, related_name="policy_issuers", db_index=False)
+    rp = models.ForeignKey(
+        "eventing.RendezvousPoint", on_delete=models.CASCADE, related_name="policy_issuers", db_index=False
+    )
     issuer = models.CharField(max_length=ADDRESS_CHARS_MAX)
     jwks = models.CharField(max_length=ADDRESS_CHARS_MAX, blank=True, default="")
 

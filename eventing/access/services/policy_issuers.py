@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from eventing.access.models import PolicyIssuer
 from eventing.access.rules.policy import compile_policy
 from eventing.access.rules.policy_issuers import ANYONE
 from eventing.access.selectors.policy_issuers import SOURCES_MAX, policy_issuers_of, policy_sources
 from eventing.core.errors import QuotaExceeded
-from eventing.rps.models import RendezvousPoint
 
 SOURCES_OF_ISSUER_MAX = 8  # JWKS addresses of one issuer: each may have to be asked for a key that no other has
 
 
-def policy_issuers_keep(row: RendezvousPoint) -> bool:
-    """Keep what the policy of `row` names; whether that differs from before. Call it under the domain's lock, once the row is saved.
+def policy_issuers_keep(rp: str, stated: list[Any]) -> bool:
+    """Keep what the policy of an RP names; whether that differs from before. Call it under the domain's lock, once the RP is saved.
+
+    Args:
+        rp: id of the RP.
+        stated: its policy, a valid one.
 
     Gateways should be told (`Outbox.announce`) when it differs: they ask SQL for issuers at a limited rate only.
 
     Raises QuotaExceeded when the domain's policies would name too many issuers, or one with too many JWKS addresses.
     """
-    policy = compile_policy(row.policy)
+    policy = compile_policy(stated)
     wanted = set(policy.issuers)
     if any(rule.issuer == ANYONE for rule in policy.rules):
         wanted.add((ANYONE, ""))
-    kept = policy_issuers_of(row.id)
+    kept = policy_issuers_of(rp)
     for issuer, jwks in kept - wanted:
-        PolicyIssuer.objects.filter(rp=row, issuer=issuer, jwks=jwks).delete()
+        PolicyIssuer.objects.filter(rp_id=rp, issuer=issuer, jwks=jwks).delete()
     fresh = wanted - kept
     if fresh - {(ANYONE, "")}:
         _require_room(fresh)
-    PolicyIssuer.objects.bulk_create(PolicyIssuer(rp=row, issuer=issuer, jwks=jwks) for issuer, jwks in sorted(fresh))
+    PolicyIssuer.objects.bulk_create(PolicyIssuer(rp_id=rp, issuer=issuer, jwks=jwks) for issuer, jwks in sorted(fresh))
     return kept != wanted
 
 

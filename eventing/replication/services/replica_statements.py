@@ -335,6 +335,6 @@ def issuers_keep(row: RendezvousPoint) -> None:
     """Keep the issuers that the home's policy names, whose keys this domain fetches then; too many: their tokens are refused here."""
     try:
         with transaction.atomic():
-            policy_issuers_keep(row)
+            policy_issuers_keep(row.id, row.policy)
     except QuotaExceeded as error:
         logger.warning("Issuers that the policy of %s names are not admitted here: %s", row.id, error)

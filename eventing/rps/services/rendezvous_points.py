@@ -95,7 +95,7 @@ def rendezvous_point_create(
         require_domain_quota(row.max_bytes, rps=1)
         require_rp_quota(principal, row.creator, row.max_bytes, rps=1)
         row.save(force_insert=True)
-        if policy_issuers_keep(row):
+        if policy_issuers_keep(row.id, row.policy):
             outbox.announce(row.id)
         if claim is not None:
             claim_fulfil(claim, row.id)
@@ -148,7 +148,7 @@ def rendezvous_point_update(
             row.statements += 1
             row.save()
             if "policy" in changed:
-                policy_issuers_keep(row)
+                policy_issuers_keep(row.id, row.policy)
                 policy_changed(row, outbox)
             if "history" in changed:
                 outbox.ensure(row.id)
