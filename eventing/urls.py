@@ -9,6 +9,7 @@ from eventing.access.api.keys import KeyRetirements, KeyRotations, Keys
 from eventing.access.api.revocations import Revocation, Revocations
 from eventing.access.api.tokens import Tokens
 from eventing.audit.api.audit import Audit, AuditExport
+from eventing.openapi import Schema
 from eventing.operations.api.alarms import AlarmAcknowledgements, Alarms, DomainWatches
 from eventing.operations.api.limits import LimitsView
 from eventing.operations.api.listings import Leases, Names, Subscriptions
@@ -23,7 +24,6 @@ from eventing.replication.api.proofs import EventProof
 from eventing.replication.api.replicas import RendezvousPointReplicas, Replica, Replicas
 from eventing.reports.api.reports import Report, Reports, ReportTables
 from eventing.rest.problems import unknown_path
-from eventing.rest.schema import Schema
 from eventing.rps.api.operating import RendezvousPointPause, RendezvousPointResumption, RendezvousPointTrim
 from eventing.rps.api.policy import PolicyExplanation
 from eventing.rps.api.rendezvous_points import (

@@ -183,7 +183,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["eventing.rest.schema.add_edge_paths"],
+    "POSTPROCESSING_HOOKS": ["eventing.openapi.add_edge_paths"],
 }
 
 LOGGING = {

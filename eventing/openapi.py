@@ -12,10 +12,31 @@ from drf_spectacular.generators import SchemaGenerator
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from eventing.access.api import documents as access
 from eventing.gateway.openapi_paths import PATHS
+from eventing.operations.api import alarm_documents, session_documents
+from eventing.peering.api import documents as peers
+from eventing.peering.api import trust_documents
+from eventing.reports.api import documents as reports
 from eventing.rest.base import View
-from eventing.rest.documents import ref
-from eventing.schemas import SCHEMAS
+from eventing.rest.documents import common, ref
+from eventing.rps.api import documents as rendezvous_points
+from eventing.rps.api import event_documents
+from eventing.subscriptions.api import documents as subscriptions
+
+SCHEMAS: dict[str, Any] = {
+    **common.SCHEMAS,
+    **event_documents.SCHEMAS,
+    **rendezvous_points.SCHEMAS,
+    **subscriptions.SCHEMAS,
+    **session_documents.SCHEMAS,
+    **access.SCHEMAS,
+    **peers.SCHEMAS,
+    **trust_documents.SCHEMAS,
+    **alarm_documents.SCHEMAS,
+    **reports.SCHEMAS,
+}
+"""Forms of all answers, joined from the subjects."""
 
 _PROBLEM = {
     "description": "A refusal: problem document.",
