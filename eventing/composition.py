@@ -10,6 +10,7 @@ import eventing.peering.ports
 import eventing.rps.ports
 import eventing.subscriptions.ports
 from eventing.access import ports as access
+from eventing.access.verification import request_users
 from eventing.operations.services.alarms import alarms_rp_ends
 from eventing.operations.services.losses import subscription_ended
 from eventing.peering import peer_documents
@@ -21,15 +22,21 @@ from eventing.replication.selectors import replicas
 from eventing.replication.services.replica_admissions import replicas_reconsider
 from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
+from eventing.rest import ports as rest
 from eventing.subscriptions.sharing import shared_subscriptions
 
 
 def connect() -> None:
     """Connect every port and hook of the domain. Harmless when repeated."""
+    _access()
     _peering()
     _subscriptions()
     _operations()
     _replication()
+
+
+def _access() -> None:
+    rest.principal_of.connect(request_users.principal_of)
 
 
 def _peering() -> None:

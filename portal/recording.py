@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.functional import SimpleLazyObject, empty
 
-from eventing.access.api.authentication import ApiUser
+from eventing.access.verification.request_users import ApiUser
 from eventing.conf import config
 from eventing.core.principals import Principal
 from eventing.gateway.recording import Access, access

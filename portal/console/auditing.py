@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import ResolverMatch
 from django.utils.deprecation import MiddlewareMixin
 
-from eventing.access.api.authentication import ApiUser, principal_of
+from eventing.access.verification.request_users import ApiUser, principal_of
 from eventing.audit.refusals import STATUSES, is_refusal, refusals
 from eventing.audit.services import FAILED, audit_record
 from eventing.core.errors import Forbidden, HeraldError, RateLimited, Unauthenticated

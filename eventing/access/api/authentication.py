@@ -1,32 +1,21 @@
-"""Who asks: the bearer of a token, or a console user's session, both as a Principal."""
+"""Authentication of requests by token, and the permission that asks for one."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import BasePermission
 
-from eventing.access.verification.console_users import user_principal
+from eventing.access.verification.request_users import ApiUser
 from eventing.access.verification.verifier import verifier
 from eventing.conf import config
 from eventing.core.errors import Unauthenticated
-from eventing.core.principals import ANONYMOUS, Principal
+from eventing.core.principals import ANONYMOUS
 
 if TYPE_CHECKING:  # DRF's views import this module, named in its settings
     from rest_framework.request import Request
     from rest_framework.views import APIView
-
-
-@dataclass(frozen=True, slots=True)
-class ApiUser:
-    """What DRF calls a user: the bearer of a verified token."""
-
-    principal: Principal
-    is_authenticated: ClassVar[bool] = True
-    is_active: ClassVar[bool] = True
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -52,16 +41,6 @@ class IsAuthenticated(BasePermission):
         if request.user and request.user.is_authenticated:
             return True
         return request.method in getattr(view, "open_methods", ()) and verifier().verify("") is ANONYMOUS
-
-
-def principal_of(request: Request) -> Principal:
-    """The principal who asks. A console user is one of this domain, with the rights of their role. Their session is their lease."""
-    user: Any = request.user
-    if isinstance(user, ApiUser):
-        return user.principal
-    if not user or not user.is_authenticated:
-        return ANONYMOUS
-    return user_principal(user, expires_at=math.inf)
 
 
 def _token(request: Request) -> str | None:
