@@ -5,19 +5,22 @@ Imported and run once by each process, when Django has loaded its models; nothin
 
 from __future__ import annotations
 
+import eventing.access.ports
 import eventing.outbox.ports
 import eventing.peering.ports
+import eventing.rest.ports
 import eventing.rps.ports
 import eventing.subscriptions.ports
 from eventing.access import ports as access
 from eventing.access.verification import request_users
+from eventing.operations.selectors import lease_notices
 from eventing.operations.services.alarms import alarms_rp_ends
 from eventing.operations.services.losses import subscription_ended
 from eventing.peering import peer_documents
 from eventing.peering.selectors import domain_documents, token_issuers
 from eventing.peering.wire import endpoints, hello
 from eventing.replication.forwarding import inbound, wakeups
-from eventing.replication.joining import announcements, handler
+from eventing.replication.joining import announcements, handler, presenters
 from eventing.replication.selectors import replicas
 from eventing.replication.services.replica_admissions import replicas_reconsider
 from eventing.replication.services.replica_ends import participation_end
@@ -37,6 +40,7 @@ def connect() -> None:
 
 def _access() -> None:
     rest.principal_of.connect(request_users.principal_of)
+    eventing.rest.ports.principal_of.connect(request_users.principal_of)
 
 
 def _peering() -> None:
@@ -44,6 +48,9 @@ def _peering() -> None:
     access.domain_keys.connect(domain_documents.domain_keys)
     access.document_refetch.connect(peer_documents.document_refetch)
     endpoints.handle("hello", hello.hello)
+    eventing.access.ports.token_issuers.connect(token_issuers.token_issuers)
+    eventing.access.ports.domain_keys.connect(domain_documents.domain_keys)
+    eventing.access.ports.document_refetch.connect(peer_documents.document_refetch)
 
 
 def _subscriptions() -> None:
@@ -53,6 +60,8 @@ def _subscriptions() -> None:
 def _operations() -> None:
     eventing.rps.ports.rp_ending.connect(alarms_rp_ends)
     eventing.subscriptions.ports.subscription_ending.connect(subscription_ended)
+    eventing.rps.ports.lease_notice.connect(lease_notices.rp_notice)
+    eventing.subscriptions.ports.lease_notice.connect(lease_notices.subscription_notice)
 
 
 def _replication() -> None:
@@ -70,6 +79,7 @@ def _replication() -> None:
     endpoints.handle("join", handler.join)
     endpoints.handle("leave", handler.leave)
     endpoints.handle("invite", handler.invite)
+    eventing.rps.ports.replicas_shown.connect(presenters.replicas_shown)
 
 
 def _seal_next(rp: str) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from eventing.core.events.positions import LogState
 from eventing.core.ports import Hook, Port
 from eventing.rps.models import RendezvousPoint
 
@@ -36,3 +37,15 @@ def rp_ending(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
     Args:
         reason: as the RP's `deleted` event says it: "deleted", "lease-expired", or of a replica "left", "ended", "refused".
     """
+
+
+@Port
+def replicas_shown(row: RendezvousPoint) -> list[dict[str, Any]]:
+    """The participants of an RP as answers show them, the home first, this domain among them."""
+    raise NotImplementedError
+
+
+@Port
+def lease_notice(row: RendezvousPoint, log: LogState | None) -> str | None:
+    """What ends with the lease of an RP, in a sentence for people; None for a replica, whose domain renews it."""
+    raise NotImplementedError

@@ -34,3 +34,9 @@ def subscription_ending(
         lag: how far it is behind; None if nobody could say.
         by: who deletes it; None for nobody here.
     """
+
+
+@Port
+def lease_notice(row: Subscription) -> str:
+    """What ends with the lease of a durable subscription, in a sentence for people."""
+    raise NotImplementedError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eventing.access.api.fields import SCOPE_SCHEMA
 from eventing.core.principals import OPERATIONS
 from eventing.rest.documents.forms import COUNT, TEXT, TEXT_OR_NULL, TIME, TRUTH, object_of, page_of
-from eventing.rest.documents.parameters import SCOPE_SCHEMA
 
 _KEY = object_of(
     kid={"type": "string", "description": "The RFC 7638 thumbprint."},

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from eventing.access.services.tokens import token_create
+from eventing.access.api.requests import TokenCreation
+from eventing.access.services.tokens import IssuedToken, token_create
 from eventing.core.errors import Forbidden
+from eventing.core.timestamps import timestamp
 from eventing.rest import documents as docs
-from eventing.rest import representations
 from eventing.rest.base import View
-from eventing.rest.requests import TokenCreation
 
 
 class Tokens(View):
@@ -45,4 +47,20 @@ class Tokens(View):
             scopes=body.get("scopes"),
             audience=body.get("audience"),
         )
-        return Response(representations.token(issued), status=201, headers={"Cache-Control": "no-store"})
+        return Response(token(issued), status=201, headers={"Cache-Control": "no-store"})
+
+
+def token(issued: IssuedToken) -> dict[str, Any]:
+    """A token that was just signed."""
+    return {
+        "token": issued.token,
+        "id": issued.id,
+        "subject": issued.subject,
+        "admin": issued.admin,
+        "ops": None if issued.operations is None else list(issued.operations),
+        "scopes": None
+        if issued.scopes is None
+        else [{"rps": list(scope.rps), "ops": sorted(scope.operations)} for scope in issued.scopes],
+        "granted_s": issued.granted_s,
+        "expires_at": timestamp(issued.expires_at),
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -16,7 +16,8 @@ from eventing.operations.selectors.alarms import STATES, alarms_page
 from eventing.operations.services.alarms import alarm_acknowledge, alarm_data
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag, page_answer
-from eventing.rest.fields import DomainWatchField, Members, Text
+from eventing.rest.fields import Document, Members, Text
+from eventing.rps.rules import watches
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.watches import domain_watches
 from eventing.rps.services.permission import require, require_overseer
@@ -31,6 +32,11 @@ class Acknowledgement(Members):
     """That somebody looks after it, and what they say."""
 
     note = Text(required=False, allow_blank=True, default="", max_length=NOTE_CHARS_MAX, help_text="For people.")
+
+
+@extend_schema_field(watches.schema(domain=True))
+class DomainWatchField(Document):
+    """Watch rules of the domain."""
 
 
 class DomainWatchesRequest(Members):

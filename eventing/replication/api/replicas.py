@@ -11,10 +11,10 @@ from eventing.log import control
 from eventing.replication.joining.client import replica_end, replica_invite, replica_join
 from eventing.replication.joining.presenters import replicas_shown
 from eventing.rest import documents as docs
-from eventing.rest import representations
 from eventing.rest.base import View, etag, page_answer
 from eventing.rest.fields import Integer, Members, Text
 from eventing.rest.requests import HistoryRequest
+from eventing.rps.api import representations
 from eventing.rps.models import DOMAIN_CHARS_MAX, RendezvousPoint
 from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, replicas_page

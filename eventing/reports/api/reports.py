@@ -23,7 +23,7 @@ from eventing.rest.base import View
 from eventing.rest.fields import Members, Text
 from eventing.rest.idempotency import created_once
 from eventing.rest.moments import moment
-from eventing.rest.representations import BASE
+from eventing.rest.paths import BASE
 from eventing.rps.services.permission import require_operator, require_overseer
 
 TIME_CHARS_MAX = 40

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.utils import OpenApiParameter
 
-from eventing.access.rules.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX
-from eventing.core.principals import OPERATIONS
 from eventing.sql.pages import LIMIT_DEFAULT, LIMIT_MAX
 
 ID_EXAMPLE = "xiqk5k5qzcxbyjkpq2mkvxv3ti"
@@ -34,27 +30,6 @@ Q = OpenApiParameter(
     {"type": "string", "maxLength": 100},
     description="Only those with this text in name or title, whatever its case, or at the beginning of the id.",
 )
-
-SCOPE_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "rps": {
-            "type": "array",
-            "description": "Patterns: an id, a name /authority/a/b/, all names under one /authority/a/*, or * for all.",
-            "items": {"type": "string", "minLength": 1, "maxLength": PATTERN_CHARS_MAX},
-            "minItems": 1,
-            "maxItems": PATTERNS_MAX,
-        },
-        "ops": {
-            "type": "array",
-            "items": {"type": "string", "enum": list(OPERATIONS)},
-            "minItems": 1,
-            "maxItems": len(OPERATIONS),
-        },
-    },
-    "required": ["rps", "ops"],
-    "additionalProperties": False,
-}
 
 _PART = "[A-Za-z0-9._~-]{1,64}"
 

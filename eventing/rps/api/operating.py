@@ -9,9 +9,9 @@ from rest_framework.response import Response
 from eventing.core.events.cursors import CURSOR_CHARS_MAX
 from eventing.log import control
 from eventing.rest import documents as docs
-from eventing.rest import representations
 from eventing.rest.base import View, etag
 from eventing.rest.fields import Members, Text
+from eventing.rps.api import representations
 from eventing.rps.models import REASON_CHARS_MAX, RendezvousPoint
 from eventing.rps.services.pausing import rendezvous_point_pause, rendezvous_point_resume
 from eventing.rps.services.trimming import ALL, history_trim

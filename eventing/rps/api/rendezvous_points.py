@@ -13,11 +13,12 @@ from eventing.core.ids import is_admin
 from eventing.core.roles import reads_only
 from eventing.log import control
 from eventing.rest import documents as docs
-from eventing.rest import representations
 from eventing.rest.base import View, etag, page_answer
 from eventing.rest.idempotency import created_once
 from eventing.rest.idempotency_records import Claim
-from eventing.rest.requests import LeaseRequest, RendezvousPointChange, RendezvousPointCreation, SubscriptionCreation
+from eventing.rest.requests import LeaseRequest
+from eventing.rps.api import representations
+from eventing.rps.api.requests import RendezvousPointChange, RendezvousPointCreation
 from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
 from eventing.rps.selectors.rendezvous_point_lists import rendezvous_points_listed_by
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, rendezvous_points_page
@@ -28,6 +29,8 @@ from eventing.rps.services.rendezvous_points import (
     rendezvous_point_renew,
     rendezvous_point_update,
 )
+from eventing.subscriptions.api import representations as subscription_representations
+from eventing.subscriptions.api.requests import SubscriptionCreation
 from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
 from eventing.subscriptions.selectors.subscriptions import subscription_get, subscriptions_page
 from eventing.subscriptions.services.subscriptions import subscription_create
@@ -180,7 +183,9 @@ class RendezvousPointSubscriptions(View):
             require(descriptor, who, "subscribe")
             owner = None if reads_only(who) else who.identity
         page = subscriptions_page(at=descriptor.id, owner=owner, cursor=self.query("cursor"), limit=self.limit())
-        items = [representations.subscription(one, whole=False) for one in subscriptions_behind(page.items)]
+        items = [
+            subscription_representations.subscription(one, whole=False) for one in subscriptions_behind(page.items)
+        ]
         return page_answer(page, items)
 
     @extend_schema(
@@ -218,6 +223,6 @@ def _created(rp: str) -> Response:
 
 def _subscription_created(subscription_id: str) -> Response:
     row = subscription_get(subscription_id)
-    headers = {**etag(row.version), "Location": representations.subscription_path(row.id)}
-    document = representations.subscription(subscriptions_behind([row])[0])
+    headers = {**etag(row.version), "Location": subscription_representations.subscription_path(row.id)}
+    document = subscription_representations.subscription(subscriptions_behind([row])[0])
     return Response(document, status=201, headers=headers)

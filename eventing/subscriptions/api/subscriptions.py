@@ -7,11 +7,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from eventing.rest import documents as docs
-from eventing.rest import representations
 from eventing.rest.base import View, etag
-from eventing.rest.requests import LeaseRequest, SubscriptionChange
+from eventing.rest.requests import LeaseRequest
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.services.permission import require_managed
+from eventing.subscriptions.api import representations
+from eventing.subscriptions.api.requests import SubscriptionChange
 from eventing.subscriptions.models import Subscription as SubscriptionRow
 from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
 from eventing.subscriptions.selectors.subscriptions import subscription_get

@@ -1,0 +1,47 @@
+"""Fields of rendezvous points: ack level, audiences, watch rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+
+from eventing.access.api.fields import POLICY_SCHEMA
+from eventing.rest.fields import Document
+from eventing.rps.rules import watches
+from eventing.rps.rules.audience import AT_LEAST_MAX, AUDIENCES_MAX, FLAG, LABEL_CHARS_MAX, LINE_PATTERN, REFUSE
+from eventing.rps.rules.descriptor import REPLICAS_MAX
+
+AUDIENCE_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "description": "Who must be reading in this domain while events are published here. null: nobody.",
+    "maxItems": AUDIENCES_MAX,
+    "items": {
+        "type": "object",
+        "properties": {
+            "label": {"type": "string", "minLength": 1, "maxLength": LABEL_CHARS_MAX, "pattern": LINE_PATTERN},
+            "at_least": {"type": "integer", "minimum": 1, "maximum": AT_LEAST_MAX, "description": "Readings."},
+            "issuer": POLICY_SCHEMA["items"]["properties"]["issuer"],
+            "claims": POLICY_SCHEMA["items"]["properties"]["claims"],
+            "publishing": {
+                "type": "string",
+                "enum": [REFUSE, FLAG],
+                "default": REFUSE,
+                "description": "While it is broken: refuse publishes, or take them and raise an alarm.",
+            },
+        },
+        "required": ["label", "at_least"],
+        "additionalProperties": False,
+    },
+}
+ACK_PATTERN = rf"^(accepted|stored|replicated:([1-9]|1[0-{REPLICAS_MAX - 10}]))$"
+
+
+@extend_schema_field(AUDIENCE_SCHEMA)
+class AudienceField(Document):
+    """Audiences; rps/rules/audience.py reads them."""
+
+
+@extend_schema_field({**watches.schema(), "description": "What is watched here. null: nothing."})
+class WatchField(Document):
+    """Watch rules of an RP; rps/rules/watches.py reads them."""
