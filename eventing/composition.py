@@ -11,7 +11,6 @@ import eventing.peering.ports
 import eventing.rest.ports
 import eventing.rps.ports
 import eventing.subscriptions.ports
-from eventing.access import ports as access
 from eventing.access.verification import request_users
 from eventing.operations.selectors import lease_notices
 from eventing.operations.services.alarms import alarms_rp_ends
@@ -25,7 +24,6 @@ from eventing.replication.selectors import replicas
 from eventing.replication.services.replica_admissions import replicas_reconsider
 from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
-from eventing.rest import ports as rest
 from eventing.subscriptions.sharing import shared_subscriptions
 
 
@@ -39,14 +37,10 @@ def connect() -> None:
 
 
 def _access() -> None:
-    rest.principal_of.connect(request_users.principal_of)
     eventing.rest.ports.principal_of.connect(request_users.principal_of)
 
 
 def _peering() -> None:
-    access.token_issuers.connect(token_issuers.token_issuers)
-    access.domain_keys.connect(domain_documents.domain_keys)
-    access.document_refetch.connect(peer_documents.document_refetch)
     endpoints.handle("hello", hello.hello)
     eventing.access.ports.token_issuers.connect(token_issuers.token_issuers)
     eventing.access.ports.domain_keys.connect(domain_documents.domain_keys)
