@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from redis.exceptions import RedisError
 
+from eventing.log.appender import Destination
 from eventing.replication.forwarding import wakeups
-from eventing.rps.rules.descriptor import Descriptor
 
 GATHER_S = 0.005  # after a telling, so that a busy gateway tells of many events at once
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Forwarding:
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="waking")
 
-    def appended(self, descriptor: Descriptor) -> None:
+    def appended(self, descriptor: Destination) -> None:
         """Events were appended at an RP that has links."""
         for peer in descriptor.links:
             noted = self._noted.get(peer)

@@ -19,6 +19,7 @@ from eventing.core.errors import HeraldError
 from eventing.gateway.admission.access import Descriptors
 from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.session import Follower
+from eventing.log.appender import Destination
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.threads import in_database
 from eventing.store.cancellation import cancel_and_wait
@@ -63,7 +64,7 @@ class LeaseUses:
                 async with asyncio.timeout(CLOSE_S):
                     await self._renew()
 
-    def rp(self, descriptor: Descriptor) -> None:
+    def rp(self, descriptor: Destination) -> None:
         """Somebody who may has published at an RP, or read it."""
         if descriptor.renewed_from <= self._now:
             self._rps.add(descriptor.id)

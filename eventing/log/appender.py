@@ -13,16 +13,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 import redis.asyncio
 from redis.exceptions import BusyLoadingError, ConnectionError, NoScriptError, ReadOnlyError, RedisError, TimeoutError
 
 from eventing.core.errors import AckUnavailable, HeraldError, Unavailable
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.cloudevents import Event
 from eventing.log import scripts
 from eventing.log.scripts import Appended
-from eventing.rps.rules.descriptor import Ack, Descriptor
 from eventing.store.bulk_connection import BulkConnection, Command
 from eventing.store.connection import ANSWER_TIMEOUT_S, Durability
 from eventing.telemetry.flows import FLOWS
@@ -44,12 +44,32 @@ log = logging.getLogger(__name__)
 _tuple = tuple.__new__  # what a NamedTuple's own constructor comes to, without its call in between
 
 
+class Destination(Protocol):
+    """What an append, and the callbacks after it, read of the descriptor of an RP."""
+
+    @property
+    def id(self) -> str:
+        """The RP's id."""
+
+    @property
+    def ack(self) -> Ack:
+        """The level at which publishers are answered."""
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The peers that the RP's events are forwarded to."""
+
+    @property
+    def renewed_from(self) -> float:
+        """Unix seconds from which on use renews the RP's lease; infinity for never."""
+
+
 class _Append:
     """One append: its events in runs, and what is known of its outcome."""
 
     __slots__ = ("descriptor", "done", "events", "size")
 
-    def __init__(self, descriptor: Descriptor, events: Sequence[Event], done: Done) -> None:
+    def __init__(self, descriptor: Destination, events: Sequence[Event], done: Done) -> None:
         self.descriptor = descriptor
         self.events = events
         self.done = done
@@ -80,16 +100,16 @@ class Appender:
         self._remake = remake
         self._window_s = window_s
         self._ids_max = ids_max
-        self.on_replicated: Callable[[Descriptor], None] = lambda _: None
+        self.on_replicated: Callable[[Destination], None] = lambda _: None
         """Called when events were appended at an RP that has links to peers."""
-        self.on_used: Callable[[Descriptor], None] = lambda _: None
+        self.on_used: Callable[[Destination], None] = lambda _: None
         """Called when events were appended at an RP: once for appends of one RP that follow each other."""
         self.make_lane: Callable[[Appender, Ack], _Lane] | None = None
         """What a lane is, where spans are made (log/tracing.py)."""
         self._lanes: dict[Ack, _Lane] = {}
         self._last: _Lane | None = None  # mostly the same again: hashing an Ack costs more than this comparison
 
-    def append(self, descriptor: Descriptor, events: Sequence[Event], done: Done) -> None:
+    def append(self, descriptor: Destination, events: Sequence[Event], done: Done) -> None:
         """Append `events` to the log of `descriptor`'s RP; `done` is called with their place or an error."""
         lane = self._last
         if lane is None or lane.ack is not descriptor.ack:
@@ -103,7 +123,7 @@ class Appender:
         lane.ack = ack  # an equal one is found by identity from now on
         return lane
 
-    async def append_and_wait(self, descriptor: Descriptor, events: Sequence[Event]) -> Appended:
+    async def append_and_wait(self, descriptor: Destination, events: Sequence[Event]) -> Appended:
         """As `append`, for callers that wait. Raises the error."""
         future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
 
@@ -286,7 +306,7 @@ class _Lane:
 
 
 def _count(
-    flight: list[_Append], outcomes: list[Outcome], took_s: float, on_used: Callable[[Descriptor], None]
+    flight: list[_Append], outcomes: list[Outcome], took_s: float, on_used: Callable[[Destination], None]
 ) -> None:
     """Add a flight to the process's totals, and to those of its RPs: once for appends of one RP that follow each other."""
     publishes = events = size = 0
@@ -309,12 +329,12 @@ def _count(
 
 
 def _count_at(
-    at: Descriptor,
+    at: Destination,
     before: tuple[int, int, int],
     publishes: int,
     events: int,
     size: int,
-    on_used: Callable[[Descriptor], None],
+    on_used: Callable[[Destination], None],
 ) -> None:
     if publishes > before[0]:
         on_used(at)

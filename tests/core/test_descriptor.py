@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from eventing.access.rules.policy import ADMINISTRATORS_ONLY, OPEN_TO_DOMAIN, Policy, compile_policy
 from eventing.core.errors import InvalidRequest
+from eventing.core.events.ack_level import REPLICAS_MAX, Ack
 from eventing.core.events.history import HistoryBounds
 from eventing.core.principals import OPERATIONS, Principal, Scope
-from eventing.rps.rules.descriptor import REPLICAS_MAX, Ack, Descriptor
+from eventing.rps.rules.descriptor import Ack, Descriptor
 
 OPEN, CLOSED = compile_policy(OPEN_TO_DOMAIN), compile_policy(ADMINISTRATORS_ONLY)
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from eventing.access.rules.policy import compile_policy
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.history import HistoryBounds
 from eventing.core.principals import ANONYMOUS, Principal
-from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.rules.policy_explain import explain
 
 HOME, HERE, ELSEWHERE, OIDC = "a.example", "b.example", "c.example", "https://id.example.org"

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventing.access.rules.policy import compile_policy
+from eventing.access.rules.policy import OPERATIONS, compile_policy
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.history import HistoryBounds
-from eventing.core.principals import ANONYMOUS, OPERATIONS, Principal, Scope
-from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.core.principals import ANONYMOUS, Principal, Scope
+from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.rules.policy_explain import Explanation, explain
 
 ID, KEYS = "https://id.example.org", "https://keys.example.org/jwks"

@@ -10,10 +10,11 @@ import pytest
 
 from eventing.access.rules.policy import compile_policy
 from eventing.core.errors import HeraldError, NotFound, Unavailable
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.history import HistoryBounds
 from eventing.gateway.admission import access
 from eventing.gateway.admission.access import Descriptors
-from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.descriptor import Descriptor
 
 
 class Database:

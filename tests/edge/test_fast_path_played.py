@@ -23,12 +23,13 @@ from uvicorn.server import ServerState
 from eventing.access.rules.policy import compile_policy
 from eventing.access.verification.verifier import verifier
 from eventing.conf import config
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.history import HistoryBounds
 from eventing.core.principals import Principal
 from eventing.gateway import gateway as gateways
 from eventing.gateway.server.protocol import HeraldHttpProtocol
 from eventing.log.scripts import Appended
-from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.descriptor import Descriptor
 
 TOKEN = "header.payload.signature"
 RP = "fastpathfastpathfastpathfa"

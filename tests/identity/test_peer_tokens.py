@@ -19,6 +19,7 @@ from eventing.access.verification.revocations import revocations
 from eventing.access.verification.verifier import Verifier
 from eventing.conf import config
 from eventing.core.errors import TokenRevoked, Unauthenticated
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.history import HistoryBounds
 from eventing.peering import peer_documents
 from eventing.peering.peer_documents import REFETCH_S, Refetching
@@ -32,7 +33,7 @@ from eventing.peering.services.peers import (
     peer_resume,
     peer_suspend,
 )
-from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.descriptor import Descriptor
 from tests.control.conftest import principal
 from tests.federation.other_domain import OtherDomain
 

@@ -12,6 +12,7 @@ import redis.asyncio
 
 from eventing.access.rules.policy import OPEN_TO_DOMAIN, compile_policy
 from eventing.core.errors import NotFound
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
@@ -20,7 +21,7 @@ from eventing.log import control, scripts
 from eventing.log.appender import Appender, Outcome
 from eventing.log.reader import LogReader
 from eventing.log.scripts import Appended, NoLog, Run
-from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.descriptor import Descriptor
 from eventing.store.connection import Durability
 
 NEW_RP = (f"{number:a>26}".translate(str.maketrans("01234567890", "bcdefghijkl")) for number in itertools.count(1))

@@ -11,11 +11,11 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from eventing.conf import config
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.history import HistoryBounds, tightest
 from eventing.core.ids import members_changed
 from eventing.log import control
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.rules.descriptor import Ack
 from eventing.rps.rules.statements import Descriptor
 from eventing.rps.services.quotas import domain_bytes_free
 

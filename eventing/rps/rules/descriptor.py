@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from eventing.access.rules.policy import Policy
-from eventing.core.errors import InvalidRequest
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.history import HistoryBounds
 from eventing.core.principals import Principal
 from eventing.rps.rules.audience import Need
 
-REPLICAS_MAX = 16
 AT_A_REPLICA = frozenset({"describe", "administer"})  # what administrators may do at a replica, whatever its home says
-_ACK = re.compile(r"accepted|stored|replicated:([1-9][0-9]?)")
-
-
-@dataclass(frozen=True, slots=True)
-class Ack:
-    """An acknowledgement level: how durable an event is when its publisher is answered.
-
-    `accepted`: in the log's memory. `stored`: on disk (fsynced). `replicated:n`: stored, and held by n Redis replicas.
-    """
-
-    stored: bool
-    replicas: int
-
-    @classmethod
-    def parse(cls, text: str) -> Ack:
-        """Read a level. Raises InvalidRequest."""
-        match = _ACK.fullmatch(text)
-        if match is None or int(match[1] or 0) > REPLICAS_MAX:
-            raise InvalidRequest(f"ack is accepted, stored or replicated:n with n from 1 to {REPLICAS_MAX}.")
-        return cls(text != "accepted", int(match[1] or 0))
-
-    def __str__(self) -> str:
-        if self.replicas:
-            return f"replicated:{self.replicas}"
-        return "stored" if self.stored else "accepted"
 
 
 @dataclass(frozen=True, slots=True)

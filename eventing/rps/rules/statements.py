@@ -24,10 +24,10 @@ from eventing.access.rules.policy import POLICY_BYTES_MAX, compile_policy
 from eventing.core import names, signing, strict_json
 from eventing.core.decoding import msgpack_reader
 from eventing.core.errors import HeraldError
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.vectors import SEQUENCE_MAX
 from eventing.core.ids import RP_ID_PATTERN, canonical_json, rp_id
 from eventing.core.signing import KID_PATTERN, Signed
-from eventing.rps.rules.descriptor import Ack
 
 VERSION = 1
 NUMBER_MAX = SEQUENCE_MAX  # exact in every JSON reader

@@ -13,12 +13,13 @@ from eventing.access.rules.policy import ADMINISTRATORS_ONLY, compile_policy
 from eventing.conf import config
 from eventing.core import names
 from eventing.core.errors import Gone, HeraldError, NotFound
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, is_admin
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.ports import links_of_rps
 from eventing.rps.rules.audience import compile_audience
-from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.lease_use import renewed_from
 
 # Of administrative RPs. Events there are ~500 bytes; a month lets an operator look back after a holiday. The domain's

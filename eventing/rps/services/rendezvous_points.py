@@ -15,6 +15,7 @@ from eventing.conf import config
 from eventing.core import names
 from eventing.core.errors import Conflict, InvalidRequest, PreconditionFailed
 from eventing.core.events import history as history_bounds
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, members_changed, rp_id
 from eventing.core.principals import Principal

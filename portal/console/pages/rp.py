@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from eventing.conf import config
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.positions import LogState
 from eventing.core.ids import admin_id
 from eventing.core.principals import Principal
@@ -19,7 +20,7 @@ from eventing.core.roles import operates, oversees
 from eventing.log import control
 from eventing.operations.selectors.lease_notices import rp_notice
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
 from eventing.rps.selectors.lease_use import renewed_from
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get

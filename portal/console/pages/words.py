@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from eventing.conf import config
+from eventing.core.events.ack_level import Ack
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.rules.descriptor import Ack
 
 UNITS_S = {"minutes": 60, "hours": 3600, "days": 86_400}
 

@@ -1,0 +1,35 @@
+"""Acknowledgement levels: how durable an event is when its publisher is answered."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from eventing.core.errors import InvalidRequest
+
+REPLICAS_MAX = 16
+_ACK = re.compile(r"accepted|stored|replicated:([1-9][0-9]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """An acknowledgement level.
+
+    `accepted`: in the log's memory. `stored`: on disk (fsynced). `replicated:n`: stored, and held by n Redis replicas.
+    """
+
+    stored: bool
+    replicas: int
+
+    @classmethod
+    def parse(cls, text: str) -> Ack:
+        """Read a level. Raises InvalidRequest."""
+        match = _ACK.fullmatch(text)
+        if match is None or int(match[1] or 0) > REPLICAS_MAX:
+            raise InvalidRequest(f"ack is accepted, stored or replicated:n with n from 1 to {REPLICAS_MAX}.")
+        return cls(text != "accepted", int(match[1] or 0))
+
+    def __str__(self) -> str:
+        if self.replicas:
+            return f"replicated:{self.replicas}"
+        return "stored" if self.stored else "accepted"
