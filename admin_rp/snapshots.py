@@ -27,9 +27,11 @@ from eventing.operations.samples.presence import gateways_alive
 from eventing.operations.samples.sampling import counts
 from eventing.outbox import administrative_events as events
 from eventing.outbox.kind import DOMAIN, RP
-from eventing.outbox.shapes import NO_DELIVERY, NO_PROGRESS, NO_TRAFFIC
+from eventing.outbox.shapes import NO_PROGRESS
+from eventing.peering.events.shapes import NO_DELIVERY, NO_TRAFFIC
 from eventing.peering.events.trust import MISBEHAVIOUR_MAX
 from eventing.peering.models import Misbehaviour
+from eventing.peering.selectors.event_data import misbehaviour_data, peer_data
 from eventing.peering.selectors.peers import peers_all
 from eventing.peering.selectors.quarantines import quarantines_list
 from eventing.peering.services.deliveries import deliveries_shown
@@ -37,9 +39,11 @@ from eventing.replication.selectors.replicas import admissions_of
 from eventing.rps.events import RECENT_RPS
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.selectors.descriptors import admin_history
+from eventing.rps.selectors.event_data import rp_data
 from eventing.store import keys
 from eventing.subscriptions.events import NO_LAG
 from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.selectors.event_data import subscription_data
 
 SUBSCRIPTIONS_MAX = 10_000
 """Of an RP's state (HERALD_SUBSCRIPTIONS_PER_RP_MAX is no more by default)."""
@@ -78,7 +82,7 @@ def rp_snapshot(rp: str, *, now: datetime | None = None) -> Snapshot:
     log = control.log_state(rp)
     state = {
         **EMPTY[RP],
-        "rp": events.rp_data(row),
+        "rp": rp_data(row),
         "subscriptions": _subscriptions(rp, at),
         "load": _load(rp, now),
         "history": None if log is None else {**events.log_data(log), "at": at},
@@ -112,7 +116,7 @@ def _peers() -> dict[str, Any]:
     shown, traffic = deliveries_shown(), traffic_kept()
     return {
         peer.name: {
-            **events.peer_data(peer),
+            **peer_data(peer),
             "delivery": shown.get(peer.name, dict(NO_DELIVERY)),
             "traffic": traffic.get(peer.name, dict(NO_TRAFFIC)),
         }
@@ -128,12 +132,12 @@ def _quarantines() -> dict[str, Any]:
 
 def _misbehaviour() -> dict[str, Any]:
     rows = Misbehaviour.objects.order_by("-last_at", "-id")[:MISBEHAVIOUR_MAX]
-    return {f"{row.kind} {row.carrier} {row.origin}": events.misbehaviour_data(row) for row in rows}
+    return {f"{row.kind} {row.carrier} {row.origin}": misbehaviour_data(row) for row in rows}
 
 
 def _recent_rps() -> dict[str, Any]:
     rows = RendezvousPoint.objects.order_by("-created_at", "-id")[:RECENT_RPS]
-    return {row.id: _without_lease(events.rp_data(row)) for row in rows}
+    return {row.id: _without_lease(rp_data(row)) for row in rows}
 
 
 def _without_lease(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,7 +152,7 @@ def _subscriptions(rp: str, at: str) -> dict[str, Any]:
     found = progress.lags([rp]).get(rp, {})
     return {
         row.id: {
-            **events.subscription_data(row),
+            **subscription_data(row),
             "lag": {**found[row.id], "at": at} if row.id in found else dict(NO_LAG),
         }
         for row in rows

@@ -1,5 +1,6 @@
 """Administrative events: their types and their one form. Changes at an RP are themselves events, on its admin RP.
 
+What subjects show of their rows in them is made in each subject, by its `selectors/event_data.py`.
 What each type says, the schema of its data and what it does to the state of a reader is in admin_rp/catalogue.py.
 
 Every event's `source` is `/<domain>/rps/<id>` of the RP it is about (`/<domain>` for the domain), whichever RP carries
@@ -19,11 +20,8 @@ from eventing.core.events.cloudevents import Event
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
 from eventing.core.timestamps import timestamp
-from eventing.peering.models import Misbehaviour, Peer
-from eventing.peering.rules.peers import State
-from eventing.rps.models import RendezvousPoint
+from eventing.sql.columns import HistoryColumns, LeaseColumns
 from eventing.sql.random_ids import random_id
-from eventing.subscriptions.models import Subscription
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -48,13 +46,6 @@ PEER_DECLINED = "io.herald.peer.declined"
 PEER_CHANGED = "io.herald.peer.changed"
 PEER_REKEYED = "io.herald.peer.rekeyed"
 PEER_REMOVED = "io.herald.peer.removed"
-PEER_STATES: Mapping[State, str] = {
-    State.PROPOSED: PEER_PROPOSED,
-    State.ASKED: PEER_ASKED,
-    State.ACTIVE: PEER_ACTIVE,
-    State.SUSPENDED: PEER_SUSPENDED,
-}
-"""What the entry of a peer into a state is reported as."""
 EPOCH_RENEWED = "io.herald.epoch.renewed"
 MISBEHAVIOUR_NOTED = "io.herald.misbehaviour.noted"
 ORIGIN_QUARANTINED = "io.herald.origin.quarantined"
@@ -111,12 +102,12 @@ def source_of(rp: str) -> str:
     return f"/{config().domain}" if rp == DOMAIN_ADMIN else f"/{config().domain}/rps/{base}"
 
 
-def lease_data(row: RendezvousPoint | Subscription) -> dict[str, Any]:
+def lease_data(row: LeaseColumns) -> dict[str, Any]:
     """A lease as events and answers show it."""
     return {"asked_s": row.asked_s, "granted_s": row.granted_s, "expires_at": timestamp(row.expires_at)}
 
 
-def history_data(row: RendezvousPoint | Subscription) -> dict[str, Any]:
+def history_data(row: HistoryColumns) -> dict[str, Any]:
     """History bounds as events and answers show them."""
     return {"max_events": row.max_events, "max_bytes": row.max_bytes, "max_age_s": row.max_age_s}
 
@@ -124,68 +115,3 @@ def history_data(row: RendezvousPoint | Subscription) -> dict[str, Any]:
 def log_data(log: LogState) -> dict[str, Any]:
     """The extent of a log as events show it."""
     return {"epoch": log.epoch, "first": log.first, "next": log.next, "bytes": log.bytes}
-
-
-def rp_data(row: RendezvousPoint) -> dict[str, Any]:
-    """An RP as its events show it. Not its policy: that may be longer than an event should be, and is not everybody's."""
-    return {
-        "id": row.id,
-        "name": row.name,
-        "title": row.title,
-        "creator": row.creator,
-        "home": row.home or config().domain,
-        "version": row.version,
-        "ack": row.ack,
-        "history": history_data(row),
-        "lease": lease_data(row),
-        "created_at": timestamp(row.created_at),
-        "paused": paused_data(row),
-    }
-
-
-def paused_data(row: RendezvousPoint) -> dict[str, Any] | None:
-    """Since when, by whom and why publishing is paused, as events and answers show it; None while it is not."""
-    if row.paused_at is None:
-        return None
-    return {"at": timestamp(row.paused_at), "by": row.paused_by, "reason": row.paused_reason}
-
-
-def peer_data(row: Peer) -> dict[str, Any]:
-    """A peer as its events and answers show it."""
-    return {
-        "name": row.name,
-        "url": row.url,
-        "state": row.state,
-        "theirs": row.theirs or None,
-        "fingerprint": row.fingerprint,
-        "push": row.push,
-        "host": row.host,
-        "gossip": row.gossip,
-        "lease": {"granted_s": row.granted_s, "expires_at": timestamp(row.expires_at)},
-    }
-
-
-def misbehaviour_data(row: Misbehaviour) -> dict[str, Any]:
-    """A row of misbehaviour as its events show it."""
-    return {
-        "kind": row.kind,
-        "carrier": row.carrier,
-        "origin": row.origin,
-        "count": row.count,
-        "rp": row.rp,
-        "detail": row.detail,
-        "last_at": timestamp(row.last_at),
-    }
-
-
-def subscription_data(row: Subscription) -> dict[str, Any]:
-    """A subscription as its events show it."""
-    return {
-        "id": row.id,
-        "at": row.at,
-        "owner": row.owner,
-        "version": row.version,
-        "history": history_data(row),
-        "deliver": row.deliver,
-        "lease": lease_data(row),
-    }

@@ -1,12 +1,10 @@
-"""The JSON Schemas of what several kinds of administrative events carry: rows as outbox/administrative_events.py makes them."""
+"""What the administrative events of several subjects have in common: JSON Schemas of their data, and effects."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from eventing.outbox.kind import count, moment, obj, or_null, text, truth
-from eventing.peering.rules.deliveries import Failure, Standstill
-from eventing.peering.rules.peers import Stance, State
+from eventing.outbox.kind import DOMAIN, Effect, count, moment, obj, or_null
 
 LEASE_MEMBERS: dict[str, Any] = {
     "asked_s": or_null(count("seconds asked for; null if nothing was stated")),
@@ -22,93 +20,13 @@ HISTORY = obj(
     },
     "bounds of the history",
 )
-PAUSED = or_null(
-    obj(
-        {"at": moment("since when"), "by": text("who did it"), "reason": text("why, for people")},
-        "what keeps the RP from taking events; null while it takes them",
-    )
-)
-RP = obj(
-    {
-        "id": text("id of the RP"),
-        "name": or_null(text("its name; null for none")),
-        "title": text("for people; may be empty"),
-        "creator": text("identity of who created it, or asked for the replica"),
-        "home": text("the domain whose RP it is"),
-        "version": count("of the descriptor, from 1"),
-        "ack": text("the acknowledgement level"),
-        "history": HISTORY,
-        "lease": LEASE,
-        "created_at": moment("when it was made here"),
-        "paused": PAUSED,
-    },
-    "the RP after the change",
-)
-SUBSCRIPTION = obj(
-    {
-        "id": text("id of the durable subscription"),
-        "at": text("id of the RP that it reads"),
-        "owner": text("identity that may read and acknowledge"),
-        "version": count("from 1, with each change"),
-        "history": HISTORY,
-        "deliver": {"type": "object", "description": 'how it is delivered: {"mode": "pull"}'},
-        "lease": LEASE,
-    },
-    "the durable subscription after the change",
-)
-PEER = obj(
-    {
-        "name": text("the domain's name"),
-        "url": text("where it is reached"),
-        "state": text("how this domain stands to it", of=tuple(State)),
-        "theirs": or_null(text("how it stands to this domain; null if it has said nothing", of=tuple(Stance))),
-        "fingerprint": text("of its first key"),
-        "push": truth("whether it may send events"),
-        "host": truth("whether it may have replicas hosted here"),
-        "gossip": truth("whether it takes part in gossip"),
-        "lease": obj(
-            {"granted_s": count("seconds without contact until it lapses"), "expires_at": moment("when it lapses")},
-            "renewed by contact",
-        ),
-    },
-    "the peer after the change",
-)
-DELIVERY_MEMBERS: dict[str, Any] = {
-    "backlog": count("events that wait for the peer"),
-    "oldest_at": or_null(moment("when the oldest of them was stored here; null for none")),
-    "failures": count("failures in a row; 0 while all is well"),
-    "class": or_null(text("what went wrong last; null while all is well", of=(*Failure, *Standstill))),
-    "detail": text("the same in a sentence; empty while all is well"),
-    "first_failure_at": or_null(
-        moment(
-            "first of the failures in a row, or since when nothing arrives although none fails (`paused`, `not-taking`)"
-        )
-    ),
-    "next_try_at": or_null(
-        moment("when it is tried next, or its pause ends; null while all is well, and when it is stopped")
-    ),
-    "stopped_at": or_null(moment("since when nothing is sent until somebody changes something")),
-}
-NO_DELIVERY: dict[str, Any] = {
-    "backlog": 0,
-    "oldest_at": None,
-    "failures": 0,
-    "class": None,
-    "detail": "",
-    "first_failure_at": None,
-    "next_try_at": None,
-    "stopped_at": None,
-}
-"""The delivery to a peer that nothing was ever wrong with."""
-
-TRAFFIC_MEMBERS: dict[str, Any] = {
-    "sent": count("events that the peer was sent, in requests that it took"),
-    "taken": count("events that it brought and that were new here"),
-    "copies": count("events that it brought and that were here already"),
-    "requests": count("requests of it"),
-}
-NO_TRAFFIC: dict[str, Any] = {"sent": 0, "taken": 0, "copies": 0, "requests": 0, "interval_s": 0, "at": None}
-"""The traffic with a peer that was not sampled yet, or not lately."""
-
 NO_PROGRESS: dict[str, Any] = {"vector": None, "behind": None, "at": None}
 """The progress of a replica that was not sampled yet."""
+
+SUBSCRIPTIONS_COUNTED = {"subscriptions_in_domain": count("durable subscriptions of the domain after the change")}
+SUBSCRIPTIONS_COUNT: Effect = {
+    "in": DOMAIN,
+    "op": "merge",
+    "at": ["counts"],
+    "value": {"subscriptions": "$subscriptions_in_domain"},
+}

@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import DOMAIN, ON_BOTH, ON_RP, RP, Effect, Kind, count, items, text
-from eventing.outbox.shapes import LEASE_MEMBERS, NO_PROGRESS
-from eventing.outbox.shapes import RP as ROW
-from eventing.subscriptions.events import COUNT as SUBSCRIPTIONS_COUNT
-from eventing.subscriptions.events import COUNTED as SUBSCRIPTIONS_COUNTED
+from eventing.outbox.kind import DOMAIN, ON_BOTH, ON_RP, RP, Effect, Kind, count, items, moment, obj, or_null, text
+from eventing.outbox.shapes import (
+    HISTORY,
+    LEASE,
+    LEASE_MEMBERS,
+    NO_PROGRESS,
+    SUBSCRIPTIONS_COUNT,
+    SUBSCRIPTIONS_COUNTED,
+)
 
 RECENT_RPS = 20
 """RPs in the domain's state: the latest. All of them are in the export of names."""
+
+_PAUSED = or_null(
+    obj(
+        {"at": moment("since when"), "by": text("who did it"), "reason": text("why, for people")},
+        "what keeps the RP from taking events; null while it takes them",
+    )
+)
+ROW = obj(
+    {
+        "id": text("id of the RP"),
+        "name": or_null(text("its name; null for none")),
+        "title": text("for people; may be empty"),
+        "creator": text("identity of who created it, or asked for the replica"),
+        "home": text("the domain whose RP it is"),
+        "version": count("of the descriptor, from 1"),
+        "ack": text("the acknowledgement level"),
+        "history": HISTORY,
+        "lease": LEASE,
+        "created_at": moment("when it was made here"),
+        "paused": _PAUSED,
+    },
+    "the RP after the change",
+)
 
 RP_PUT: tuple[Effect, ...] = (
     {"in": RP, "op": "merge", "at": ["rp"], "value": "$rp", "without": ["lease"], "newer": "version"},

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import DOMAIN, ON_BOTH, ON_RP, RP, Effect, Kind, count, items, moment, obj, or_null, text
-from eventing.outbox.shapes import SUBSCRIPTION
+from eventing.outbox.kind import ON_BOTH, ON_RP, RP, Effect, Kind, count, items, moment, obj, or_null, text
+from eventing.outbox.shapes import HISTORY, LEASE, SUBSCRIPTIONS_COUNT, SUBSCRIPTIONS_COUNTED
 
 LAGS_MAX = 100
 """Subscriptions of one sample: those whose lag moved, the furthest behind first; the others follow in the next ones."""
@@ -32,26 +32,34 @@ _PUT: tuple[Effect, ...] = (
     },
     {"in": RP, "op": "put", "at": ["subscriptions", "$subscription.id", "lag"], "value": NO_LAG, "if": "absent"},
 )
-_DATA = {"subscription": SUBSCRIPTION}
-COUNTED = {"subscriptions_in_domain": count("durable subscriptions of the domain after the change")}
-COUNT: Effect = {
-    "in": DOMAIN,
-    "op": "merge",
-    "at": ["counts"],
-    "value": {"subscriptions": "$subscriptions_in_domain"},
-}
+_SUBSCRIPTION = obj(
+    {
+        "id": text("id of the durable subscription"),
+        "at": text("id of the RP that it reads"),
+        "owner": text("identity that may read and acknowledge"),
+        "version": count("from 1, with each change"),
+        "history": HISTORY,
+        "deliver": {"type": "object", "description": 'how it is delivered: {"mode": "pull"}'},
+        "lease": LEASE,
+    },
+    "the durable subscription after the change",
+)
+_DATA = {"subscription": _SUBSCRIPTION}
 
 # Those of domain.admin itself are reported there, and no state holds them.
 KINDS: dict[str, Kind] = {
     events.SUBSCRIPTION_CREATED: Kind(
-        "A durable subscription was created.", ON_BOTH, {**_DATA, **COUNTED}, effects=(*_PUT, COUNT)
+        "A durable subscription was created.",
+        ON_BOTH,
+        {**_DATA, **SUBSCRIPTIONS_COUNTED},
+        effects=(*_PUT, SUBSCRIPTIONS_COUNT),
     ),
     events.SUBSCRIPTION_CHANGED: Kind("A durable subscription was changed.", ON_BOTH, _DATA, effects=_PUT),
     events.SUBSCRIPTION_DELETED: Kind(
         "A durable subscription is gone.",
         ON_BOTH,
-        {**_DATA, **COUNTED, "reason": text("why", of=("deleted", "lease-expired"))},
-        effects=({"in": RP, "op": "remove", "at": ["subscriptions", "$subscription.id"]}, COUNT),
+        {**_DATA, **SUBSCRIPTIONS_COUNTED, "reason": text("why", of=("deleted", "lease-expired"))},
+        effects=({"in": RP, "op": "remove", "at": ["subscriptions", "$subscription.id"]}, SUBSCRIPTIONS_COUNT),
     ),
     events.SUBSCRIPTION_LAGGED: Kind(
         "How far durable subscriptions are behind, sampled each second while somebody reads the administrative RP.",

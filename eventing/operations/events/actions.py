@@ -5,9 +5,8 @@ from __future__ import annotations
 from eventing.access.rules.revocations import KINDS as REVOCATION_KINDS
 from eventing.outbox import administrative_events as events
 from eventing.outbox.kind import ON_BOTH, ON_DOMAIN, Kind, count, moment, obj, or_null, text, truth
-from eventing.outbox.shapes import RP
 from eventing.peering.events.peers import peer
-from eventing.rps.events import RECENT_CHANGED, RP_PUT
+from eventing.rps.events import RECENT_CHANGED, ROW, RP_PUT
 
 _BY = text("identity of who did it")
 _REASON = text("why, for people; may be empty")
@@ -39,11 +38,11 @@ KINDS: dict[str, Kind] = {
     events.RP_PAUSED: Kind(
         "Events are refused at the RP until somebody resumes it.",
         ON_BOTH,
-        {"rp": RP, "by": _BY},
+        {"rp": ROW, "by": _BY},
         effects=(*RP_PUT, RECENT_CHANGED),
     ),
     events.RP_RESUMED: Kind(
-        "Events are taken at the RP again.", ON_BOTH, {"rp": RP, "by": _BY}, effects=(*RP_PUT, RECENT_CHANGED)
+        "Events are taken at the RP again.", ON_BOTH, {"rp": ROW, "by": _BY}, effects=(*RP_PUT, RECENT_CHANGED)
     ),
     events.SESSIONS_DISCONNECTED: Kind(
         "Sessions were closed by hand.",

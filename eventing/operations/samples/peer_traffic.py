@@ -12,8 +12,8 @@ from eventing.core.timestamps import timestamp
 from eventing.log import control
 from eventing.operations.samples.publishing import Told
 from eventing.outbox import administrative_events as events
-from eventing.outbox.shapes import TRAFFIC_MEMBERS
 from eventing.peering.events.peers import TRAFFIC_PEERS_MAX
+from eventing.peering.events.shapes import TRAFFIC_MEMBERS
 from eventing.peering.selectors.peers import peers_all
 from eventing.peering.wire import traffic
 from eventing.sql.threads import in_database

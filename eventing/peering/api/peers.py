@@ -22,8 +22,7 @@ from eventing.access.verification.fetching import FetchFailed
 from eventing.access.verification.revocations import revocations
 from eventing.core.errors import InvalidRequest, PeerUnreachable
 from eventing.core.signing import Signed
-from eventing.core.timestamps import timestamp
-from eventing.outbox.administrative_events import peer_data
+from eventing.outbox.administrative_events import timestamp
 from eventing.peering.models import Peer as PeerRow
 from eventing.peering.models import PeerDelivery
 from eventing.peering.peer_documents import document_fetch
@@ -31,6 +30,7 @@ from eventing.peering.rules import peers
 from eventing.peering.rules.deliveries import ADVICE, Failure, Standing, Standstill
 from eventing.peering.rules.domain_documents import BadDocument, fingerprint_shown, from_published, read
 from eventing.peering.selectors.deliveries import delivery_get
+from eventing.peering.selectors.event_data import peer_data
 from eventing.peering.selectors.peers import peer_row, peers_all
 from eventing.peering.selectors.standing import standings
 from eventing.peering.services.domain_documents import own_document

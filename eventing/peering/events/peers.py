@@ -6,7 +6,7 @@ from typing import Any
 
 from eventing.outbox import administrative_events as events
 from eventing.outbox.kind import DOMAIN, ON_DOMAIN, Effect, Kind, count, items, number, obj, text
-from eventing.outbox.shapes import DELIVERY_MEMBERS, NO_DELIVERY, NO_TRAFFIC, PEER, TRAFFIC_MEMBERS
+from eventing.peering.events.shapes import DELIVERY_MEMBERS, NO_DELIVERY, NO_TRAFFIC, PEER, TRAFFIC_MEMBERS
 
 TRAFFIC_PEERS_MAX = 100
 """Of one sample: the peers that moved most; each of them again when it is still."""

@@ -25,6 +25,7 @@ from eventing.outbox.services import change
 from eventing.peering.models import Misbehaviour
 from eventing.peering.models.misbehaviour import DETAIL_CHARS
 from eventing.peering.rules.misbehaviour import KINDS, Kind
+from eventing.peering.selectors.event_data import misbehaviour_data
 
 WRITES_PER_S = 10  # of one process: a lie or two are seen at once, a flood is gathered
 GATHER_S = 1.0
@@ -136,7 +137,7 @@ def _write(key: Key, count: int, rp: str, detail: str, now: datetime) -> None:
         row = rows.get()
         due = row.reported_at is None or now - row.reported_at >= timedelta(seconds=REPORT_S)
         if due and rows.filter(reported_at=row.reported_at).update(reported_at=now, reported=row.count):
-            outbox.event(events.MISBEHAVIOUR_NOTED, DOMAIN_ADMIN, events.misbehaviour_data(row))
+            outbox.event(events.MISBEHAVIOUR_NOTED, DOMAIN_ADMIN, misbehaviour_data(row))
 
 
 def _made(kind: Kind, carrier: str, origin: str, count: int, now: datetime, words: dict[str, object]) -> bool:

@@ -19,6 +19,7 @@ from eventing.outbox.services import change
 from eventing.peering.models import Peer, PeerDelivery
 from eventing.peering.rules import peers
 from eventing.peering.rules.peers import State
+from eventing.peering.selectors.event_data import peer_data
 from eventing.peering.selectors.peers import peer_row, peers_forget
 from eventing.rps.services.permission import require_operator
 
@@ -41,7 +42,7 @@ def peer_retry(*, principal: Principal, name: str, now: datetime | None = None) 
             row.save(update_fields=["hello_at"])
         failing = PeerDelivery.objects.filter(peer_id=name, failures__gte=1)
         failing.update(next_try_at=now, stopped_at=None, changed_at=now)
-        data = {"peer": events.peer_data(row), "by": principal.identity}
+        data = {"peer": peer_data(row), "by": principal.identity}
         outbox.event(events.PEER_RETRIED, DOMAIN_ADMIN, data)
         outbox.act("peer.retry", principal, "peer", name)
     peers_forget()

@@ -31,6 +31,7 @@ from eventing.peering.rules import domain_documents, peers
 from eventing.peering.rules.domain_documents import BadDocument, DomainDocument, fingerprint_read
 from eventing.peering.rules.peers import Act, Stance, State
 from eventing.peering.selectors.domain_documents import domain_document
+from eventing.peering.selectors.event_data import peer_data
 from eventing.peering.selectors.peers import peer_row, peers_forget
 from eventing.peering.selectors.token_issuers import takes_part
 from eventing.peering.services.deliveries import delivery_resumed
@@ -45,6 +46,13 @@ CONTACT_S = 300  # contact renews the lease at most this often: a write in five 
 REAP_BATCH = 200
 _packed = msgspec.msgpack.Encoder().encode
 _unpacked = msgpack_reader(Signed)
+ENTERED: Mapping[State, str] = {
+    State.PROPOSED: events.PEER_PROPOSED,
+    State.ASKED: events.PEER_ASKED,
+    State.ACTIVE: events.PEER_ACTIVE,
+    State.SUSPENDED: events.PEER_SUSPENDED,
+}
+"""The administrative event that reports the entry of a peer into a state."""
 DECLINED = "It declined, or has removed us. `herald peer add` asks it again."
 
 
@@ -162,7 +170,7 @@ def peer_change(
             row.hello_failures = 0 if "url" in changed else row.hello_failures
             row.save()
             delivery_resumed(peer=name, now=now)
-            outbox.event(events.PEER_CHANGED, DOMAIN_ADMIN, {"peer": events.peer_data(row), "changed": changed})
+            outbox.event(events.PEER_CHANGED, DOMAIN_ADMIN, {"peer": peer_data(row), "changed": changed})
             details: dict[str, Any] = {member: [before[member], getattr(row, member)] for member in changed}
             outbox.act("peer.change", principal, "peer", name, **details)
             transaction.on_commit(_changed, robust=True)
@@ -229,10 +237,10 @@ def hello_received(*, statement: Signed, stance: Stance, at_ms: int, now: dateti
             row.hello_at = (row.hello_at or now) if peers.greets(State(row.state), stance) else None
             row.save()
         if declined and after is State.PROPOSED:
-            data = {"peer": events.peer_data(row), "reason": DECLINED}
+            data = {"peer": peer_data(row), "reason": DECLINED}
             outbox.event(events.PEER_DECLINED, DOMAIN_ADMIN, data)
         elif moved and after is before:
-            outbox.event(events.PEER_CHANGED, DOMAIN_ADMIN, {"peer": events.peer_data(row), "changed": ["theirs"]})
+            outbox.event(events.PEER_CHANGED, DOMAIN_ADMIN, {"peer": peer_data(row), "changed": ["theirs"]})
     return None if after is None else row
 
 
@@ -258,7 +266,7 @@ def peer_document_followed(statement: Signed, *, name: str, now: datetime | None
             row.url = held.url
         row.save(update_fields=["url"])
         delivery_resumed(peer=name, now=now)
-        data = {"peer": events.peer_data(row), "serial": held.serial}
+        data = {"peer": peer_data(row), "serial": held.serial}
         outbox.event(events.PEER_REKEYED, DOMAIN_ADMIN, data)
         details: dict[str, Any] = {
             "serial": [before.serial, held.serial],
@@ -359,7 +367,7 @@ def _enter(
     """Take the row to `state` (None: remove it), report it where it differs, and have the other domain told soon."""
     before = None if row._state.adding else State(row.state)
     if state is None:
-        data = {"peer": events.peer_data(row), "reason": reason}
+        data = {"peer": peer_data(row), "reason": reason}
         if before is not State.ASKED and not takes_part(row.name):
             document_forget(row.name)
         Peer.objects.filter(pk=row.pk).delete()
@@ -378,7 +386,7 @@ def _enter(
         if state is State.ACTIVE:
             delivery_resumed(peer=row.name, now=now)
         if before is not state:
-            outbox.event(events.PEER_STATES[state], DOMAIN_ADMIN, {"peer": events.peer_data(row)})
+            outbox.event(ENTERED[state], DOMAIN_ADMIN, {"peer": peer_data(row)})
     if state is not before or principal is not None:
         details = {"state": [before, state], "fingerprint": row.fingerprint, **({"reason": reason} if reason else {})}
         outbox.act(action, principal, "peer", row.name, who=who, **details)

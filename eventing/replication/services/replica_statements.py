@@ -49,6 +49,7 @@ from eventing.rps.rules.statements import (
     preferred,
     unpacked,
 )
+from eventing.rps.selectors.event_data import rp_data
 from eventing.rps.services.descriptors import descriptor_sign
 from eventing.rps.services.rendezvous_points import remove
 
@@ -271,7 +272,7 @@ def _descriptor(row: RendezvousPoint, statement: Signed, keys: Keys, outbox: Out
     issuers_keep(row)
     if "history" in changed:
         outbox.ensure(row.id)
-    outbox.event(events.RP_CHANGED, row.id, {"rp": events.rp_data(row), "changed": changed}, domain_too=True)
+    outbox.event(events.RP_CHANGED, row.id, {"rp": rp_data(row), "changed": changed}, domain_too=True)
     return True
 
 

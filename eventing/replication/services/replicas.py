@@ -42,6 +42,7 @@ from eventing.rps.rules.statements import (
     packed,
 )
 from eventing.rps.selectors.descriptors import descriptor_of
+from eventing.rps.selectors.event_data import rp_data
 from eventing.rps.services.permission import require_creation
 from eventing.rps.services.quotas import require_domain_quota, require_rp_quota
 from eventing.sql.locking import lock_domain
@@ -130,7 +131,7 @@ def replica_make(
         require_domain_quota(row.max_bytes, rps=1)
         require_rp_quota(principal, row.creator, row.max_bytes, rps=1)
         row.save(force_insert=True)
-        outbox.event(events.RP_CREATED, rp, {"rp": events.rp_data(row)}, domain_too=True, counted=True)
+        outbox.event(events.RP_CREATED, rp, {"rp": rp_data(row)}, domain_too=True, counted=True)
         for one, statement in admitted:
             admission_store(row, one, statement, None, now)
             if one is not own and one.publishes and _moment(one.expires_at_ms) > now:

@@ -8,11 +8,12 @@ from eventing.conf import config
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, admin_id
 from eventing.core.timestamps import timestamp
-from eventing.outbox.administrative_events import history_data, lease_data, paused_data
+from eventing.outbox.administrative_events import history_data, lease_data
 from eventing.rest.paths import BASE
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.ports import lease_notice, replicas_shown
 from eventing.rps.rules.descriptor import Descriptor
+from eventing.rps.selectors.event_data import paused_data
 
 
 def rendezvous_point(row: RendezvousPoint, log: LogState | None, *, whole: bool = True) -> dict[str, Any]:

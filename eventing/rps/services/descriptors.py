@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 
 from eventing.access.selectors.keys import signing_key
 from eventing.conf import config
-from eventing.outbox.administrative_events import history_data
 from eventing.peering.models import DomainDocument
 from eventing.peering.selectors.domain_documents import own_keys
 from eventing.rps.models import RendezvousPoint
@@ -38,7 +38,7 @@ def descriptor_sign(row: RendezvousPoint, now: datetime, *, ended: bool = False)
             ended=ended,
             name=row.name,
             title=row.title,
-            history=history_data(row),
+            history=asdict(row.bounds),
             policy=row.policy,
             ack=row.ack,
         ),

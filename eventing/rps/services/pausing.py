@@ -18,6 +18,7 @@ from eventing.core.timestamps import timestamp
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.rps.models import REASON_CHARS_MAX, RendezvousPoint
+from eventing.rps.selectors.event_data import rp_data
 from eventing.rps.services.permission import rp_administered
 
 COLUMNS = ["paused_at", "paused_by", "paused_reason"]
@@ -60,4 +61,4 @@ def rendezvous_point_resume(*, reference: str, principal: Principal, now: dateti
 
 
 def _data(row: RendezvousPoint, principal: Principal) -> dict[str, Any]:
-    return {"rp": events.rp_data(row), "by": principal.identity}
+    return {"rp": rp_data(row), "by": principal.identity}

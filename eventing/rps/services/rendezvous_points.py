@@ -27,6 +27,7 @@ from eventing.rest.idempotency_records import Claim, claim_fulfil
 from eventing.rps.models import TITLE_CHARS_MAX, RendezvousPoint
 from eventing.rps.ports import policy_changed, rp_ending
 from eventing.rps.rules.descriptor import Ack
+from eventing.rps.selectors.event_data import rp_data
 from eventing.rps.services.descriptors import descriptor_sign, genesis_key
 from eventing.rps.services.permission import require_creation, require_home, rp_administered
 from eventing.rps.services.quotas import require_domain_quota, require_rp_quota
@@ -101,7 +102,7 @@ def rendezvous_point_create(
         if claim is not None:
             claim_fulfil(claim, row.id)
         outbox.ensure(row.id)
-        outbox.event(events.RP_CREATED, row.id, {"rp": events.rp_data(row)}, domain_too=True, counted=True)
+        outbox.event(events.RP_CREATED, row.id, {"rp": rp_data(row)}, domain_too=True, counted=True)
         outbox.lease_event(events.LEASE_GRANTED, row)
         watches_tell(row, outbox, by=principal.identity)
         outbox.act("rp.create", principal, "rp", row.id, name=row.name, granted_s=row.granted_s)
@@ -154,7 +155,7 @@ def rendezvous_point_update(
             if "history" in changed:
                 outbox.ensure(row.id)
             outbox.announce(row.id, to_peers=True)
-            outbox.event(events.RP_CHANGED, row.id, {"rp": events.rp_data(row), "changed": changed}, domain_too=True)
+            outbox.event(events.RP_CHANGED, row.id, {"rp": rp_data(row), "changed": changed}, domain_too=True)
     return row
 
 
@@ -191,7 +192,7 @@ def rendezvous_point_delete(
 
 def remove(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
     """Take the RP out, within the caller's transaction. Its administrative log is left to the sweep, to be read until then."""
-    data = {"rp": events.rp_data(row), "reason": reason, "subscriptions": row.subscriptions.count()}
+    data = {"rp": rp_data(row), "reason": reason, "subscriptions": row.subscriptions.count()}
     rp = row.id
     rp_ending(row, outbox, reason)
     watches_end(row, outbox)
@@ -294,7 +295,7 @@ def _genesis(row: RendezvousPoint, now: datetime) -> dict[str, Any]:
         "statement": {
             "name": row.name,
             "title": row.title,
-            "history": events.history_data(row),
+            "history": _asked_of(row.bounds),
             "policy": row.policy,
             "ack": row.ack,
         },

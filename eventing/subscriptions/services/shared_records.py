@@ -35,6 +35,7 @@ from eventing.sql.leases import LEASE_COLUMNS
 from eventing.subscriptions.models import SharedSubscription, Subscription
 from eventing.subscriptions.ports import takes_part
 from eventing.subscriptions.rules.shared_subscriptions import Line, Record, here, line_read, record_read, verified
+from eventing.subscriptions.selectors.event_data import subscription_data
 from eventing.subscriptions.selectors.shared_subscriptions import record_of, shared_running
 from eventing.subscriptions.services import subscriptions
 from eventing.subscriptions.services.shared_subscriptions import TOMBSTONE_S, keep_s_of, now_ms
@@ -146,12 +147,12 @@ def _row(
     if new:
         _listen(row, record, now)
         row.save(force_insert=True)
-        created = {"subscription": events.subscription_data(row)}
+        created = {"subscription": subscription_data(row)}
         outbox.event(events.SUBSCRIPTION_CREATED, row.at, created, domain_too=True, counted=True)
     else:
         row.version += 1
         row.save()
-        changed = {"subscription": events.subscription_data(row)}
+        changed = {"subscription": subscription_data(row)}
         outbox.event(events.SUBSCRIPTION_CHANGED, row.at, changed, domain_too=True)
     return row
 

@@ -31,6 +31,7 @@ from eventing.sql.locking import lock_domain
 from eventing.sql.random_ids import random_id
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.ports import subscription_ending
+from eventing.subscriptions.selectors.event_data import subscription_data
 from eventing.subscriptions.selectors.losses import losses_of
 from eventing.subscriptions.selectors.subscriptions import subscription_get
 from eventing.subscriptions.services.shared_subscriptions import (
@@ -94,7 +95,7 @@ def subscription_create(
         row.save(force_insert=True)
         if claim is not None:
             claim_fulfil(claim, row.id)
-        created = {"subscription": events.subscription_data(row)}
+        created = {"subscription": subscription_data(row)}
         outbox.event(events.SUBSCRIPTION_CREATED, row.at, created, domain_too=True, counted=True)
         outbox.lease_event(events.LEASE_GRANTED, row)
         outbox.act("subscription.create", principal, "subscription", row.id, rp=row.at, granted_s=row.granted_s)
@@ -137,7 +138,7 @@ def subscription_update(
             outbox.act("subscription.update", principal, "subscription", row.id, rp=row.at, version=versions_of)
             row.save()
             shared_changed(row, now)
-            changed = {"subscription": events.subscription_data(row)}
+            changed = {"subscription": subscription_data(row)}
             outbox.event(events.SUBSCRIPTION_CHANGED, row.at, changed, domain_too=True)
     return row
 
@@ -187,7 +188,7 @@ def remove(
         by: who deletes it; None for nobody here.
     """
     subscription_ending(row, outbox, reason, lag=lag, by=by)
-    data = {"subscription": events.subscription_data(row), "reason": reason}
+    data = {"subscription": subscription_data(row), "reason": reason}
     subscription, at = row.id, row.at
     shared_removed(row, reason, outbox.now)
     row.delete()
