@@ -52,6 +52,10 @@ class Unauthenticated(HeraldError):
     code, status, title = "unauthenticated", 401, "A valid token is needed"
 
 
+TOKEN_NEEDED = "Send a token as `Authorization: Bearer TOKEN` or `?access_token=TOKEN`."  # noqa: S105 - a sentence
+"""The detail of an Unauthenticated for a request without a token."""
+
+
 class TokenRevoked(Unauthenticated):
     code, status, title = "token-revoked", 401, "The token has been revoked"
 

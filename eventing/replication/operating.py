@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 from django.utils import timezone
 
+from eventing.access.rules.permission import require_operator
 from eventing.conf import config
 from eventing.core.errors import Conflict, InvalidCursor, NotFound
 from eventing.core.events.cursors import Cursor
@@ -27,7 +28,7 @@ from eventing.replication.forwarding import wakeups, watermarks
 from eventing.replication.selectors.replicas import linked, links_of_peer
 from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
-from eventing.rps.services.permission import require, require_operator
+from eventing.rps.services.permission import require
 
 EARLIEST = "earliest"
 

@@ -15,10 +15,9 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
-from eventing.core.errors import Gone, InvalidRequest, NotFound, Unauthenticated
+from eventing.core.errors import TOKEN_NEEDED, Gone, InvalidRequest, NotFound, Unauthenticated
 from eventing.core.principals import Principal
 from eventing.rest.ports import principal_of
-from eventing.rps.services.permission import TOKEN_NEEDED
 from eventing.sql.pages import LIMIT_DEFAULT, LIMIT_MAX, Page
 
 _ETAG = re.compile(r'"([1-9][0-9]{0,15})"')

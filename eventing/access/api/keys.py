@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from eventing.access.models import DomainKey
 from eventing.access.models.revocation import REASON_CHARS_MAX
+from eventing.access.rules.permission import require_overseer
 from eventing.access.selectors.keys import keys_latest
 from eventing.access.services.keys import SIGNS_AFTER_S, SIGNS_AFTER_S_MAX, key_retire, key_rotate
 from eventing.access.verification.revocations import revocations
@@ -23,7 +24,6 @@ from eventing.core.timestamps import timestamp
 from eventing.rest import documents as docs
 from eventing.rest.base import View
 from eventing.rest.fields import Integer, Members, Text
-from eventing.rps.services.permission import require_overseer
 
 LISTED_MAX = 100  # newest; older ones ended long ago
 KID = OpenApiParameter("kid", {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}, OpenApiParameter.PATH)

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from eventing.access.models import Revocation as RevocationRow
 from eventing.access.models.revocation import ISSUER_CHARS_MAX, REASON_CHARS_MAX, VALUE_CHARS_MAX
+from eventing.access.rules.permission import require_overseer
 from eventing.access.rules.revocations import KINDS
 from eventing.access.selectors.revocations import revocations_page
 from eventing.access.services.keys import key_retire
@@ -20,7 +21,6 @@ from eventing.core.errors import InvalidRequest
 from eventing.rest import documents as docs
 from eventing.rest.base import View, page_answer
 from eventing.rest.fields import Members, Text
-from eventing.rps.services.permission import require_overseer
 
 KIND = OpenApiParameter("kind", str, enum=KINDS, description="Only revocations of this kind.")
 VALUE = OpenApiParameter("value", str, description="Only those of this token id, subject or key id.")

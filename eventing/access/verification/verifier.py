@@ -43,7 +43,7 @@ from eventing.access.verification.revocations import revocations
 from eventing.conf import config
 from eventing.core.algorithms import parse_algorithms
 from eventing.core.config import Config
-from eventing.core.errors import TokenRevoked, Unauthenticated, Unavailable
+from eventing.core.errors import TOKEN_NEEDED, TokenRevoked, Unauthenticated, Unavailable
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.core.principals import ANONYMOUS, Principal
 from eventing.rps.services.permission import TOKEN_NEEDED

@@ -20,11 +20,19 @@ from django.db import Error as DatabaseError
 
 from eventing.access.verification.verifier import STEPS_MAX, WAIT_S, Look, unverified, verifier
 from eventing.core.config import Config
-from eventing.core.errors import Forbidden, Gone, HeraldError, Moved, NotFound, Unauthenticated, Unavailable
+from eventing.core.errors import (
+    TOKEN_NEEDED,
+    Forbidden,
+    Gone,
+    HeraldError,
+    Moved,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
 from eventing.core.principals import Principal
 from eventing.replication.selectors import redirects as redirect_selectors
 from eventing.rps.rules.descriptor import Descriptor
-from eventing.rps.services.permission import TOKEN_NEEDED as TOKEN_NEEDED
 from eventing.sql.threads import in_database
 
 DESCRIPTORS_MAX = 100_000

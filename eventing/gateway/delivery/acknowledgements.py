@@ -20,12 +20,12 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from eventing.access.verification.revocations import refuse_revoked
-from eventing.core.errors import Gone, HeraldError, InvalidCursor, NotFound, Unauthenticated, Unavailable
+from eventing.core.errors import TOKEN_NEEDED, Gone, HeraldError, InvalidCursor, NotFound, Unauthenticated, Unavailable
 from eventing.core.events.cursors import VECTOR_FEEDS_MAX, Cursor
 from eventing.core.events.positions import believed
 from eventing.core.events.vectors import Vector, merged_within
 from eventing.core.principals import Principal
-from eventing.gateway.admission.access import TOKEN_NEEDED, Descriptors, require
+from eventing.gateway.admission.access import Descriptors, require
 from eventing.gateway.delivery.shared_subscriptions import acknowledged_at, require_delivery
 from eventing.gateway.delivery.start_positions import own_feed
 from eventing.log.reader import LogReader

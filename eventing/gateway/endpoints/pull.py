@@ -11,14 +11,15 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from eventing.access.rules.permission import require_writer
 from eventing.access.verification.revocations import refuse_revoked
 from eventing.core.decoding import Undecodable, json_reader
-from eventing.core.errors import InvalidRequest, NotFound, Unauthenticated, Unavailable
+from eventing.core.errors import TOKEN_NEEDED, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.positions import Place, Start, parse_from
 from eventing.core.principals import Principal
 from eventing.gateway import http
-from eventing.gateway.admission.access import TOKEN_NEEDED, require
+from eventing.gateway.admission.access import require
 from eventing.gateway.admission.limits import caller
 from eventing.gateway.delivery.acknowledgements import require_owner
 from eventing.gateway.delivery.shared_subscriptions import position, require_delivery
@@ -28,7 +29,6 @@ from eventing.gateway.recording import access
 from eventing.log.reader import READ_BYTES_MAX
 from eventing.log.scripts import NoLog, Run
 from eventing.rps.rules.descriptor import Descriptor
-from eventing.rps.services.permission import require_writer
 from eventing.sql.threads import in_database
 from eventing.subscriptions.selectors import subscriptions as subscription_selectors
 from eventing.subscriptions.selectors.subscriptions import SubscriptionView

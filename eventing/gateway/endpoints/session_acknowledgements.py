@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from eventing.access.rules.permission import require_writer
 from eventing.core.errors import HeraldError, InvalidRequest
 from eventing.core.events.cursors import Cursor
 from eventing.core.principals import Principal
 from eventing.gateway.delivery.acknowledgements import Acknowledgements, Outcome, Waiting
-from eventing.rps.services.permission import require_writer
 
 ACKS_MAX = 5_000  # unanswered acknowledgements of a session; then the client is read no further until some are answered
 

@@ -8,6 +8,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from eventing.access.rules.permission import require_overseer
 from eventing.core.roles import oversees
 from eventing.core.timestamps import timestamp
 from eventing.operations.models import Alarm
@@ -20,7 +21,7 @@ from eventing.rest.fields import Document, Members, Text
 from eventing.rps.rules import watches
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.watches import domain_watches
-from eventing.rps.services.permission import require, require_overseer
+from eventing.rps.services.permission import require
 from eventing.rps.services.watches import domain_watches_replace
 
 STATE = OpenApiParameter("state", str, enum=list(STATES), description="`open`, the default: those in force.")

@@ -6,6 +6,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from eventing.access.rules.permission import require_overseer
 from eventing.core.errors import Forbidden
 from eventing.core.principals import Principal
 from eventing.core.roles import oversees

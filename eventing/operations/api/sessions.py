@@ -8,6 +8,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from eventing.access.rules.permission import require_overseer
 from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.core.errors import InvalidRequest
 from eventing.core.names import NAME_CHARS_MAX
@@ -21,7 +22,6 @@ from eventing.rest.base import View
 from eventing.rest.fields import Members, Text, Truth
 from eventing.rps.models import REASON_CHARS_MAX
 from eventing.rps.selectors.descriptors import descriptor_get
-from eventing.rps.services.permission import require_overseer
 
 PRINCIPAL = OpenApiParameter("principal", str, description="Only those of this identity.")
 RP = OpenApiParameter("rp", str, description="Only those that read this rendezvous point, by id or name.")

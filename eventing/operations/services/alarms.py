@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from eventing.access.rules.permission import require_operator
 from eventing.core.errors import Conflict, InvalidRequest
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.principals import Principal

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from django.utils import timezone
 
+from eventing.access.rules.permission import require_operator
 from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.core.errors import InvalidRequest, NotFound, Unavailable
 from eventing.core.ids import DOMAIN_ADMIN

@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from eventing.access.rules.permission import require_overseer
 from eventing.core.errors import InvalidRequest
 from eventing.core.signing import Signed
 from eventing.core.timestamps import timestamp
@@ -18,7 +19,6 @@ from eventing.peering.selectors.domain_documents import domain_statement
 from eventing.peering.selectors.evidence import evidence_get, evidence_page, seals_of
 from eventing.rest import documents as docs
 from eventing.rest.base import View, page_answer
-from eventing.rps.services.permission import require_overseer
 
 ORIGIN_CHARS_MAX = 253
 ORIGIN = OpenApiParameter(

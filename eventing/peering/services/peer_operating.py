@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from eventing.access.rules.permission import require_operator
 from eventing.core import leases
 from eventing.core.errors import Conflict
 from eventing.core.ids import DOMAIN_ADMIN
@@ -21,7 +22,6 @@ from eventing.peering.rules import peers
 from eventing.peering.rules.peers import State
 from eventing.peering.selectors.event_data import peer_data
 from eventing.peering.selectors.peers import peer_row, peers_forget
-from eventing.rps.services.permission import require_operator
 
 
 def peer_retry(*, principal: Principal, name: str, now: datetime | None = None) -> Peer:

@@ -11,6 +11,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from eventing.access.rules.permission import require_operator, require_overseer
 from eventing.audit.services import audit_record
 from eventing.core.errors import InvalidRequest
 from eventing.reports.models import ReportRun

@@ -14,6 +14,7 @@ from typing import Any
 from django.db import IntegrityError
 from django.utils import timezone
 
+from eventing.access.rules.permission import require_operator
 from eventing.audit.services import DOMAIN
 from eventing.conf import config
 from eventing.core.errors import Conflict, InvalidRequest, QuotaExceeded
@@ -27,7 +28,6 @@ from eventing.reports.rules.runs import Act, Extent, Period, State
 from eventing.reports.selectors.report_output import folder_remove
 from eventing.reports.selectors.reports import report_data, report_get
 from eventing.rest.idempotency_records import Claim, claim_fulfil
-from eventing.rps.services.permission import require_operator
 from eventing.sql.locking import lock_domain
 
 logger = logging.getLogger(__name__)

@@ -1,21 +1,17 @@
-"""Whether a principal may do what it asks: one sentence of refusal for all services."""
+"""Whether a principal may do what it asks at an RP: one sentence of refusal for all services."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from eventing.core import names
-from eventing.core.errors import Conflict, Forbidden, Unauthenticated
+from eventing.core.errors import TOKEN_NEEDED, Conflict, Forbidden, Unauthenticated
 from eventing.core.ids import is_admin
 from eventing.core.principals import Principal
-from eventing.core.roles import operates, oversees, reads_only
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
-from eventing.subscriptions.models import Subscription
-
-TOKEN_NEEDED = "Send a token as `Authorization: Bearer TOKEN` or `?access_token=TOKEN`."  # noqa: S105 - a sentence
 
 
 def require(descriptor: Descriptor, principal: Principal, operation: str) -> None:
@@ -61,40 +57,3 @@ def require_home(row: RendezvousPoint) -> None:
             f" there, or end the replica here: herald replica leave {row.id}.",
             home=row.home,
         )
-
-
-def require_operator(principal: Principal) -> None:
-    """Raises Forbidden for who does not act on all that lives in the domain: an administrator or an operator does."""
-    if not operates(principal):
-        raise Forbidden("Only an administrator or operator of this domain does this, with a token for all of it.")
-
-
-def require_overseer(principal: Principal) -> None:
-    """Raises Forbidden for who does not see all of the domain: an administrator, an operator, a viewer."""
-    if not oversees(principal):
-        raise Forbidden(
-            "Only an administrator, operator or viewer of this domain sees this, with a token for all of it."
-        )
-
-
-def may_manage(row: Subscription, descriptor: Descriptor, principal: Principal, operation: str) -> bool:
-    """Whether `principal` may see or manage a subscription: its owner within the token's operations, or who administers.
-
-    Who only reads all of the domain sees it too; the services that change one call `require_writer` besides.
-    """
-    granted = principal.permits(operation, descriptor.id, descriptor.name)
-    if row.owner == principal.identity and granted:
-        return True
-    return descriptor.allows(principal, "administer") or (reads_only(principal) and granted)
-
-
-def require_writer(principal: Principal) -> None:
-    """Raises Forbidden for who sees all of the domain and changes nothing: no subscription, no lease, nobody's cursor."""
-    if reads_only(principal):
-        raise Forbidden("Your role is to look: it changes nothing, subscriptions and their cursors included.")
-
-
-def require_managed(row: Subscription, descriptor: Descriptor, principal: Principal) -> None:
-    """Raises Forbidden unless `principal` owns the subscription or administers its RP."""
-    if not may_manage(row, descriptor, principal, "subscribe"):
-        raise Forbidden("Only its owner, or who administers the rendezvous point, may do this with a subscription.")

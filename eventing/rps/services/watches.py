@@ -12,6 +12,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from eventing.access.rules.permission import require_operator
 from eventing.core.errors import PreconditionFailed, QuotaExceeded
 from eventing.core.ids import DOMAIN_ADMIN, members_changed, same_json
 from eventing.core.principals import Principal
@@ -22,7 +23,6 @@ from eventing.rps.models import DomainWatches, RendezvousPoint
 from eventing.rps.rules.audience import parse_audience
 from eventing.rps.rules.watches import WATCHED_RPS_MAX, Rule, parse_rules, rules_of
 from eventing.rps.selectors.watches import domain_watches, watched_rps
-from eventing.rps.services.permission import require_operator
 from eventing.sql.locking import lock_domain
 
 LOCAL = ("audience", "watch")

@@ -16,6 +16,7 @@ from eventing.subscriptions.api.requests import SubscriptionChange
 from eventing.subscriptions.models import Subscription as SubscriptionRow
 from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
 from eventing.subscriptions.selectors.subscriptions import subscription_get
+from eventing.subscriptions.services.permission import require_managed
 from eventing.subscriptions.services.subscriptions import subscription_delete, subscription_renew, subscription_update
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from eventing.access.rules.permission import require_writer
 from eventing.conf import config
 from eventing.core.errors import InvalidRequest, PreconditionFailed, QuotaExceeded
 from eventing.core.events import positions
@@ -24,7 +25,7 @@ from eventing.rest.idempotency_records import Claim, claim_fulfil
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
-from eventing.rps.services.permission import require, require_managed, require_writer
+from eventing.rps.services.permission import require
 from eventing.rps.services.quotas import require_subscription_quota
 from eventing.sql.leases import LEASE_COLUMNS, lease_grant, lease_renew
 from eventing.sql.locking import lock_domain
@@ -34,6 +35,7 @@ from eventing.subscriptions.ports import subscription_ending
 from eventing.subscriptions.selectors.event_data import subscription_data
 from eventing.subscriptions.selectors.losses import losses_of
 from eventing.subscriptions.selectors.subscriptions import subscription_get
+from eventing.subscriptions.services.permission import require_managed
 from eventing.subscriptions.services.shared_subscriptions import (
     require_keeper,
     require_renewable,

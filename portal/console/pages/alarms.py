@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from eventing.access.rules.permission import require_overseer
 from eventing.operations.selectors.alarms import STATES
-from eventing.rps.services.permission import require_overseer
 from portal.console.pages.access import current_user, page, principal_of
 from portal.console.pages.lists import rights_of
 

@@ -6,9 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from eventing.access.rules.permission import require_overseer
 from eventing.core.roles import operates
 from eventing.peering.selectors.peers import peer_row
-from eventing.rps.services.permission import require_overseer
 from portal.console.accounts.users import may_administer_users
 from portal.console.pages.access import current_user, page, principal_of
 

@@ -8,12 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from eventing.access.rules.permission import require_overseer
+from eventing.access.rules.policy import OPERATIONS
 from eventing.access.rules.revocations import KINDS as REVOCATION_KINDS
 from eventing.audit.api.audit import OUTCOMES
 from eventing.core.principals import OPERATIONS, Principal
 from eventing.core.roles import operates, oversees
 from eventing.operations.selectors.leases import KINDS as LEASE_KINDS
-from eventing.rps.services.permission import require_overseer
 from portal.console.pages.access import current_user, page, principal_of
 from portal.console.pages.words import UNITS_S
 

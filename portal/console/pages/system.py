@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from eventing.access.rules.permission import require_overseer
 from eventing.conf import config
-from eventing.rps.services.permission import require_overseer
 from portal.console.pages.access import current_user, endpoint, page, principal_of
 from portal.console.pages.lists import rights_of
 from portal.supervisor.diagnosis import running

@@ -1,0 +1,26 @@
+"""Whether a principal may see or manage a durable subscription: one sentence of refusal for all services."""
+
+from __future__ import annotations
+
+from eventing.core.errors import Forbidden
+from eventing.core.principals import Principal
+from eventing.core.roles import reads_only
+from eventing.rps.rules.descriptor import Descriptor
+from eventing.subscriptions.models import Subscription
+
+
+def may_manage(row: Subscription, descriptor: Descriptor, principal: Principal, operation: str) -> bool:
+    """Whether `principal` may see or manage a subscription: its owner within the token's operations, or who administers.
+
+    Who only reads all of the domain sees it too; the services that change one call `require_writer` besides.
+    """
+    granted = principal.permits(operation, descriptor.id, descriptor.name)
+    if row.owner == principal.identity and granted:
+        return True
+    return descriptor.allows(principal, "administer") or (reads_only(principal) and granted)
+
+
+def require_managed(row: Subscription, descriptor: Descriptor, principal: Principal) -> None:
+    """Raises Forbidden unless `principal` owns the subscription or administers its RP."""
+    if not may_manage(row, descriptor, principal, "subscribe"):
+        raise Forbidden("Only its owner, or who administers the rendezvous point, may do this with a subscription.")
