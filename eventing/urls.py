@@ -26,12 +26,8 @@ from eventing.reports.api.reports import Report, Reports, ReportTables
 from eventing.rest.problems import unknown_path
 from eventing.rps.api.operating import RendezvousPointPause, RendezvousPointResumption, RendezvousPointTrim
 from eventing.rps.api.policy import PolicyExplanation
-from eventing.rps.api.rendezvous_points import (
-    RendezvousPoint,
-    RendezvousPointRenewal,
-    RendezvousPoints,
-    RendezvousPointSubscriptions,
-)
+from eventing.rps.api.rendezvous_points import RendezvousPoint, RendezvousPointRenewal, RendezvousPoints
+from eventing.subscriptions.api.rendezvous_point_subscriptions import RendezvousPointSubscriptions
 from eventing.subscriptions.api.subscriptions import Subscription, SubscriptionRenewal
 
 
