@@ -45,6 +45,8 @@ def _peering() -> None:
     eventing.access.ports.token_issuers.connect(token_issuers.token_issuers)
     eventing.access.ports.domain_keys.connect(domain_documents.domain_keys)
     eventing.access.ports.document_refetch.connect(peer_documents.document_refetch)
+    eventing.rps.ports.domain_fingerprint.connect(domain_documents.own_fingerprint)
+    eventing.rps.ports.domain_document_serial.connect(domain_documents.own_serial)
 
 
 def _subscriptions() -> None:

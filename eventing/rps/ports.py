@@ -49,3 +49,15 @@ def replicas_shown(row: RendezvousPoint) -> list[dict[str, Any]]:
 def lease_notice(row: RendezvousPoint, log: LogState | None) -> str | None:
     """What ends with the lease of an RP, in a sentence for people; None for a replica, whose domain renews it."""
     raise NotImplementedError
+
+
+@Port
+def domain_fingerprint() -> str | None:
+    """The kid of this domain's first key, by which other domains know it; None before the domain has a key."""
+    raise NotImplementedError
+
+
+@Port
+def domain_document_serial() -> int:
+    """The serial of this domain's latest domain document; 0 before there is one."""
+    raise NotImplementedError

@@ -64,6 +64,18 @@ def _refused(name: str, serial: int, problem: str) -> None:
     log.warning("The stored document %d of %s is used no longer, nor are its keys: %s", serial, name, problem)
 
 
+def own_fingerprint() -> str | None:
+    """The kid of this domain's first key, by which other domains know it; None before it has a key."""
+    keys = own_keys()
+    return str(keys[0]["kid"]) if keys else None
+
+
+def own_serial() -> int:
+    """The serial of this domain's latest document; 0 before there is one."""
+    document = DomainDocument.objects.filter(name=config().domain).only("serial").first()
+    return document.serial if document is not None else 0
+
+
 def own_keys() -> list[dict[str, Any]]:
     """This domain's private JWKs as its document lists them, each with `kid`, `nbf` and maybe `exp`: the first key, then
     the newest, the older ones first. None before the domain has a key."""

@@ -7,16 +7,9 @@ from datetime import datetime
 
 from eventing.access.selectors.keys import signing_key
 from eventing.conf import config
-from eventing.peering.models import DomainDocument
-from eventing.peering.selectors.domain_documents import own_keys
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.ports import domain_document_serial
 from eventing.rps.rules.statements import Descriptor, descriptor_make, packed
-
-
-def genesis_key() -> str | None:
-    """What the genesis of a new RP binds its home by: this domain's fingerprint; None before the domain has a key."""
-    keys = own_keys()
-    return str(keys[0]["kid"]) if keys else None
 
 
 def descriptor_sign(row: RendezvousPoint, now: datetime, *, ended: bool = False) -> bytes | None:
@@ -33,7 +26,7 @@ def descriptor_sign(row: RendezvousPoint, now: datetime, *, ended: bool = False)
             version=row.version + 1 if ended else row.version,
             home=config().domain,
             genesis=row.genesis,
-            serial=_serial(),
+            serial=domain_document_serial(),
             issued_at_ms=int(now.timestamp() * 1000),
             ended=ended,
             name=row.name,
@@ -45,8 +38,3 @@ def descriptor_sign(row: RendezvousPoint, now: datetime, *, ended: bool = False)
         key,
     )
     return packed(statement)
-
-
-def _serial() -> int:
-    document = DomainDocument.objects.filter(name=config().domain).only("serial").first()
-    return document.serial if document is not None else 0

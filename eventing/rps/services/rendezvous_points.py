@@ -25,10 +25,10 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.rest.idempotency_records import Claim, claim_fulfil
 from eventing.rps.models import TITLE_CHARS_MAX, RendezvousPoint
-from eventing.rps.ports import policy_changed, rp_ending
+from eventing.rps.ports import domain_fingerprint, policy_changed, rp_ending
 from eventing.rps.rules.descriptor import Ack
 from eventing.rps.selectors.event_data import rp_data
-from eventing.rps.services.descriptors import descriptor_sign, genesis_key
+from eventing.rps.services.descriptors import descriptor_sign
 from eventing.rps.services.permission import require_creation, require_home, rp_administered
 from eventing.rps.services.quotas import require_domain_quota, require_rp_quota
 from eventing.rps.services.watches import LOCAL, watches_change, watches_end, watches_set, watches_tell
@@ -285,7 +285,7 @@ def _title(title: str) -> str:
 
 def _genesis(row: RendezvousPoint, now: datetime) -> dict[str, Any]:
     """What the id certifies: who defined the RP where and when, and its initial statement."""
-    key = genesis_key()
+    key = domain_fingerprint()
     return {
         "domain": config().domain,
         **({"key": key} if key else {}),
