@@ -26,6 +26,7 @@ from eventing.operations.samples.peer_traffic import traffic_kept
 from eventing.operations.samples.presence import gateways_alive
 from eventing.operations.samples.sampling import counts
 from eventing.outbox import administrative_events as events
+from eventing.outbox.administrative_events import admin_history
 from eventing.outbox.kind import DOMAIN, RP
 from eventing.outbox.shapes import NO_PROGRESS
 from eventing.peering.events.shapes import NO_DELIVERY, NO_TRAFFIC
@@ -38,7 +39,6 @@ from eventing.peering.services.deliveries import deliveries_shown
 from eventing.replication.selectors.replicas import admissions_of
 from eventing.rps.events import RECENT_RPS
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.descriptors import admin_history
 from eventing.rps.selectors.event_data import rp_data
 from eventing.store import keys
 from eventing.subscriptions.events import NO_LAG

@@ -24,6 +24,8 @@ from eventing.replication.selectors import replicas
 from eventing.replication.services.replica_admissions import replicas_reconsider
 from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
+from eventing.rps.selectors import quotas as rp_quotas
+from eventing.subscriptions.selectors import quotas as subscription_quotas
 from eventing.subscriptions.sharing import shared_subscriptions
 
 
@@ -34,6 +36,7 @@ def connect() -> None:
     _subscriptions()
     _operations()
     _replication()
+    _rps()
 
 
 def _access() -> None:
@@ -51,6 +54,7 @@ def _peering() -> None:
 
 def _subscriptions() -> None:
     endpoints.handle("subscriptions", shared_subscriptions.subscriptions)
+    eventing.outbox.ports.subscriptions_in_domain.connect(subscription_quotas.subscriptions_in_domain)
 
 
 def _operations() -> None:
@@ -80,3 +84,8 @@ def _replication() -> None:
 
 def _seal_next(rp: str) -> bool:
     return bool(seals_next([rp]).more)
+
+
+def _rps() -> None:
+    eventing.outbox.ports.log_bounds.connect(rp_quotas.log_bounds)
+    eventing.outbox.ports.rps_in_domain.connect(rp_quotas.rps_in_domain)

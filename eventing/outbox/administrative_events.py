@@ -17,12 +17,17 @@ import msgspec
 
 from eventing.conf import config
 from eventing.core.events.cloudevents import Event
+from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
 from eventing.core.timestamps import timestamp
 from eventing.sql.columns import HistoryColumns, LeaseColumns
 from eventing.sql.random_ids import random_id
 
+# Of administrative RPs. Events there are ~500 bytes; a month lets an operator look back after a holiday. The domain's
+# holds an hour of load samples (of four gateways, one a second each) beside what else is told there (decision 26).
+ADMIN_HISTORY = HistoryBounds(max_events=2000, max_bytes=1024 * 1024, max_age_s=30 * 86_400)
+DOMAIN_ADMIN_HISTORY = HistoryBounds(max_events=20_000, max_bytes=16 * 1024 * 1024, max_age_s=30 * 86_400)
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 RP_CREATED = "io.herald.rp.created"
@@ -94,6 +99,11 @@ def event_of(entry: Mapping[str, Any]) -> Event:
         type=entry["type"],
         body=_encode(body),
     )
+
+
+def admin_history(rp: str) -> HistoryBounds:
+    """The bounds of the administrative RP with id `rp`."""
+    return DOMAIN_ADMIN_HISTORY if rp == DOMAIN_ADMIN else ADMIN_HISTORY
 
 
 def source_of(rp: str) -> str:

@@ -25,11 +25,8 @@ from eventing.log import control
 from eventing.log.scripts import NoLog
 from eventing.outbox import administrative_events as events
 from eventing.outbox.models import OutboxEntry
-from eventing.outbox.ports import rp_changed
-from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.descriptors import admin_history
-from eventing.rps.selectors.quotas import rps_in_domain, subscriptions_in_domain
-from eventing.subscriptions.models import Subscription
+from eventing.outbox.ports import log_bounds, rp_changed, rps_in_domain, subscriptions_in_domain
+from eventing.sql.columns import LeaseColumns
 
 logger = logging.getLogger(__name__)
 
@@ -87,11 +84,11 @@ class Outbox:
         if domain_too and about != DOMAIN_ADMIN:
             self._add(Kind.EVENT, DOMAIN_ADMIN, content)
 
-    def lease_event(self, kind: str, row: RendezvousPoint | Subscription) -> None:
+    def lease_event(self, kind: str, row: LeaseColumns) -> None:
         """Report what happened to the lease of `row`. What an open list of leases cannot see otherwise is told the domain, too."""
-        what, about = ("rp", row.id) if isinstance(row, RendezvousPoint) else ("subscription", row.at)
         alone = kind in (events.LEASE_RENEWED, events.LEASE_WARNED)
-        self.event(kind, about, {"what": what, "id": row.id, **events.lease_data(row)}, domain_too=alone)
+        data = {"what": row.lease_of, "id": row.pk, **events.lease_data(row)}
+        self.event(kind, row.lease_at, data, domain_too=alone)
 
     def ensure(self, rp: str) -> None:
         """Make the log, or give it its new bounds."""
@@ -192,11 +189,11 @@ def _do(group: Sequence[OutboxEntry]) -> None:
     entry = group[0]
     match Kind(entry.kind):
         case Kind.EVENT:
-            control.append(entry.rp, [events.event_of(each.content) for each in group], admin_history(entry.rp))
+            control.append(entry.rp, [events.event_of(each.content) for each in group], events.admin_history(entry.rp))
         case Kind.ENSURE:
-            row = RendezvousPoint.objects.filter(id=entry.rp).first()
-            if row is not None:
-                control.ensure_log(row.id, row.bounds)
+            bounds = log_bounds(entry.rp)
+            if bounds is not None:
+                control.ensure_log(entry.rp, bounds)
         case Kind.ANNOUNCE:
             control.announce_change(entry.rp)
             if entry.content.get("to_peers"):

@@ -30,6 +30,8 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
     `renew_on_use`: whether use renews the lease (subscriptions/services/lease_use.py); of our own RPs only, and not signed either.
     """
 
+    lease_of = "rp"
+
     id = models.CharField(primary_key=True, max_length=RP_ID_CHARS)
     genesis = models.JSONField()
     name = models.CharField(max_length=NAME_CHARS_MAX, unique=True, null=True)  # noqa: DJ001 - no name is not an empty one
@@ -83,6 +85,16 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
 
     def __str__(self) -> str:
         return self.name or self.id
+
+    @property
+    def lease_at(self) -> str:
+        """The RP itself."""
+        return self.id
+
+    @property
+    def renewed_by_use(self) -> bool:
+        """Unless it is switched off; not of a replica: its lease is its admission, which its domain renews by itself."""
+        return self.renew_on_use and not self.home
 
 
 class DomainWatches(models.Model):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
 from django.db.models import F, Q
 
@@ -21,10 +23,28 @@ class LeaseColumns(models.Model):
     class Meta:
         abstract = True
 
+    lease_of: ClassVar[str]
+    """What the lease is of, as administrative events name it; only of tables whose leases they report."""
+
+    @property
+    def lease_at(self) -> str:
+        """The id of the RP at which the lease is held: its administrative RP reports changes of the lease."""
+        raise NotImplementedError
+
     @property
     def lease_s_default(self) -> int:
         """The lease in seconds that a row of this table is granted when none is asked for."""
         return config().lease_s_default
+
+    @property
+    def renewed_by_use(self) -> bool:
+        """Whether use renews the lease at all."""
+        return True
+
+    @property
+    def asked_again_s(self) -> int | None:
+        """How long a lease a renewal by use asks for, seconds; None for the default."""
+        return self.asked_s
 
 
 class HistoryColumns(models.Model):

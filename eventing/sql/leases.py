@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 
 from eventing.conf import config
@@ -24,6 +25,19 @@ def lease_renew(row: LeaseColumns, asked_s: int | None, now: datetime) -> None:
     """Let the lease count from now; it never ends earlier than it would have. Raises InvalidRequest for less than 1 s."""
     granted = leases.renew(row.expires_at, asked_s, now, default_s=row.lease_s_default, longest_s=config().lease_s_max)
     _take(row, asked_s, granted)
+
+
+def renewed_from(row: LeaseColumns) -> float:
+    """From when on use renews the lease of a row, Unix seconds; infinity for never: switched off, too short, or not by use."""
+    if not row.renewed_by_use:
+        return math.inf
+    return renewed_by_use_from(row.expires_at, row.asked_again_s, row.lease_s_default)
+
+
+def renewed_by_use_from(expires_at: datetime, asked_s: int | None, default_s: int) -> float:
+    """The same of a lease that use renews for `asked_s` seconds; None: for `default_s`."""
+    begin = leases.renewed_by_use_from(expires_at, asked_s, default_s=default_s, longest_s=config().lease_s_max)
+    return math.inf if begin is None else begin.timestamp()
 
 
 def _take(row: LeaseColumns, asked_s: int | None, granted: Grant) -> None:

@@ -1,7 +1,7 @@
 """What an RP's administrative RP remembers: its load of the last hour, and what was told of it, the newest first.
 
 A page asks once and goes on with the events that reach it live. An administrative log of an RP holds 2,000 events and 1 MiB
-at most (eventing/rps/selectors/descriptors.py), so it is read whole, in a few milliseconds, and nothing is remembered here.
+at most (eventing/outbox/administrative_events.py), so it is read whole, in a few milliseconds, and nothing is remembered here.
 """
 
 from __future__ import annotations

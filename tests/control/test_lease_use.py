@@ -17,8 +17,8 @@ from eventing.log import control
 from eventing.operations.selectors.leases import ENDING_COUNTED_MAX, leases_ending
 from eventing.operations.services.leases import leases_warn
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.lease_use import renewed_from
 from eventing.rps.services.rendezvous_points import rendezvous_point_renew, rendezvous_point_update
+from eventing.sql.leases import renewed_from
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.services import lease_use
 from eventing.subscriptions.services.lease_use import leases_use

@@ -25,8 +25,9 @@ from eventing.core.errors import (
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, rp_id, same_json
 from eventing.core.principals import Principal
 from eventing.log import control
+from eventing.outbox.administrative_events import ADMIN_HISTORY
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.descriptors import ADMIN_HISTORY, descriptor_get
+from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, rendezvous_points_page, reserved_bytes
 from eventing.rps.services.rendezvous_points import (
     rendezvous_point_delete,

@@ -24,10 +24,9 @@ from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import Cursor
 from eventing.core.ids import admin_id
 from eventing.log import control
-from eventing.outbox.administrative_events import LOAD_SAMPLED, RP_PAUSED
+from eventing.outbox.administrative_events import LOAD_SAMPLED, RP_PAUSED, admin_history
 from eventing.replication.services.proofs import event_proof
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.descriptors import admin_history
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from portal.console.accounts import login_link_create
 from portal.console.accounts.users import user_role_change

@@ -12,11 +12,12 @@ from rest_framework.response import Response
 from eventing.access.rules.limits import Account, Limits, LimitState
 from eventing.conf import config
 from eventing.core.roles import oversees
+from eventing.operations.selectors.holdings import held_by, held_in_domain
 from eventing.rest import documents as docs
 from eventing.rest.base import View
-from eventing.rps.selectors import quotas
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.services.permission import require
+from eventing.subscriptions.selectors.quotas import subscriptions_at
 
 RP = OpenApiParameter(
     "rp",
@@ -59,13 +60,13 @@ class LimitsView(View):
         descriptor = descriptor_get(reference)
         require(descriptor, self.principal, "describe")
         rates = limits.of_rp(descriptor.id) if limits else []
-        used = quotas.subscriptions_at(descriptor.id)
+        used = subscriptions_at(descriptor.id)
         return [*rates, _kept("rp-subscriptions", "subscriptions", config().subscriptions_per_rp_max, used)]
 
 
 def _kept_by(identity: str, *, exempt: bool) -> list[LimitState]:
     """The quotas of a principal; administrators have none of their own."""
-    held, settings = quotas.held_by(identity), config()
+    held, settings = held_by(identity), config()
     limits = (
         ("rps", "rendezvous points", settings.rps_per_principal, held.rps),
         ("history-bytes", "bytes", settings.history_bytes_per_principal, held.history_bytes),
@@ -75,7 +76,7 @@ def _kept_by(identity: str, *, exempt: bool) -> list[LimitState]:
 
 
 def _of_domain(limits: Limits | None) -> list[LimitState]:
-    held, settings = quotas.held_in_domain(), config()
+    held, settings = held_in_domain(), config()
     return [
         *(limits.of_domain() if limits else []),
         _kept("domain-rps", "rendezvous points", settings.rps_max, held.rps),

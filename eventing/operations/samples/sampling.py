@@ -38,10 +38,10 @@ from eventing.operations.samples.peer_traffic import PeerTraffic
 from eventing.operations.samples.presence import Around, Presence
 from eventing.operations.samples.progress_samples import Following
 from eventing.operations.samples.publishing import Publisher, Told
+from eventing.operations.selectors.holdings import held_in_domain
 from eventing.outbox import administrative_events as events
+from eventing.outbox.administrative_events import admin_history
 from eventing.rps.rules.descriptor import Descriptor
-from eventing.rps.selectors.descriptors import admin_history
-from eventing.rps.selectors.quotas import held_in_domain
 from eventing.sql.threads import in_database
 from eventing.store import keys
 from eventing.store.bulk_connection import Command

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from eventing.core.events.positions import LogState
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.lease_use import renewed_from
+from eventing.sql.leases import renewed_from
 from eventing.subscriptions.models import Subscription
 
 

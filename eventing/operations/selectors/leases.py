@@ -14,7 +14,7 @@ from django.utils import timezone
 from eventing.core.errors import InvalidCursor, InvalidRequest
 from eventing.peering.models import Peer
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.lease_use import renewed_from
+from eventing.sql.leases import renewed_from
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 from eventing.subscriptions.models import Subscription
 

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from django.db.models import Count, Min
 
+from eventing.operations.selectors.holdings import Held, held_in_domain
 from eventing.outbox.models import OutboxEntry
 from eventing.peering.models import Peer
-from eventing.rps.selectors.quotas import Held, held_in_domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,15 @@ from eventing.conf import config
 from eventing.core import names
 from eventing.core.errors import Gone, HeraldError, NotFound
 from eventing.core.events.ack_level import Ack
-from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, is_admin
+from eventing.outbox.administrative_events import ADMIN_HISTORY, DOMAIN_ADMIN_HISTORY
+from eventing.replication.selectors.replicas import links_of_rps
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.ports import links_of_rps
 from eventing.rps.rules.audience import compile_audience
 from eventing.rps.rules.descriptor import Descriptor
-from eventing.rps.selectors.lease_use import renewed_from
+from eventing.sql.leases import renewed_from
 
-# Of administrative RPs. Events there are ~500 bytes; a month lets an operator look back after a holiday. The domain's
-# holds an hour of load samples (of four gateways, one a second each) beside what else is told there (decision 26).
-ADMIN_HISTORY = HistoryBounds(max_events=2000, max_bytes=1024 * 1024, max_age_s=30 * 86_400)
-DOMAIN_ADMIN_HISTORY = HistoryBounds(max_events=20_000, max_bytes=16 * 1024 * 1024, max_age_s=30 * 86_400)
 ADMIN_ACK = Ack(stored=True, replicas=0)
 _ADMIN_POLICY = compile_policy(ADMINISTRATORS_ONLY)
 
@@ -65,11 +62,6 @@ class _Wanted(NamedTuple):
 
     id: str
     name: str
-
-
-def admin_history(rp: str) -> HistoryBounds:
-    """The bounds of the administrative RP with id `rp`."""
-    return DOMAIN_ADMIN_HISTORY if rp == DOMAIN_ADMIN else ADMIN_HISTORY
 
 
 def _wanted(reference: str) -> _Wanted | Descriptor | HeraldError:

@@ -11,9 +11,9 @@ from django.utils import timezone
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, admin_id
 from eventing.log import control
 from eventing.outbox import administrative_events as events
+from eventing.outbox.administrative_events import ADMIN_HISTORY
 from eventing.outbox.services import change
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.descriptors import ADMIN_HISTORY
 from eventing.store import keys
 
 TRIM_EVERY_S = 30  # how long an RP is left alone after it was looked at; readers never see what is older than its bound

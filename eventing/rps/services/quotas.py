@@ -11,7 +11,6 @@ from eventing.core.errors import QuotaExceeded
 from eventing.core.principals import Principal
 from eventing.rps.selectors import quotas
 from eventing.rps.selectors.rendezvous_points import reserved_bytes
-from eventing.sql.locking import lock_principal
 
 
 def require_rp_quota(principal: Principal, owner: str, more_bytes: int, *, rps: int = 0) -> None:
@@ -54,15 +53,3 @@ def require_domain_quota(more_bytes: int, *, rps: int = 0) -> None:
 def domain_bytes_free() -> int:
     """Bytes of the domain's quota that are not reserved; negative if it was lowered below what is."""
     return config().history_quota_bytes - reserved_bytes()
-
-
-def require_subscription_quota(principal: Principal) -> None:
-    """Raises QuotaExceeded when the principal owns as many durable subscriptions as it may. Locks the principal."""
-    limit = config().subscriptions_per_principal
-    if principal.admin or not limit:
-        return
-    lock_principal(principal.identity)
-    if quotas.subscriptions_of(principal.identity) >= limit:
-        raise QuotaExceeded(
-            f"You may have at most {limit} durable subscriptions here. Delete one that you do not need.", limit=limit
-        )

@@ -10,11 +10,11 @@ from rest_framework.response import Response
 
 from eventing.core.roles import reads_only
 from eventing.rest import documents as docs
-from eventing.rest import representations
 from eventing.rest.base import View, etag, page_answer
 from eventing.rest.idempotency import created_once
 from eventing.rest.idempotency_records import Claim
-from eventing.rest.requests import SubscriptionCreation
+from eventing.subscriptions.api import representations
+from eventing.subscriptions.api.requests import SubscriptionCreation
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.services.permission import require
 from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind

@@ -24,6 +24,8 @@ class Subscription(LeaseColumns, HistoryColumns):
     `keeper` is the domain where a shared one was created (shared_subscription.py); empty for one that is this domain's alone.
     """
 
+    lease_of = "subscription"
+
     id = models.CharField(primary_key=True, max_length=SUBSCRIPTION_ID_CHARS)
     rp = models.ForeignKey(
         RendezvousPoint, on_delete=models.CASCADE, null=True, related_name="subscriptions", db_index=False
@@ -54,6 +56,16 @@ class Subscription(LeaseColumns, HistoryColumns):
         return self.id
 
     @property
+    def lease_at(self) -> str:
+        """The RP that is read."""
+        return self.at
+
+    @property
     def lease_s_default(self) -> int:
         """As of any lease, by the setting for subscriptions."""
         return config().subscription_lease_s
+
+    @property
+    def asked_again_s(self) -> int | None:
+        """What the owner of a shared subscription asked for is known at its keeper only: elsewhere it is what was granted."""
+        return self.granted_s if self.keeper not in ("", config().domain) else self.asked_s

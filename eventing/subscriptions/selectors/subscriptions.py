@@ -12,7 +12,7 @@ from django.utils import timezone
 from eventing.core.errors import Gone, NotFound
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
-from eventing.rps.selectors.lease_use import renewed_from
+from eventing.sql.leases import renewed_from
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 from eventing.subscriptions.models import Subscription
 

@@ -20,8 +20,7 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.overlay import takeover
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.lease_use import asked_again, renewed_from
-from eventing.sql.leases import LEASE_COLUMNS, lease_renew
+from eventing.sql.leases import LEASE_COLUMNS, lease_renew, renewed_from
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.services.shared_subscriptions import now_ms, shared_changed
 
@@ -76,7 +75,7 @@ def _subscriptions_use(ids: Sequence[str], now: datetime) -> dict[str, float]:
 
 
 def _renew(row: RendezvousPoint | Subscription, outbox: Outbox) -> None:
-    lease_renew(row, asked_again(row), outbox.now)
+    lease_renew(row, row.asked_again_s, outbox.now)
     row.save(update_fields=LEASE_COLUMNS)
     outbox.lease_event(events.LEASE_RENEWED, row)
 

@@ -26,7 +26,6 @@ from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 from eventing.rps.services.permission import require
-from eventing.rps.services.quotas import require_subscription_quota
 from eventing.sql.leases import LEASE_COLUMNS, lease_grant, lease_renew
 from eventing.sql.locking import lock_domain
 from eventing.sql.random_ids import random_id
@@ -36,6 +35,7 @@ from eventing.subscriptions.selectors.event_data import subscription_data
 from eventing.subscriptions.selectors.losses import losses_of
 from eventing.subscriptions.selectors.subscriptions import subscription_get
 from eventing.subscriptions.services.permission import require_managed
+from eventing.subscriptions.services.quotas import require_subscription_quota
 from eventing.subscriptions.services.shared_subscriptions import (
     require_keeper,
     require_renewable,

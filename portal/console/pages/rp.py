@@ -22,10 +22,10 @@ from eventing.operations.selectors.lease_notices import rp_notice
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
-from eventing.rps.selectors.lease_use import renewed_from
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 from eventing.rps.services.permission import require
 from eventing.rps.services.rendezvous_points import rendezvous_point_delete, rendezvous_point_renew
+from eventing.sql.leases import renewed_from
 from portal.console.pages import words
 from portal.console.pages.access import current_user, page, principal_of
 from portal.console.pages.creation import create_from

@@ -1,0 +1,24 @@
+"""The quota of principals for durable subscriptions, checked in the transaction that creates one, under a lock.
+
+Administrators are not held to it, as to no quota of principals (rps/services/quotas.py).
+"""
+
+from __future__ import annotations
+
+from eventing.conf import config
+from eventing.core.errors import QuotaExceeded
+from eventing.core.principals import Principal
+from eventing.sql.locking import lock_principal
+from eventing.subscriptions.selectors.quotas import subscriptions_of
+
+
+def require_subscription_quota(principal: Principal) -> None:
+    """Raises QuotaExceeded when the principal owns as many durable subscriptions as it may. Locks the principal."""
+    limit = config().subscriptions_per_principal
+    if principal.admin or not limit:
+        return
+    lock_principal(principal.identity)
+    if subscriptions_of(principal.identity) >= limit:
+        raise QuotaExceeded(
+            f"You may have at most {limit} durable subscriptions here. Delete one that you do not need.", limit=limit
+        )
