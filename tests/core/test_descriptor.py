@@ -11,7 +11,7 @@ from eventing.core.errors import InvalidRequest
 from eventing.core.events.ack_level import REPLICAS_MAX, Ack
 from eventing.core.events.history import HistoryBounds
 from eventing.core.principals import OPERATIONS, Principal, Scope
-from eventing.rps.rules.descriptor import Ack, Descriptor
+from eventing.rps.rules.descriptor import Descriptor
 
 OPEN, CLOSED = compile_policy(OPEN_TO_DOMAIN), compile_policy(ADMINISTRATORS_ONLY)
 

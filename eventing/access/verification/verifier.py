@@ -46,7 +46,6 @@ from eventing.core.config import Config
 from eventing.core.errors import TOKEN_NEEDED, TokenRevoked, Unauthenticated, Unavailable
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.core.principals import ANONYMOUS, Principal
-from eventing.rps.services.permission import TOKEN_NEEDED
 
 TOKENS_MAX = 100_000  # verified tokens kept
 TOKENS_CHARS_MAX = 64 * 1024 * 1024  # of these together; what is kept of a token is some times its length

@@ -17,7 +17,6 @@ from eventing.rest.base import View, page_answer
 from eventing.rest.moments import moment
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.rendezvous_point_lists import BRANCHES_MAX, names_below
-from eventing.rps.services.permission import require_overseer
 from eventing.subscriptions.api import representations
 from eventing.subscriptions.selectors.subscription_lists import LAGS_MAX, LOGS_MAX, SORTS, subscriptions_listed
 

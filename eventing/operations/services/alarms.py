@@ -35,7 +35,6 @@ from eventing.operations.selectors.alarms import alarm_get, alarms_open
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.services.permission import require_operator
 
 KEPT_S = 30 * 86_400
 """How long cleared alarms are kept: as long as the events that told of them may be."""

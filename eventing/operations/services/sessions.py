@@ -24,7 +24,6 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.rps.models import REASON_CHARS_MAX
 from eventing.rps.selectors.descriptors import descriptor_get
-from eventing.rps.services.permission import require_operator
 
 _NONE = "There is no such session any more."
 

@@ -22,7 +22,7 @@ from eventing.access.verification.fetching import FetchFailed
 from eventing.access.verification.revocations import revocations
 from eventing.core.errors import InvalidRequest, PeerUnreachable
 from eventing.core.signing import Signed
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.peering.models import Peer as PeerRow
 from eventing.peering.models import PeerDelivery
 from eventing.peering.peer_documents import document_fetch

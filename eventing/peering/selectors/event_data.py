@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.outbox.administrative_events import timestamp
+from eventing.core.timestamps import timestamp
 from eventing.peering.models import Misbehaviour, Peer
 
 

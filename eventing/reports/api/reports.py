@@ -25,7 +25,6 @@ from eventing.rest.fields import Members, Text
 from eventing.rest.idempotency import created_once
 from eventing.rest.moments import moment
 from eventing.rest.paths import BASE
-from eventing.rps.services.permission import require_operator, require_overseer
 
 TIME_CHARS_MAX = 40
 FORMATS = ("json", "csv", "parquet")

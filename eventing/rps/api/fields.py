@@ -7,10 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 
 from eventing.access.api.fields import POLICY_SCHEMA
+from eventing.core.events.ack_level import REPLICAS_MAX
 from eventing.rest.fields import Document
 from eventing.rps.rules import watches
 from eventing.rps.rules.audience import AT_LEAST_MAX, AUDIENCES_MAX, FLAG, LABEL_CHARS_MAX, LINE_PATTERN, REFUSE
-from eventing.rps.rules.descriptor import REPLICAS_MAX
 
 AUDIENCE_SCHEMA: dict[str, Any] = {
     "type": "array",

@@ -16,7 +16,6 @@ from eventing.core.errors import Gone, HeraldError, NotFound
 from eventing.core.events.ack_level import Ack
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, is_admin
 from eventing.outbox.administrative_events import ADMIN_HISTORY, DOMAIN_ADMIN_HISTORY
-from eventing.replication.selectors.replicas import links_of_rps
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.ports import links_of_rps
 from eventing.rps.rules.audience import compile_audience

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eventing.conf import config
-from eventing.outbox.administrative_events import history_data, lease_data, timestamp
+from eventing.core.timestamps import timestamp
+from eventing.outbox.administrative_events import history_data, lease_data
 from eventing.rps.models import RendezvousPoint
 
 

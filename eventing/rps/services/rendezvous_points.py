@@ -26,7 +26,6 @@ from eventing.outbox.services import Outbox, change
 from eventing.rest.idempotency_records import Claim, claim_fulfil
 from eventing.rps.models import TITLE_CHARS_MAX, RendezvousPoint
 from eventing.rps.ports import domain_fingerprint, policy_changed, rp_ending
-from eventing.rps.rules.descriptor import Ack
 from eventing.rps.selectors.event_data import rp_data
 from eventing.rps.services.descriptors import descriptor_sign
 from eventing.rps.services.permission import require_creation, require_home, rp_administered

@@ -13,10 +13,10 @@ from eventing.rest import documents as docs
 from eventing.rest.base import View, etag, page_answer
 from eventing.rest.idempotency import created_once
 from eventing.rest.idempotency_records import Claim
-from eventing.subscriptions.api import representations
-from eventing.subscriptions.api.requests import SubscriptionCreation
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.services.permission import require
+from eventing.subscriptions.api import representations
+from eventing.subscriptions.api.requests import SubscriptionCreation
 from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
 from eventing.subscriptions.selectors.subscriptions import subscription_get, subscriptions_page
 from eventing.subscriptions.services.subscriptions import subscription_create

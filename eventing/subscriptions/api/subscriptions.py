@@ -10,7 +10,6 @@ from eventing.rest import documents as docs
 from eventing.rest.base import View, etag
 from eventing.rest.requests import LeaseRequest
 from eventing.rps.selectors.descriptors import descriptor_get
-from eventing.rps.services.permission import require_managed
 from eventing.subscriptions.api import representations
 from eventing.subscriptions.api.requests import SubscriptionChange
 from eventing.subscriptions.models import Subscription as SubscriptionRow

@@ -9,7 +9,6 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from eventing.access.rules.permission import require_overseer
-from eventing.access.rules.policy import OPERATIONS
 from eventing.access.rules.revocations import KINDS as REVOCATION_KINDS
 from eventing.audit.api.audit import OUTCOMES
 from eventing.core.principals import OPERATIONS, Principal
