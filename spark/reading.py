@@ -184,21 +184,15 @@ def frame(spark: SparkSession, given: Input, columns: Iterable[str] | None = Non
     Args:
         columns: those wanted; None: all.
     """
-    from pyspark.sql import functions as F  # noqa: N812
+    from spark.transforms import records
 
     wanted = list(columns) if columns is not None else [name for name, _ in schemas.RECORD]
-    kept = list(dict.fromkeys([*wanted, "time"]))
-    parts = []
-    if given.clean or not given.suspect:
-        parts.append(_open(spark, given, suspect=False).select(*kept))
-    if given.suspect:
-        doubtful = _open(spark, given, suspect=True)
-        parts.append(doubtful.dropDuplicates(["gateway", "number"]).select(*kept))
-    records = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-    if given.period.bounded:  # folders are whole hours; zones of half hours and given times need not be
-        low, high = (F.lit(_micros(at)) for at in (given.period.begin, given.period.end))
-        records = records.where((F.unix_micros("time") >= low) & (F.unix_micros("time") < high))
-    return records.select(*wanted)
+    clean = _open(spark, given, suspect=False) if given.clean or not given.suspect else None
+    suspect = _open(spark, given, suspect=True) if given.suspect else None
+    found = records.once(clean, suspect, list(dict.fromkeys([*wanted, "time"])))
+    if given.period.bounded:
+        found = records.within(found, given.period.begin, given.period.end)
+    return found.select(*wanted)
 
 
 def duplicates(spark: SparkSession, given: Input) -> int:
@@ -219,10 +213,6 @@ def _open(spark: SparkSession, given: Input, *, suspect: bool) -> DataFrame:
             spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
         )
     return given.opened[suspect]
-
-
-def _micros(at: datetime) -> int:
-    return int(at.timestamp()) * 1_000_000 + at.microsecond
 
 
 def _day(text: str) -> datetime | None:

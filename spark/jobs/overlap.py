@@ -26,9 +26,9 @@ def build(work: Work) -> None:
             if found.num_rows > overlap.EDGES_MAX:
                 raise Problem(f"More than {overlap.EDGES_MAX:,} pairs of RPs overlap: ask for a shorter period.")
             joined = overlap.connected(zip(found["rp_a"].to_pylist(), found["rp_b"].to_pylist(), strict=True))
-            members = work.spark.createDataFrame(joined, "rp string, region string")
-        members = work.write("members", members.join(sizes, "rp"))
-        work.write("regions", overlap.regions(members.select("rp", "region"), pairs, edges))
+            regions = work.spark.createDataFrame(joined, "rp string, region string")
+        members = work.write("members", overlap.members(regions, sizes))
+        work.write("regions", overlap.regions(members, pairs, edges))
     finally:
         pairs.unpersist()
         sizes.unpersist()

@@ -92,16 +92,22 @@ def connected(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(rp, root(rp)) for rp in sorted(parent)]
 
 
+def members(joined: DataFrame, counted: DataFrame) -> DataFrame:
+    """A row for each RP in a region, of `connected` (rp, region) and `sizes`."""
+    return joined.join(counted, "rp")
+
+
 def regions(members: DataFrame, pairs: DataFrame, edges: DataFrame) -> DataFrame:
-    """A row for each region, of `members` (rp, region), `subscribers` and `verified`; best saving first."""
-    inside = pairs.join(members, "rp")
+    """A row for each region, of `members`, `subscribers` and `verified`; best saving first."""
+    region_of = members.select("rp", "region")
+    inside = pairs.join(region_of, "rp")
     read = inside.groupBy("region").agg(
         F.countDistinct("rp").alias("rps"),
         F.countDistinct("principal").alias("subscribers"),
         F.count(F.lit(1)).alias("readings"),
     )
     least = (
-        edges.join(members.withColumnRenamed("rp", "rp_a"), "rp_a")
+        edges.join(region_of.withColumnRenamed("rp", "rp_a"), "rp_a")
         .groupBy("region")
         .agg(F.min("jaccard").alias("least_jaccard"))
     )
