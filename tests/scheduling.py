@@ -42,6 +42,16 @@ TOGETHER = {
         "tests/portal/test_accounts.py",
         "tests/portal/test_oidc.py",
     ),
+    "engine": (
+        "tests/spark/test_reports.py",
+        "tests/spark/test_transforms_access.py",
+        "tests/spark/test_transforms_federation.py",
+        "tests/spark/test_transforms_latency.py",
+        "tests/spark/test_transforms_load.py",
+        "tests/spark/test_transforms_overlap.py",
+        "tests/spark/test_transforms_placement.py",
+        "tests/spark/test_transforms_records.py",
+    ),
 }
 """Files by the session's fixture that they share. `arrange` refuses others that use it."""
 

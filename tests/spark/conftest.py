@@ -1,4 +1,4 @@
-"""One Spark session for the test process; its start takes seconds."""
+"""One Spark session for all tests that need one; its start takes seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 from spark.java import java_check
 from spark.problems import Problem
-from spark.session import Engine, start
+from spark.session import Engine, fit, start
+from tests.spark.frames import Frames
 
 
 def need_java() -> None:
@@ -26,12 +27,21 @@ def need_java() -> None:
 
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session with one core, one shuffle partition and no user interface."""
+    """A session with one core, one shuffle partition and no user interface; it listens on loopback only.
+
+    A file whose tests use it is listed in tests/scheduling.py: one Java serves all of them.
+    """
     need_java()
     made = start(Engine("local[1]", "512m", str(tmp_path_factory.mktemp("spark-work")), small=True), "tests")
-    made.conf.set("spark.sql.shuffle.partitions", "1")
+    fit(made, 0)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def frames(engine: Any) -> Frames:
+    """Frames of literal rows."""
+    return Frames(engine)
 
 
 @pytest.fixture

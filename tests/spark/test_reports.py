@@ -20,13 +20,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventing.records import schema as gateway_schema
-from spark import reading, schemas
+from spark import reading
 from spark.jobs import generate
 from spark.jobs.running import Request, Runner
 from spark.periods import Period, period
 from spark.places import Place
 from spark.progress import Progress
-from spark.transforms import latency
 from spark.writing import current
 from tests.spark import bruteforce, samples
 from tests.spark.samples import HOME, utc
@@ -361,29 +360,3 @@ def test_generated_records_are_reported_as_their_answer_says(engine: Any, folder
     reached = rows(tmp_path / "reports", "load", "forecast")
     assert {row["limit"] for row in reached} >= {"rp-publish-events"}, "every RP is beyond such a limit"
     assert all(row["days_left"] == 0 for row in reached if row["limit"] == "rp-publish-events")
-
-
-def test_buckets_are_the_same_in_any_language(engine: Any) -> None:
-    values = sorted(
-        {
-            0,
-            *range(40),
-            *(max(0, (1 << n) + d) for n in range(45) for d in (-1, 0, 1)),
-            *(random.Random(5).randrange(2**44) for _ in range(200)),
-        }
-    )
-    frame = latency.with_bucket(engine.createDataFrame([(value,) for value in values], "latency_us bigint"))
-    found = frame.withColumn("low", latency.begin()).withColumn("high", latency.end()).collect()
-    for row in found:
-        assert row["bucket"] == bruteforce.bucket(row["latency_us"])
-        if row["latency_us"]:
-            assert row["low"] <= row["latency_us"] < row["high"]
-            assert row["high"] - row["low"] <= max(1, row["latency_us"] / 8)
-
-
-def test_the_input_contract_is_what_gateways_write() -> None:
-    kinds = {"timestamp": "timestamp", "string": "string", "int64": "bigint"}
-    assert tuple((column.name, kinds[column.type]) for column in gateway_schema.COLUMNS) == schemas.RECORD
-    assert schemas.INPUT_VERSION == gateway_schema.VERSION
-    assert gateway_schema.VERSION_KEY.encode() == schemas.INPUT_VERSION_KEY
-    assert schemas.ENCODED == gateway_schema.ENCODED

@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventing.records import schema as gateway_schema
 from eventing.records.segments import NAME
-from spark import bench, document, problems, reading, session
+from spark import bench, document, problems, reading, schemas, session
 from spark.jobs import compaction
 from spark.jobs.running import Request
 from spark.periods import Period, period
@@ -367,3 +368,11 @@ def test_the_benchmark_judges_the_most_records_and_how_time_grows() -> None:
 def test_the_documentation_says_every_column() -> None:
     written = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
     assert document.tables().strip() in written, "run `python -m spark.document`"
+
+
+def test_the_input_contract_is_what_gateways_write() -> None:
+    kinds = {"timestamp": "timestamp", "string": "string", "int64": "bigint"}
+    assert tuple((column.name, kinds[column.type]) for column in gateway_schema.COLUMNS) == schemas.RECORD
+    assert schemas.INPUT_VERSION == gateway_schema.VERSION
+    assert gateway_schema.VERSION_KEY.encode() == schemas.INPUT_VERSION_KEY
+    assert schemas.ENCODED == gateway_schema.ENCODED
