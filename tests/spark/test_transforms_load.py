@@ -232,6 +232,14 @@ def test_what_grows_is_forecast_and_what_is_reached_comes_first(frames: Frames) 
     ]
 
 
+def test_what_goes_up_and_down_alike_does_not_grow(frames: Frames) -> None:
+    """The line through these peaks is level, but its slope in floating point is 3e-15 events a second and day."""
+    peaks = (643_486, 702_977, 702_977, 643_486)
+    rows = [hourly("level", number * DAY, events_in=peak) for number, peak in enumerate(peaks)]
+    hours = [domain_hour(number * DAY, events_in=peak) for number, peak in enumerate(peaks)]
+    assert forecast(frames, rows, hours, rp_publish_events=1e6, domain_publish_events=1e6) == []
+
+
 def test_without_limits_nothing_is_forecast(frames: Frames) -> None:
     rows, hours = [hourly("rp1", events_in=1)], [domain_hour(timedelta(0))]
     assert forecast(frames, rows, hours) == []
