@@ -24,21 +24,11 @@ from typing import Any, Protocol
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from herald.answers import MalformedAnswer
 from herald.dial import Address, Credentials, dial
-from herald.errors import (
-    FORBIDDEN,
-    RP_GONE,
-    TOKEN_EXPIRED,
-    ClientClosed,
-    Closed,
-    ConnectionLost,
-    HeraldError,
-    Problem,
-    is_terminal,
-)
+from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
 from herald.events import Item
-from herald.rollover import BACK, Move, Rollover
+from herald.reconnection import Reconnection
+from herald.rollover import Move, Rollover
 from herald.session import (
     Answered,
     Collided,
@@ -60,11 +50,8 @@ from herald.session import (
 
 PARK_S = 5.0  # below the heartbeat, which a connection that is not read cannot answer
 SUBSCRIPTIONS_MAX = 5000  # of one connection, then another is opened; a gateway's default bound is 10,000
-TROUBLED_S = 3.0  # a gateway that has answered nothing but `unavailable` for so long is left, if there is another
-DROPS_MAX = 5  # sockets in a row that ended by frames that are not understood, without anything that is; then it ends
 RETURN_S_MAX = 5.0  # how long going back waits for what was sent to be answered
 _PROTOCOL_ERROR = 1002
-_RESTARTING = frozenset({1001, 1012, 4000})
 log = logging.getLogger("herald")
 
 
@@ -137,13 +124,13 @@ class Connection:
         self.session = session
         self.rollover = rollover
         self.ended: HeraldError | None = None
-        self.session.elsewhere = rollover.many or bool(rollover.refused)
+        self.session.elsewhere = rollover.many
+        self._reconnection = Reconnection(rollover, session, credentials.renewable)
         self._credentials = credentials
         self._owner = owner
         self._patience_s = first_patience_s
         self._later_patience_s = patience_s
         self._instead = instead
-        self._open_at = ""  # the URL of the last connection that was open
         self._answered = asyncio.Event()
         self._readers: dict[int, Reader] = {}
         self._targets: set[Target] = set()
@@ -152,10 +139,8 @@ class Connection:
         self._outgoing: deque[str] = deque()
         self._writable = asyncio.Event()
         self._eased = asyncio.Event()
-        self._drop: str | None = None
-        self._drops = 0  # sockets in a row that were dropped
+        self._drop: Drop | None = None
         self._alarm: asyncio.TimerHandle | None = None
-        self._token_renewed = False
         self._returning = False  # the socket is being closed in order to go back
         self._task: asyncio.Task[None] | None = None
 
@@ -258,14 +243,14 @@ class Connection:
             while True:
                 url, delay_s = self.rollover.next(time.monotonic())
                 await asyncio.sleep(delay_s)
-                self._turn_to(url)
+                self._reconnection.dialled(url)
                 try:
                     socket = await dial(Address(url), self._credentials)
                 except ConnectionLost as error:
                     self.rollover.failed(time.monotonic())
                     self._be_patient(error, trying_since)
                 except Problem as problem:
-                    self._after_refusal(problem)
+                    self._reconnection.refused(problem, time.monotonic())
                     self._be_patient(problem, trying_since)
                 else:
                     await self._live(socket)
@@ -280,11 +265,6 @@ class Connection:
             failure.__cause__ = error
             self._end(failure)
 
-    def _turn_to(self, url: str) -> None:
-        if url != self.rollover.current:
-            self._token_renewed = False
-        self.rollover.dialled(url)
-
     def _be_patient(self, error: HeraldError, trying_since: float) -> None:
         """Raises `error` if every replica has been tried and waiting for the next attempt is too long."""
         now = time.monotonic()
@@ -293,26 +273,10 @@ class Connection:
             raise self._instead or error
         log.info("%s Trying again in %.1f s.", error, self.rollover.next(now)[1])
 
-    def _after_refusal(self, problem: Problem) -> None:
-        now = time.monotonic()
-        if problem.passing or problem.status >= 500:
-            self.rollover.failed(now, "is not available", problem.retry_after_s)
-        elif problem.status == 401 and self._credentials.renewable and not self._token_renewed:
-            self._token_renewed = True
-            self.rollover.again(now)
-        else:
-            self._refused_by_replica(problem, now)
-
-    def _refused_by_replica(self, error: HeraldError, now: float) -> None:
-        """This replica wants nothing of us; raises what to end with if none does."""
-        self.rollover.refuses(error, now)
-        if (verdict := self.rollover.verdict()) is not None:
-            raise verdict
-
     async def _live(self, socket: ClientConnection) -> None:
         """Use a socket until it is lost. Raises HeraldError if there is to be no other."""
-        self.rollover.opened(time.monotonic())
-        self._say_where()
+        if (move := self._reconnection.opened(time.monotonic())) is not None:
+            self._owner.moved(move)
         self._park_full()
         self.session.opened()
         self._carry_out()
@@ -333,43 +297,18 @@ class Connection:
             if self._full:
                 socket.transport.abort()  # it is not being read: a closing handshake could only time out
             await socket.close(1000 if self._drop is None else _PROTOCOL_ERROR)
+        now = time.monotonic()
         if self._returning:
             self._returning = False
-            self.rollover.returning(time.monotonic())
-        elif self._drop is not None:
-            reason, self._drop = self._drop, None
-            self._drops += 1
-            if self._drops >= DROPS_MAX:
-                self._drops = 0
-                self._refused_by_replica(MalformedAnswer(reason), time.monotonic())
-                return
-            log.warning("%s Connecting again.", reason)
-            self.rollover.failed(time.monotonic(), "does not work")
+            self.rollover.returning(now)
+        elif (drop := self._drop) is not None:
+            self._drop = None
+            self._reconnection.dropped(drop, now)
+            log.warning("%s Connecting again.", drop.reason)
         else:
-            self._after_loss(socket.close_code or 1006, socket.close_reason or "")
-            delay_s = self.rollover.next(time.monotonic())[1]
+            self._reconnection.lost(socket.close_code or 1006, socket.close_reason or "", now)
+            delay_s = self.rollover.next(now)[1]
             log.info("The connection was lost (code %s). Connecting again in %.1f s.", socket.close_code, delay_s)
-
-    def _after_loss(self, code: int, reason: str) -> None:
-        now = time.monotonic()
-        if code == TOKEN_EXPIRED and self._credentials.renewable and not self._token_renewed:
-            self._token_renewed = True
-            self.rollover.again(now)
-            return
-        one_of_many = code in (FORBIDDEN, RP_GONE) and len(self.session.interests) > 1
-        announced = self.session.closing or {}
-        if not one_of_many and (is_terminal(code) or announced.get("retry") is False):
-            self._refused_by_replica(Closed(code, reason or str(announced.get("reason", ""))), now)
-            return
-        why = "is restarting" if code in _RESTARTING else "does not answer"
-        self.rollover.failed(now, why, Problem.from_document(announced).retry_after_s)
-
-    def _say_where(self) -> None:
-        here, before = self.rollover.current, self._open_at or self.rollover.known[0]
-        if here != before:
-            back = self.rollover.reason == BACK
-            self._owner.moved(Move(before, here, self.rollover.reason, back))
-        self._open_at = here
 
     async def _return(self, socket: ClientConnection) -> None:
         """Go back to the preferred replica once it is ready for good; what was sent here is answered first."""
@@ -395,12 +334,8 @@ class Connection:
     async def _read(self, socket: ClientConnection) -> None:
         while self._drop is None:
             text = await socket.recv(decode=True)
-            now = time.monotonic()
-            self.session.received(text, now)
+            self.session.received(text, time.monotonic())
             self._carry_out()
-            troubled_since = self.session.troubled_since
-            if troubled_since is not None and self.rollover.many and now - troubled_since > TROUBLED_S:
-                self._drop = "The gateway is not available."
             if self._full and not self.session.awaits_answer:
                 await self._ease()
 
@@ -457,21 +392,21 @@ class Connection:
             case Send(text):
                 self._outgoing.append(text)
             case Deliver(key, item, chars):
-                self._drops = 0
+                self._reconnection.understood()
                 if (reader := self._readers.get(key)) is not None:
                     reader.put(item, chars)
                     if reader.full:
                         self._full.add(key)
             case Answered(id, frame):
-                self._token_renewed = False
-                self._drops = 0
+                self._reconnection.accepted()
+                self._reconnection.understood()
                 self._answered.set()
                 self._settle(id, frame)
             case Refused(id, problem):
                 self._answered.set()
                 self._settle(id, problem)
             case Established(key, cursor):
-                self._token_renewed = False
+                self._reconnection.accepted()
                 if (reader := self._readers.get(key)) is not None:
                     reader.established(cursor)
                 if cursor is not None and "~" in cursor and reader is not None and reader.target[0] == "rp":
@@ -490,8 +425,8 @@ class Connection:
                 self._operations_elsewhere(id, target, error)
             case Redirected(urls):
                 self._owner.redirected(self, urls)
-            case Drop(reason):
-                self._drop = reason
+            case Drop():
+                self._drop = output
 
     def _elsewhere(self, interest: Interest, reader: Reader, problem: Problem) -> None:
         where = self._owner.elsewhere(self, interest.target, problem)

@@ -34,6 +34,7 @@ Target = tuple[str, str]  # ("rp", reference) or ("subscription", id)
 # Refusals that another replica may see differently: not there, not there any more, not allowed there.
 HERE_ONLY = frozenset({"moved", "not-found", "gone", "forbidden", "unauthenticated", "token-revoked"})
 ACCEPTED_MAX = 10_000  # targets remembered as accepted somewhere
+TROUBLED_S = 3.0  # a gateway that has answered nothing but `unavailable` for so long is left, if there is another
 INTEREST_STATES: Mapping[str, frozenset[str]] = {
     "idle": frozenset({"asking", "parked", "ended"}),  # not known to the gateway; asked for when there is a connection
     "asking": frozenset({"live", "idle", "parked", "ended"}),  # subscribe is sent, not answered
@@ -124,9 +125,10 @@ class Redirected:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The gateway broke the protocol: close the socket and connect again."""
+    """Close the socket and connect again: the gateway broke the protocol, or (`unavailable`) serves nothing now."""
 
     reason: str
+    unavailable: bool = False
 
 
 Output = (
@@ -503,8 +505,12 @@ class Session:
         return problem.code == "moved" or (self.elsewhere and problem.code in HERE_ONLY)
 
     def _trouble(self, problem: Problem, now: float) -> None:
-        if problem.code == "unavailable" and self.troubled_since is None:
+        if problem.code != "unavailable":
+            return
+        if self.troubled_since is None:
             self.troubled_since = now
+        elif self.elsewhere and now - self.troubled_since >= TROUBLED_S:
+            self._out.append(Drop("The gateway is not available.", unavailable=True))
 
     def _live_interest(self, id: Any, rp: Any) -> Interest | None:
         """The interest whose reading the gateway ends, by the id of its subscribe or by its RP."""

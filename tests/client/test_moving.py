@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import herald.rollover
+import herald.session
 import pytest
 from click.testing import CliRunner
 from herald import Client, Move, Problem
@@ -230,7 +231,7 @@ async def test_a_client_of_one_url_is_refused_as_ever(replicas: Pair) -> None:
 async def test_a_replica_that_answers_nothing_but_unavailable_is_left(
     replicas: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(herald.connection, "TROUBLED_S", 0.3)
+    monkeypatch.setattr(herald.session, "TROUBLED_S", 0.3)
     a, _ = replicas
     a.refusals = [{"type": "urn:herald:problem:unavailable", "title": "Not right now"}] * 1000
     a.ready = False
