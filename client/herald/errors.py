@@ -57,19 +57,19 @@ class Problem(HeraldError):
     @property
     def passing(self) -> bool:
         """Whether the same request may succeed later without any change."""
-        return self.code in PASSING_CODES or (not self.code and self.status in _PASSING_STATUS)
+        return self.code in PASSING_CODES or self.status in _PASSING_STATUS
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], *, status: int = 0, retry_after: str | None = None) -> Problem:
         """Read a problem document or an error frame; whatever is missing or of the wrong kind is left out."""
         known = {"type", "title", "status", "detail", "op", "id"}
-        stated = document.get("status")
+        stated, after_s = document.get("status"), document.get("retry_after_s")
         return cls(
             _text(document, "type") or "about:blank",
             _text(document, "title"),
             stated if isinstance(stated, int) else status,
             _text(document, "detail"),
-            retry_after_s=parse_retry_after(retry_after or document.get("retry_after_s")),
+            retry_after_s=parse_retry_after(retry_after or (None if isinstance(after_s, str) else after_s)),
             extra={name: value for name, value in document.items() if name not in known},
         )
 
@@ -130,11 +130,15 @@ def parse_retry_after(value: object, now: Callable[[], float] = time.time) -> fl
     A domain answers with seconds; a proxy before it may answer with a date (RFC 9110 section 10.2.3), which is taken as
     seconds from `now`, none if it has passed.
     """
-    try:
-        seconds = float(value) if isinstance(value, str | int | float) else -1.0
-    except ValueError:
-        seconds = _seconds_until(str(value), now())
-    return min(seconds, RETRY_AFTER_S_MAX) if seconds >= 0 else None
+    seconds: Any = value
+    if isinstance(value, str):
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = _seconds_until(value, now())
+    if type(seconds) not in (int, float) or not seconds >= 0:
+        return None
+    return float(min(seconds, RETRY_AFTER_S_MAX))
 
 
 def _seconds_until(date: str, now: float) -> float:

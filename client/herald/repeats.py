@@ -33,7 +33,7 @@ class Repeats:
         grown = [part for part in vector if part not in self._vector]
         self._vector = frozenset(vector)
         feed = grown[0].partition("=")[0] if len(grown) == 1 else ""
-        key = hash((event.get("source"), event.get("id")))
+        key = hash(repr((event.get("source"), event.get("id"))))  # whatever they are
         before = self._feeds.get(key)
         if before and feed and before != feed:
             return True

@@ -163,11 +163,11 @@ class Rollover:
 
     def failed(self, now: float, reason: str = "does not answer", retry_after_s: float | None = None) -> None:
         """The current replica did not answer, was lost, or sent us away for a while."""
+        self._left(now, reason)
         replica = self._replicas[self.current]
         pause_s = replica.backoff.next(retry_after_s)
         replica.due_at = now + (max(pause_s, REST_S) if self.many else pause_s)
         replica.tried = True
-        self._left(now, reason)
 
     def refuses(self, error: HeraldError, now: float) -> None:
         """The current replica does not take us."""

@@ -2,6 +2,8 @@
 
 What happened goes in through the methods, what to do comes out of `take()`, in order; connection.py carries it out.
 
+client/js/session.js makes the same decisions: tests/client/session_vectors.py has the scenarios that both are tested with.
+
 The connection may come up at another replica: cursors with a version vector are good there, so the laws hold as well.
 
 Life of an operation (publish, ack, ...):  submitted -> sent -> answered | refused      sent -> (lost) -> sent again
@@ -33,6 +35,7 @@ from herald.repeats import Repeats
 Target = tuple[str, str]  # ("rp", reference) or ("subscription", id)
 # Refusals that another replica may see differently: not there, not there any more, not allowed there.
 HERE_ONLY = frozenset({"moved", "not-found", "gone", "forbidden", "unauthenticated", "token-revoked"})
+INTEGER_MAX = 2**53 - 1  # of what JSON can say exactly (RFC 8259 section 6)
 ACCEPTED_MAX = 10_000  # targets remembered as accepted somewhere
 TROUBLED_S = 3.0  # a gateway that has answered nothing but `unavailable` for so long is left, if there is another
 INTEREST_STATES: Mapping[str, frozenset[str]] = {
@@ -281,6 +284,7 @@ class Session:
     def take_over(self, operations: Mapping[int, Operation]) -> None:
         """Take over operations that another session gave up; the ids of both are of one series."""
         for id, operation in operations.items():
+            operation.backoff.reset()
             self.operations[id] = operation
             self._send(operation)
 
@@ -299,6 +303,7 @@ class Session:
 
     def adopt(self, interest: Interest) -> None:
         """Take over an interest, where it stands, from a session in which it collided."""
+        interest.backoff.reset()
         self.interests[interest.key] = interest
         if self._open:
             self._ask(interest)
@@ -354,16 +359,16 @@ class Session:
 
     def wake(self, now: float) -> None:
         """Send again what was refused for the moment and is due."""
-        due = [thing for thing in self._delayed if thing.due_at is None or thing.due_at <= now]
-        self._delayed = [thing for thing in self._delayed if thing.due_at is not None and thing.due_at > now]
-        for thing in due:
-            if thing.due_at is None:
-                continue
-            thing.due_at = None
-            if isinstance(thing, Interest):
-                self._ask(thing)
-            else:
-                self._send(thing)
+        if self.due_at is None or self.due_at > now:
+            return
+        for interest in self.interests.values():
+            if interest.due_at is not None and interest.due_at <= now:
+                self._ask(interest)
+        for operation in self.operations.values():
+            if operation.due_at is not None and operation.due_at <= now:
+                operation.due_at = None
+                self._send(operation)
+        self._delayed = [thing for thing in self._delayed if thing.due_at is not None]
 
     def received(self, text: str, now: float) -> None:
         """A frame came at `now` (seconds of any steady clock)."""
@@ -391,19 +396,19 @@ class Session:
     # ---- frames ----
 
     def _event(self, frame: Mapping[str, Any], chars: int) -> None:
-        interest = self._by_rp.get(frame["rp"])
+        interest = self._by_rp.get(frame["rp"]) or _nobody(frame)
         if interest is None:
             return
         epoch, offset, event = _text(frame, "epoch"), _number(frame, "offset"), frame["event"]
         if not isinstance(event, dict):
             raise Malformed("event")
+        cursor = _cursor(frame) or f"{epoch}:{offset}"
         ours = epoch == interest.epoch and not interest.place_is_theirs
         if ours and offset <= interest.offset:
             return
         following = interest.offset + 1 if ours else 1
         if interest.gap_due or epoch != interest.epoch or offset > following:
             self._skip(interest, epoch, following, offset - 1)
-        cursor = frame.get("cursor") or f"{epoch}:{offset}"
         if "~" not in cursor:
             interest.epoch, interest.offset, interest.cursor = epoch, offset, cursor
         elif interest.passes(epoch, offset, cursor, event):
@@ -412,16 +417,18 @@ class Session:
 
     def _covered(self, frame: Mapping[str, Any]) -> None:
         """Offsets that are not given because our cursor, from another replica, says that we have the events."""
-        interest = self._by_rp.get(frame["rp"])
-        if interest is not None and frame["epoch"] == interest.epoch and _number(frame, "to") > interest.offset:
-            interest.stand(frame["epoch"], frame["to"], _text(frame, "cursor"))
-
-    def _gap(self, frame: Mapping[str, Any], chars: int) -> None:
-        interest = self._by_rp.get(frame["rp"])
+        interest = self._by_rp.get(frame["rp"]) or _nobody(frame)
         if interest is None:
             return
-        start, end = _number(frame, "from"), _number(frame, "to")
-        epoch = _text(frame, "epoch") if "epoch" in frame else (interest.epoch or "")
+        epoch, offset, cursor = _text(frame, "epoch"), _number(frame, "to"), _text(frame, "cursor")
+        if epoch == interest.epoch and offset > interest.offset:
+            interest.stand(epoch, offset, cursor)
+
+    def _gap(self, frame: Mapping[str, Any], chars: int) -> None:
+        interest = self._by_rp.get(frame["rp"]) or _nobody(frame)
+        if interest is None:
+            return
+        epoch, start, end = _text(frame, "epoch"), _number(frame, "from"), _number(frame, "to")
         ours = epoch == interest.epoch and not interest.place_is_theirs
         if interest.start is None and ours and "feeds" not in frame:
             # The gateway goes on after what was acknowledged, we after what was delivered: that part is not missing.
@@ -429,7 +436,7 @@ class Session:
             if start > end:
                 interest.gap_due = False
                 return
-        self._skip(interest, epoch, start, end, chars, frame.get("cursor"), _feeds(frame))
+        self._skip(interest, epoch, start, end, chars, _cursor(frame), _feeds(frame))
 
     def _skip(
         self,
@@ -449,9 +456,10 @@ class Session:
         self._out.append(Deliver(interest.key, gap, chars))
 
     def _ok(self, frame: Mapping[str, Any]) -> None:
-        id = frame["id"]
+        id = _ours(frame["id"])
         self.troubled_since = None
-        if (operation := self.operations.pop(id, None)) is not None:
+        if (operation := self._unanswered(id)) is not None:
+            del self.operations[id]
             self._accept(operation.target)
             self._out.append(Answered(id, frame))
         elif (interest := self._asks.pop(id, None)) is not None:
@@ -459,6 +467,7 @@ class Session:
 
     def _subscribed(self, interest: Interest, frame: Mapping[str, Any]) -> None:
         rp, epoch, offset = _text(frame, "rp"), _text(frame, "epoch"), _number(frame, "offset")
+        cursor = _cursor(frame) or f"{epoch}:{offset}"
         if rp in self._by_rp:
             self._collide(interest)
             self._out.append(Drop("The gateway let one connection read a rendezvous point twice."))
@@ -475,7 +484,7 @@ class Session:
         # Another epoch and nothing lost: another replica, which translated our cursor into a place of its own log.
         ahead = epoch != interest.epoch or (interest.start is not None and offset >= interest.offset)
         if first or (ahead and not interest.gap_due):
-            interest.stand(epoch, offset, frame.get("cursor") or f"{epoch}:{offset}")
+            interest.stand(epoch, offset, cursor)
         self._out.append(Established(interest.key, None if interest.gap_due else interest.cursor))
 
     def _accept(self, target: Target | None) -> None:
@@ -484,8 +493,8 @@ class Session:
 
     def _error(self, frame: Mapping[str, Any], now: float) -> None:
         problem = Problem.from_document(frame)
-        id: Any = frame.get("id")
-        if (operation := self.operations.get(id)) is not None:
+        id = _ours(frame.get("id"))
+        if (operation := self._unanswered(id)) is not None:
             operation.sent = False
             if problem.passing:
                 self._trouble(problem, now)
@@ -498,7 +507,7 @@ class Session:
                 self._out.append(Refused(id, problem))
         elif (interest := self._asks.pop(id, None)) is not None:
             self._not_subscribed(interest, problem, now)
-        elif (ended := self._live_interest(id, frame.get("rp"))) is not None:
+        elif (ended := self._live_interest(frame)) is not None:
             self._not_subscribed(ended, problem, now)
 
     def _only_here(self, problem: Problem) -> bool:
@@ -512,12 +521,18 @@ class Session:
         elif self.elsewhere and now - self.troubled_since >= TROUBLED_S:
             self._out.append(Drop("The gateway is not available.", unavailable=True))
 
-    def _live_interest(self, id: Any, rp: Any) -> Interest | None:
-        """The interest whose reading the gateway ends, by the id of its subscribe or by its RP."""
+    def _live_interest(self, frame: Mapping[str, Any]) -> Interest | None:
+        """The interest whose reading the gateway ends, by the id of its subscribe or, without an id, by its RP."""
+        id, rp = frame.get("id"), frame.get("rp")
         for interest in self._by_rp.values():
-            if (id is not None and interest.asked_id == id) or (id is None and interest.rp == rp):
+            if interest.rp == rp if id is None else interest.asked_id == _ours(id):
                 return interest
         return None
+
+    def _unanswered(self, id: int) -> Operation | None:
+        """The operation that was sent with this id and not answered since."""
+        operation = self.operations.get(id)
+        return operation if operation is not None and operation.sent else None
 
     def _not_subscribed(self, interest: Interest, problem: Problem, now: float) -> None:
         if interest.rp is not None and self._by_rp.get(interest.rp) is interest:
@@ -578,9 +593,27 @@ class Session:
 
 def _text(frame: Mapping[str, Any], name: str) -> str:
     value = frame[name]
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not value:
         raise Malformed(name)
+    if not value.isascii():
+        value.encode()  # half a surrogate pair cannot be sent back
     return value
+
+
+def _nobody(frame: Mapping[str, Any]) -> Interest | None:
+    """None: no interest is at the RP of this frame. Raises Malformed if it names none."""
+    _text(frame, "rp")
+    return None
+
+
+def _cursor(frame: Mapping[str, Any]) -> str | None:
+    """The cursor of a frame; None where its epoch and offset are all there is."""
+    return None if frame.get("cursor") is None else _text(frame, "cursor")
+
+
+def _ours(id: object) -> int:
+    """An id as we give them; 0, which is none of them, for any other value."""
+    return id if type(id) is int else 0
 
 
 def _feeds(frame: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
@@ -588,15 +621,21 @@ def _feeds(frame: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     said = frame.get("feeds")
     if not isinstance(said, Mapping):
         return {}
-    return {
-        feed: (lost[0], lost[1])
-        for feed, lost in said.items()
-        if isinstance(lost, list) and len(lost) == 2 and all(type(place) is int for place in lost)
-    }
+    pairs = {feed: tuple(map(_whole, lost)) for feed, lost in said.items() if isinstance(lost, list) and len(lost) == 2}
+    return {feed: (first, last) for feed, (first, last) in pairs.items() if first is not None and last is not None}
 
 
 def _number(frame: Mapping[str, Any], name: str) -> int:
     value = frame[name]
-    if type(value) is not int:
+    if type(value) is int and -INTEGER_MAX <= value <= INTEGER_MAX:
+        return value
+    if (whole := _whole(value)) is None:
         raise Malformed(name)
-    return value
+    return whole
+
+
+def _whole(value: object) -> int | None:
+    """The integer that a JSON number is, 1.0 as well as 1; None for what is none, or beyond INTEGER_MAX."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and abs(value) <= INTEGER_MAX else None
