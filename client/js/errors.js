@@ -16,16 +16,25 @@ export class HeraldError extends Error {
   }
 }
 
-/** A problem document, or the error frame of the same content. */
+/**
+ * A member of a document if it is of the right type; a domain may send anything.
+ * @param {unknown} value
+ */
+function textOf(value) {
+  return typeof value === "string" ? value : "";
+}
+
+/** A problem document, or the error frame of the same content. What is of another type than it should be is left out. */
 export class Problem extends HeraldError {
   /** @param {{type?: string, title?: string, status?: number, detail?: string, retry_after_s?: number}} document */
   constructor(document) {
-    super(document.detail || document.title || "The domain refused the operation.");
-    this.type = document.type ?? "about:blank";
-    this.title = document.title ?? "";
-    this.status = document.status ?? 0;
-    this.detail = document.detail ?? "";
-    this.retryAfterS = typeof document.retry_after_s === "number" ? document.retry_after_s : null;
+    super(textOf(document.detail) || textOf(document.title) || "The domain refused the operation.");
+    this.type = textOf(document.type) || "about:blank";
+    this.title = textOf(document.title);
+    this.status = typeof document.status === "number" ? document.status : 0;
+    this.detail = textOf(document.detail);
+    const after = document.retry_after_s;
+    this.retryAfterS = typeof after === "number" && after >= 0 ? after : null;
     this.document = document;
   }
 
@@ -36,7 +45,7 @@ export class Problem extends HeraldError {
 
   /** Whether the same request may succeed later without any change. */
   get passing() {
-    return PASSING_CODES.has(this.code);
+    return PASSING_CODES.has(this.code) || PASSING_STATUS.has(this.status);
   }
 }
 
@@ -63,8 +72,11 @@ export class ClientClosed extends HeraldError {
 
 /** Problems that pass by themselves: the same request is sent again later. Every other one is final. */
 const PASSING_CODES = new Set(["unavailable", "rate-limited", "timeout", "ack-unavailable"]);
+const PASSING_STATUS = new Set([408, 429, 502, 503, 504]); // of a problem that this client does not know
 
 export const CLOSE_TOKEN_EXPIRED = 4100;
+/** Close codes about one reading; the others of the connection can go on. */
+export const CLOSE_OF_ONE = new Set([4102, 4103]);
 const CLOSE_MEANINGS = {
   1002: "The domain found a protocol violation.",
   1003: "The domain does not take such frames.",

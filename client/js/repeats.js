@@ -34,5 +34,6 @@ export class Repeats {
 }
 
 function parts(cursor) {
-  return (cursor.split("~")[1] ?? "").split(".");
+  const vector = cursor.indexOf("~") + 1;
+  return (vector ? cursor.slice(vector) : "").split(".");
 }

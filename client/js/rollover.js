@@ -46,7 +46,7 @@ export function backoffMs(attempt, random, { backoffMinMs, backoffMaxMs } = ROLL
 export function named(refusals) {
   const [first] = refusals.values();
   if (refusals.size === 1) return first;
-  const said = [...refusals].map(([url, error]) => `${host(url)}: ${error.message.replace(/\.$/, "")}.`).join(" ");
+  const said = [...refusals].map(([url, error]) => `${host(url)}: ${error.message.replace(/\.+$/, "")}.`).join(" ");
   if (first instanceof Problem) return new Problem({ ...first.document, detail: said });
   return first instanceof Closed ? new Closed(first.code, said) : new HeraldError(said);
 }
@@ -62,7 +62,7 @@ function isMoved(error) {
 }
 
 function refusing(error) {
-  return isMoved(error) ? "does not serve it now" : `refuses (${error.message.replace(/\.$/, "")})`;
+  return isMoved(error) ? "does not serve it now" : `refuses (${error.message.replace(/\.+$/, "")})`;
 }
 
 export class Rollover {

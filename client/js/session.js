@@ -12,13 +12,15 @@
  *  1. A subscription resumes after the last event it delivered; an event is never delivered twice.
  *  2. What was lost is said: every hole in the offsets, and every change of epoch, is a gap before the next event.
  *  3. A request is sent again, unchanged and in order, after each reconnection until it is answered.
- *  4. Late, repeated and unknown timers and frames are harmless.
+ *  4. Late, repeated and unknown timers and frames are harmless; a frame that is not understood costs the connection.
+ *
+ * client/herald/session.py makes the same decisions: tests/client/session_vectors.py holds what both are proved with.
  *
  * Where there are several replicas rollover.js says which one is next. What one refuses and another may serve leaves the
  * session as `elsewhere`, for a session of its own (whereabouts.js), which takes it up where it stands (`adopt`).
  */
 
-import { CLOSE_TOKEN_EXPIRED, ClientClosed, Closed, Problem, isTerminal } from "./errors.js";
+import { CLOSE_OF_ONE, CLOSE_TOKEN_EXPIRED, ClientClosed, Closed, Problem, isTerminal } from "./errors.js";
 import { Repeats } from "./repeats.js";
 import { ROLLOVER_DEFAULTS, Rollover, backoffMs } from "./rollover.js";
 
@@ -36,6 +38,7 @@ export const DEFAULTS = Object.freeze({
 const RETRY_AFTER_S_MAX = 300; // a domain that asks for more is asked again by then; guess
 const RETURN_MS = 5_000; // how long going back waits for what was sent to be answered
 const TROUBLED_MS = 3_000; // a domain that answers nothing but `unavailable` for so long is left, if there is another
+const DROPS_MAX = 5; // connections in a row that ended by frames that are not understood, without anything that is
 const RESTARTING = new Set([1001, 1012, 4000]);
 /** Refusals that another replica may see differently. */
 const HERE_ONLY = new Set(["moved", "not-found", "gone", "forbidden", "unauthenticated", "token-revoked"]);
@@ -45,10 +48,32 @@ export function targetOf({ rp, subscription = null }) {
   return subscription === null ? `rp ${rp}` : `subscription ${subscription}`;
 }
 
+/** A frame is not what the protocol says. */
+class Malformed extends Error {}
+
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A member that must be text; half a surrogate pair is none, it could not be sent back. */
+function textOf(frame, name) {
+  const value = frame[name];
+  if (typeof value !== "string" || !value || /\p{Surrogate}/u.test(value)) throw new Malformed(name);
+  return value;
+}
+
+function numberOf(frame, name) {
+  if (!Number.isSafeInteger(frame[name])) throw new Malformed(name);
+  return frame[name];
+}
+
+/** The cursor of a frame; where it has none, its epoch and offset are all there is. */
+function cursorOf(frame, epoch, offset) {
+  return (frame.cursor ?? null) === null ? `${epoch}:${offset}` : textOf(frame, "cursor");
+}
+
 /** What a gap names by feed, [first, last] of each; nothing of another form: it is told to the reader, no more. */
 function feedsOf(said) {
-  const isPlace = (lost) => Array.isArray(lost) && lost.length === 2 && lost.every(Number.isInteger);
-  return Object.fromEntries(Object.entries(said ?? {}).filter(([, lost]) => isPlace(lost)));
+  const isPlace = (lost) => Array.isArray(lost) && lost.length === 2 && lost.every(Number.isSafeInteger);
+  return Object.fromEntries(Object.entries(isObject(said) ? said : {}).filter(([, lost]) => isPlace(lost)));
 }
 
 export class Session {
@@ -66,6 +91,7 @@ export class Session {
   #heardAt = 0;
   #pingAt = null;
   #closing = null; // the server's `closing` frame
+  #drops = 0; // connections in a row that ended by what is not understood
   #refreshed = false; // a token was refreshed because of 4100, and nothing was accepted since
   #ended = null;
   #rollover;
@@ -266,50 +292,66 @@ export class Session {
     if (this.#phase !== "open") return;
     this.#heardAt = this.#now;
     this.#pingAt = null;
-    let frame;
     try {
-      frame = JSON.parse(text);
-    } catch {
-      this.#drop("The domain sent something that is not JSON.");
-      return;
+      this.#read(JSON.parse(text));
+    } catch (error) {
+      if (!(error instanceof Malformed || error instanceof SyntaxError)) throw error;
+      this.#notUnderstood();
     }
-    if (typeof frame !== "object" || frame === null) this.#drop("The domain sent something that is not a frame.");
-    else if (frame.op === "event") this.#onEvent(frame);
+  }
+
+  #read(frame) {
+    if (!isObject(frame) || !("op" in frame)) throw new Malformed("op");
+    if (frame.op === "event") this.#onEvent(frame);
     else if (frame.op === "ok") this.#onOk(frame);
     else if (frame.op === "gap") this.#onGap(frame);
     else if (frame.op === "error") this.#onError(frame);
     else if (frame.op === "covered") this.#onCovered(frame);
-    else if (frame.op === "redirect") this._learned({ urls: frame.to });
+    else if (frame.op === "redirect") this.#onRedirect(frame);
     else if (frame.op === "closing") this.#closing = frame;
     // Unknown operations are for newer clients.
   }
 
   // ---- frames ----
 
-  #onEvent({ rp, epoch, offset, cursor, event }) {
+  #onRedirect(frame) {
+    if (!("to" in frame)) throw new Malformed("to");
+    this._learned({ urls: frame.to });
+  }
+
+  #onEvent(frame) {
+    const rp = textOf(frame, "rp");
     const subscription = this.#byRp.get(rp);
     if (!subscription) return;
+    const epoch = textOf(frame, "epoch");
+    const offset = numberOf(frame, "offset");
+    const cursor = cursorOf(frame, epoch, offset);
+    const { event } = frame;
+    if (!isObject(event)) throw new Malformed("event");
     const ours = epoch === subscription.epoch && !subscription.placeIsTheirs;
     if (ours && offset <= subscription.offset) return;
     const following = ours ? subscription.offset + 1 : 1;
     if (subscription.gapDue || epoch !== subscription.epoch || offset > following) {
-      this.#pushGap(subscription, epoch, following, offset - 1);
+      this.#pushGap(subscription, epoch, following, offset - 1, `${epoch}:${offset - 1}`);
     }
     subscription.epoch = epoch;
     subscription.offset = offset;
-    subscription.cursor = cursor ?? `${epoch}:${offset}`;
-    if (subscription.cursor.includes("~")) {
+    subscription.cursor = cursor;
+    if (cursor.includes("~")) {
       subscription.repeats ??= new Repeats();
-      if (subscription.repeats.repeated(subscription.cursor, event)) return;
+      if (subscription.repeats.repeated(cursor, event)) return;
     }
-    const delivery = { rp, epoch, offset, cursor: subscription.cursor, event };
-    this.#push({ kind: "event", key: subscription.key, delivery });
+    this.#drops = 0;
+    this.#push({ kind: "event", key: subscription.key, delivery: { rp, epoch, offset, cursor, event } });
   }
 
-  #onGap({ rp, epoch: said, from, to, cursor, feeds }) {
-    const subscription = this.#byRp.get(rp);
+  #onGap(frame) {
+    const subscription = this.#byRp.get(textOf(frame, "rp"));
     if (!subscription) return;
-    const epoch = said ?? subscription.epoch;
+    const epoch = textOf(frame, "epoch");
+    const [from, to] = [numberOf(frame, "from"), numberOf(frame, "to")];
+    const cursor = cursorOf(frame, epoch, to);
+    const { feeds } = frame;
     const ours = epoch === subscription.epoch && !subscription.placeIsTheirs;
     if (subscription.subscription === null || !ours || feeds !== undefined) {
       this.#pushGap(subscription, epoch, from, to, cursor, feedsOf(feeds));
@@ -322,12 +364,14 @@ export class Session {
   }
 
   /** Offsets that are not given because our cursor, from another replica, says that we have the events. */
-  #onCovered({ rp, epoch, to, cursor }) {
-    const subscription = this.#byRp.get(rp);
-    if (subscription && subscription.epoch === epoch && to > subscription.offset) this.#stand(subscription, epoch, to, cursor);
+  #onCovered(frame) {
+    const subscription = this.#byRp.get(textOf(frame, "rp"));
+    if (!subscription) return;
+    const [epoch, to, cursor] = [textOf(frame, "epoch"), numberOf(frame, "to"), textOf(frame, "cursor")];
+    if (subscription.epoch === epoch && to > subscription.offset) this.#stand(subscription, epoch, to, cursor);
   }
 
-  #stand(subscription, epoch, offset, cursor = `${epoch}:${offset}`) {
+  #stand(subscription, epoch, offset, cursor) {
     subscription.epoch = epoch;
     subscription.offset = offset;
     subscription.cursor = cursor;
@@ -341,31 +385,46 @@ export class Session {
     subscription.gapDue = subscription.placeIsTheirs = false;
     this.#stand(subscription, epoch, to, cursor);
     const gap = { rp: subscription.canonical, epoch, from, to, previousEpoch, cursor: subscription.cursor, feeds };
+    this.#drops = 0;
     this.#push({ kind: "gap", key: subscription.key, gap });
   }
 
   #onOk(frame) {
+    if (!("id" in frame)) throw new Malformed("id");
+    this.#troubledAt = null;
     const entry = this.#wire.get(frame.id);
     if (!entry) return;
     this.#wire.delete(frame.id);
+    if (entry.subscription) {
+      this.#onSubscribed(entry.subscription, frame);
+      return;
+    }
     this.#refreshed = false;
-    this.#troubledAt = null;
     if (entry.request) {
+      this.#drops = 0;
       this.#requests.delete(entry.request.key);
-      this.#returnWhenAnswered();
       const { op: _op, id: _id, ...answer } = frame;
       this.#push({ kind: "settled", key: entry.request.key, answer });
-    } else if (entry.subscription) {
-      this.#onSubscribed(entry.subscription, frame);
+      this.#returnWhenAnswered();
     }
   }
 
-  #onSubscribed(subscription, { rp, epoch, offset, recovered, cursor: place }) {
+  #onSubscribed(subscription, frame) {
+    const rp = textOf(frame, "rp");
+    const epoch = textOf(frame, "epoch");
+    const offset = numberOf(frame, "offset");
+    const place = cursorOf(frame, epoch, offset);
+    if (this.#byRp.has(rp)) {
+      const detail = "The domain let one connection read a rendezvous point twice.";
+      this.#endSubscription(subscription, new Problem({ type: "urn:herald:problem:conflict", detail }));
+      throw new Malformed("rp");
+    }
+    this.#refreshed = false;
     subscription.canonical = rp;
     subscription.attempt = 0;
     this.#byRp.set(rp, subscription);
     const first = subscription.epoch === null;
-    subscription.gapDue = recovered === false;
+    subscription.gapDue = frame.recovered === false;
     // A place that the domain keeps (a durable subscription's) may lie behind ours: then ours counts.
     subscription.placeIsTheirs = subscription.gapDue && (first || subscription.subscription === null);
     // The first time the answer is our place; later our own is as good, and a gap frame says where it is not. Another
@@ -394,8 +453,7 @@ export class Session {
       this.#returnWhenAnswered();
     } else if (entry?.subscription) {
       if (error.passing) {
-        const retryInMs = this.#retryLater(entry.subscription, error);
-        this.#emitState(entry.subscription, "reconnecting", { reason: error.message, retryInMs });
+        this.#subscribeLater(entry.subscription, error);
       } else {
         this.#refusedHere(entry.subscription, error);
       }
@@ -404,13 +462,13 @@ export class Session {
     }
   }
 
-  /** An error for a subscribe that was answered long ago: the reading has ended, and the error says why. */
-  #onReadingEnded(frame, error) {
-    const live = [...this.#byRp.values()].find(({ wireId }) => wireId === frame.id);
+  /** An error for a subscribe that was answered long ago, or without an id: the reading has ended, and the error says why. */
+  #onReadingEnded({ id = null, rp }, error) {
+    const live = id === null ? this.#byRp.get(rp) : [...this.#byRp.values()].find(({ wireId }) => wireId === id);
     if (!live) return;
     if (error.passing) {
       this.#byRp.delete(live.canonical);
-      this.#emitState(live, "reconnecting", { reason: error.message, retryInMs: this.#retryLater(live, error) });
+      this.#subscribeLater(live, error);
     } else {
       this.#refusedHere(live, error);
     }
@@ -486,10 +544,10 @@ export class Session {
   }
 
   #sendRequest(request) {
+    request.dueAt = 0;
     if (this.#held) return; // it is sent when the next connection is open
     const id = ++this.#id;
     request.wireId = id;
-    request.dueAt = 0;
     this.#wire.set(id, { request });
     const { op, ...members } = request.frame;
     this.#send({ op, id, ...members });
@@ -511,22 +569,28 @@ export class Session {
 
   // ---- trying again ----
 
-  /** Send `item` again after a delay of its own; answers the delay. */
+  #subscribeLater(subscription, error) {
+    const retryInMs = this.#retryLater(subscription, error);
+    if (retryInMs !== null) this.#emitState(subscription, "reconnecting", { reason: error.message, retryInMs });
+  }
+
+  /** Send `item` again after a delay of its own; answers the delay. Null: the domain is left instead. */
   #retryLater(item, { retryAfterS, code }) {
-    if (code === "unavailable") this.#mindTrouble();
     const asked = Math.min(retryAfterS ?? 0, RETRY_AFTER_S_MAX) * 1000;
     const delay = asked + backoffMs(item.attempt++, this.#random(), this.#options);
+    if (code === "unavailable" && this.#leftInTrouble()) return null;
     item.wireId = null;
     item.dueAt = this.#now + Math.max(delay, 1);
     this.#armRetry();
     return delay;
   }
 
-  #mindTrouble() {
+  /** Leave a domain that has answered nothing but `unavailable` for a while, if there is another; whether it was left. */
+  #leftInTrouble() {
     this.#troubledAt ??= this.#now;
-    if (!this.#rollover.many || this.#now - this.#troubledAt < TROUBLED_MS) return;
-    this.#push({ kind: "disconnect", code: 4001 });
-    this.#lost(1006, "The domain is not available.");
+    if (!this.#rollover.many || this.#now - this.#troubledAt < TROUBLED_MS) return false;
+    this.#drop("The domain is not available.", "is not available");
+    return true;
   }
 
   #waiting() {
@@ -581,24 +645,36 @@ export class Session {
     }
   }
 
-  /** Close the socket ourselves and treat it as lost. */
-  #drop(reason) {
+  /** Close the socket ourselves and treat it as lost. `about`: what is said of the domain when another is gone on at. */
+  #drop(reason, about = undefined) {
     this.#push({ kind: "disconnect", code: 4001 });
-    this.#lost(1006, reason);
+    this.#lost(1006, reason, about);
   }
 
-  #lost(code, reason) {
+  #notUnderstood() {
+    const detail = "The domain sent a frame that is not understood.";
+    if (++this.#drops < DROPS_MAX) {
+      this.#drop(detail, "does not work");
+      return;
+    }
+    this.#drops = 0;
+    this.#push({ kind: "disconnect", code: 4001 });
+    this.#refusedByReplica(1006, new Problem({ title: "Not an answer of a Herald domain", detail }));
+  }
+
+  #lost(code, reason, about = RESTARTING.has(code) ? "is restarting" : "does not answer") {
     if (this.#phase !== "open" && this.#phase !== "connecting") return;
     const closing = this.#phase === "open" ? this.#closing : null;
-    const why = reason || closing?.reason || "";
+    const why = reason || (typeof closing?.reason === "string" ? closing.reason : "");
+    const final = isTerminal(code) && !(CLOSE_OF_ONE.has(code) && this.#subscriptions.size > 1);
     const refresh = code === CLOSE_TOKEN_EXPIRED && this.#refreshable && !this.#refreshed;
     if (refresh) this.#refreshed = true;
-    else if (closing && typeof closing.retry === "boolean" ? !closing.retry : isTerminal(code)) {
+    else if (typeof closing?.retry === "boolean" ? !closing.retry : final) {
       this.#refusedByReplica(code, new Closed(code, why));
       return;
     }
     if (refresh) this.#rollover.again(this.#now);
-    else this.#rollover.failed(this.#now, RESTARTING.has(code) ? "is restarting" : "does not answer");
+    else this.#rollover.failed(this.#now, about);
     if (!refresh) this.#attempt++;
     this.#wait({ code, reason: why, retryInMs: refresh ? 0 : this.#rollover.next(this.#now).delayMs });
   }
@@ -628,7 +704,6 @@ export class Session {
     for (const item of [...this.#subscriptions.values(), ...this.#requests.values()]) {
       item.wireId = null;
       item.dueAt = 0;
-      item.attempt = 0;
     }
   }
 
