@@ -87,7 +87,17 @@ export class Client {
    * @param {{root: Client, urls: string[], refused: Map<string, Error>}} [elsewhere] for a client of a client
    */
   constructor(settings = {}, elsewhere = undefined) {
-    const { url, token, getToken, source, onState, onMove, WebSocket: Socket, random = Math.random, ...tuning } = settings;
+    const {
+      url,
+      token,
+      getToken,
+      source,
+      onState,
+      onMove,
+      WebSocket: Socket,
+      random = Math.random,
+      ...tuning
+    } = settings;
     const given = Array.isArray(url) ? url : [url ?? globalThis.location?.origin];
     if (!given.length) endpoint(undefined);
     for (const one of given) this.#names.set(endpoint(one), one);
@@ -223,7 +233,10 @@ export class Client {
     } catch {
       // Browsers do not say what another site answered unless it allows that; that it answers can be seen.
       const silent = { mode: "no-cors", signal: AbortSignal.timeout(PROBE_MS) };
-      good = await fetch(url, silent).then(({ type }) => type === "opaque", () => false);
+      good = await fetch(url, silent).then(
+        ({ type }) => type === "opaque",
+        () => false,
+      );
     }
     this.#handle({ kind: "probed", good });
   }
@@ -305,7 +318,11 @@ export class Client {
   #setTimer(name, ms) {
     clearTimeout(this.#timers.get(name));
     this.#timers.delete(name);
-    if (ms !== null) this.#timers.set(name, setTimeout(() => this.#handle({ kind: "timer", name }), ms));
+    if (ms !== null)
+      this.#timers.set(
+        name,
+        setTimeout(() => this.#handle({ kind: "timer", name }), ms),
+      );
   }
 
   async #connect(endpoint) {

@@ -113,8 +113,16 @@ export class Session {
    * @param {(target: string, url: string, error: Error) => Error | null} settings.refuses a replica refuses a target:
    *   what to end with, or null: another may serve it
    */
-  constructor({ random, refreshable, urls = ["ws://domain/ws"], refused = new Map(), now = 0, learnable = () => [],
-    refuses = (_target, _url, error) => error, ...tuning }) {
+  constructor({
+    random,
+    refreshable,
+    urls = ["ws://domain/ws"],
+    refused = new Map(),
+    now = 0,
+    learnable = () => [],
+    refuses = (_target, _url, error) => error,
+    ...tuning
+  }) {
     this.#random = random;
     this.#rollover = new Rollover(urls, random, tuning, refused, now);
     this.#learnable = learnable;
@@ -143,12 +151,19 @@ export class Session {
     this._adopt({
       key,
       wanted: {
-        rp, subscription, from, target: targetOf({ rp, subscription }),
-        cursor: null, repeats: null,
-        epoch: null, offset: 0, // the place of the last event delivered; epoch null: none known yet
+        rp,
+        subscription,
+        from,
+        target: targetOf({ rp, subscription }),
+        cursor: null,
+        repeats: null,
+        epoch: null,
+        offset: 0, // the place of the last event delivered; epoch null: none known yet
         gapDue: false, // the domain said `recovered: false`, and its gap has not come yet
         placeIsTheirs: false, // what that gap says replaces our place, even backwards
-        canonical: null, state: "", paused: false,
+        canonical: null,
+        state: "",
+        paused: false,
       },
     });
   }
@@ -532,7 +547,8 @@ export class Session {
     subscription.wireId = id;
     subscription.dueAt = 0;
     this.#wire.set(id, { subscription });
-    const target = subscription.subscription === null ? { rp: subscription.rp } : { subscription: subscription.subscription };
+    const target =
+      subscription.subscription === null ? { rp: subscription.rp } : { subscription: subscription.subscription };
     const from = this.#resumeFrom(subscription);
     this.#send({ op: "subscribe", id, ...target, ...(from === null ? {} : { from }) });
   }
@@ -712,7 +728,8 @@ export class Session {
     this.#ended = error;
     for (const name of ["connect", "reconnect", "silence", "retry", "probe", "return"]) this.#timer(name, null);
     for (const key of this.#requests.keys()) this.#push({ kind: "failed", key, error });
-    for (const subscription of [...this.#subscriptions.values()]) this.#endSubscription(subscription, asked ? null : error);
+    for (const subscription of [...this.#subscriptions.values()])
+      this.#endSubscription(subscription, asked ? null : error);
     this.#requests.clear();
     this.#wire.clear();
     this.#push({ kind: "state", key: null, state: "ended", detail: asked ? {} : { error } });

@@ -67,7 +67,9 @@ async function compress(file) {
   const content = await readFile(file);
   if (content.length < COMPRESSED_FROM_BYTES) return;
   await Promise.all([
-    brotli(content, { params: { [zlib.constants.BROTLI_PARAM_SIZE_HINT]: content.length } }).then((data) => writeFile(`${file}.br`, data)),
+    brotli(content, { params: { [zlib.constants.BROTLI_PARAM_SIZE_HINT]: content.length } }).then((data) =>
+      writeFile(`${file}.br`, data),
+    ),
     gzip(content, { level: 9 }).then((data) => writeFile(`${file}.gz`, data)),
   ]);
 }

@@ -52,7 +52,10 @@ function build({ title, says = "", action, danger = false, reason, type, perform
   const go = element("button", { class: `button ${danger ? "danger" : "primary"}` }, action);
   form.append(words);
   if (reason) form.append(field("reason", { label: "Reason", maxlength: REASON_CHARS_MAX, ...reason }));
-  if (type) form.append(field("typed", { label: type.label, required: true, pattern: escaped(type.text), autocomplete: "off" }));
+  if (type)
+    form.append(
+      field("typed", { label: type.label, required: true, pattern: escaped(type.text), autocomplete: "off" }),
+    );
   const actions = element("div", { class: "actions" });
   actions.append(cancel, go);
   form.append(problem, actions);

@@ -30,7 +30,10 @@ function scaled(value, scales) {
 export function count(value) {
   if (!isNumber(value)) return new Quantity(UNKNOWN, "");
   if (Math.abs(value) < 1e6) return new Quantity(WHOLE.format(value), "");
-  const [shown, unit] = scaled(value, [[1e9, "G"], [1e6, "M"]]);
+  const [shown, unit] = scaled(value, [
+    [1e9, "G"],
+    [1e6, "M"],
+  ]);
   return new Quantity(THREE.format(shown), unit);
 }
 
@@ -44,7 +47,13 @@ export function rate(value, unit = "/s") {
   return new Quantity(THREE.format(value / 1e6), `M${unit}`);
 }
 
-const BYTES = [[1024 ** 4, "TiB"], [1024 ** 3, "GiB"], [1024 ** 2, "MiB"], [1024, "KiB"], [1, "B"]];
+const BYTES = [
+  [1024 ** 4, "TiB"],
+  [1024 ** 3, "GiB"],
+  [1024 ** 2, "MiB"],
+  [1024, "KiB"],
+  [1, "B"],
+];
 
 /** Bytes in binary units. */
 export function bytes(value) {

@@ -57,7 +57,9 @@ export class Hottest {
       }
       if ([...held.values()].every((row) => now - row.at > 2 * GONE_S)) this.#gateways.delete(gateway);
     }
-    const rows = [...sums.values()].sort((a, b) => b.eventsIn + b.deliveries - a.eventsIn - a.deliveries).slice(0, ROWS_MAX);
+    const rows = [...sums.values()]
+      .sort((a, b) => b.eventsIn + b.deliveries - a.eventsIn - a.deliveries)
+      .slice(0, ROWS_MAX);
     this.#name(rows);
     return rows.map((row) => ({ ...row, label: this.#labels.of(row.rp) }));
   }

@@ -34,7 +34,11 @@ export class Listing {
   #table;
   #cursor = "";
   #state = "loading"; // rows, broken
-  #look = new PausedLook(() => this.#ask(), (answer) => this.#show(answer), (error) => this.#failed(error));
+  #look = new PausedLook(
+    () => this.#ask(),
+    (answer) => this.#show(answer),
+    (error) => this.#failed(error),
+  );
 
   /**
    * @param {{id?: string, url: string, table: object, concerns?: (event: {type: string, data: any}) => boolean,
@@ -42,7 +46,13 @@ export class Listing {
    *   `id` of the box ("listing"); `query` turns filters into the request's query where they are not the same.
    */
   constructor(options) {
-    this.#options = { id: "listing", concerns: () => false, query: (filters) => filters, onShown: () => {}, ...options };
+    this.#options = {
+      id: "listing",
+      concerns: () => false,
+      query: (filters) => filters,
+      onShown: () => {},
+      ...options,
+    };
     this.#parts = partsOf(this.#options.id);
     this.#table = new Table(this.#parts.table, { ...this.#options.table, rowsMax: ROWS });
     this.#readAddress();
@@ -144,9 +154,11 @@ export class Listing {
     render(
       html`<div class="broken"><strong>${error instanceof Refused ? "This cannot be shown" : "No answer"}</strong>
         <span>${error.message}</span>
-        ${reset
-          ? html`<button type="button" class="button compact" @click=${() => this.#clear()}>Show all</button>`
-          : html`<button type="button" class="button compact" @click=${again}>Try again</button>`}</div>`,
+        ${
+          reset
+            ? html`<button type="button" class="button compact" @click=${() => this.#clear()}>Show all</button>`
+            : html`<button type="button" class="button compact" @click=${again}>Try again</button>`
+        }</div>`,
       said,
     );
   }
@@ -154,7 +166,12 @@ export class Listing {
   #tell(why) {
     const { away } = this.#parts;
     away.hidden = !why;
-    render(why ? html`${why} <button type="button" class="button compact" @click=${() => this.refresh()}>Try again</button>` : nothing, away);
+    render(
+      why
+        ? html`${why} <button type="button" class="button compact" @click=${() => this.refresh()}>Try again</button>`
+        : nothing,
+      away,
+    );
   }
 
   #settled() {
@@ -176,10 +193,11 @@ export class Listing {
     clear?.addEventListener("click", () => this.#clear());
     next?.addEventListener("click", () => this.#go(next.dataset.cursor));
     first?.addEventListener("click", () => this.#go(""));
-    if (form) addEventListener("popstate", () => {
-      this.#readAddress();
-      this.#begin();
-    });
+    if (form)
+      addEventListener("popstate", () => {
+        this.#readAddress();
+        this.#begin();
+      });
   }
 
   #go(cursor) {
@@ -255,7 +273,8 @@ export function keepCurrent(listings, onChange = () => {}) {
       onChange(state, events);
     },
     onState: (state, error) => {
-      const why = state === "live" ? "" : `${error?.message ?? "The connection to the domain is away."} What is shown is old.`;
+      const why =
+        state === "live" ? "" : `${error?.message ?? "The connection to the domain is away."} What is shown is old.`;
       for (const listing of listings) listing.old(why);
     },
   });

@@ -104,7 +104,8 @@ export class Live {
   }
 
   #failed(error) {
-    const final = error instanceof SessionEnded || (error instanceof Refused && error.status < 500 && error.status !== 429);
+    const final =
+      error instanceof SessionEnded || (error instanceof Refused && error.status < 500 && error.status !== 429);
     if (final) {
       tellEnd(error);
       this.#onState("ended", error);
@@ -118,9 +119,11 @@ export class Live {
   }
 
   #follow(cursor, attempt) {
-    const mine = (handler) => (...given) => {
-      if (attempt === this.#attempt) handler(...given);
-    };
+    const mine =
+      (handler) =>
+      (...given) => {
+        if (attempt === this.#attempt) handler(...given);
+      };
     this.#subscription = line().subscribe(this.#rp, {
       from: cursor,
       onEvent: mine((event) => this.#event(event)),

@@ -30,7 +30,12 @@ export class LoadSeries {
     if (last === undefined) return;
     const known = (name) => this.series.column(name).at(-1);
     const sums = Object.fromEntries(RATES.map((name) => [name, (known(name) ?? 0) * (until - last)]));
-    this.#open.set(last, { sums, until, now: new Map(), counts: Object.fromEntries(COUNTS.map((name) => [name, known(name)])) });
+    this.#open.set(last, {
+      sums,
+      until,
+      now: new Map(),
+      counts: Object.fromEntries(COUNTS.map((name) => [name, known(name)])),
+    });
   }
 
   /**
@@ -67,7 +72,12 @@ export class LoadSeries {
     let step = this.#open.get(start);
     if (!step) {
       const newest = [...this.#open.values()].at(-1);
-      step = { sums: Object.fromEntries(RATES.map((name) => [name, 0])), until, now: new Map(), counts: { ...newest?.counts } };
+      step = {
+        sums: Object.fromEntries(RATES.map((name) => [name, 0])),
+        until,
+        now: new Map(),
+        counts: { ...newest?.counts },
+      };
       this.#open.set(start, step);
       while (this.#open.size > OPEN_STEPS) this.#open.delete(this.#open.keys().next().value);
     }

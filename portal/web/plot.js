@@ -25,7 +25,12 @@ const TABLE_ROWS = 12;
 const SPAN_LEAST_S = 600; // of what has only just begun: its first minutes fill the plot, and its numbers have room to move
 const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const TIME_S = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DAY_TIME = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const DAY_TIME = new Intl.DateTimeFormat(undefined, {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
 const DAY_S = 86_400;
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -108,7 +113,12 @@ export class Plot {
     if (width === 0) return;
     const colours = coloursOf(this.#box, this.#options.series.length);
     const { format, series, height, max, past } = this.#options;
-    const axis = { stroke: colours.text, grid: { stroke: colours.line, width: 1 }, ticks: { show: false }, font: colours.font };
+    const axis = {
+      stroke: colours.text,
+      grid: { stroke: colours.line, width: 1 },
+      ticks: { show: false },
+      font: colours.font,
+    };
     this.#uplot = new uPlot(
       {
         width,
@@ -133,7 +143,9 @@ export class Plot {
             spanGaps: false,
           })),
         ],
-        hooks: { setCursor: [({ cursor: { idx } }) => this.#showValues(idx ?? this.#data[0].length - 1, idx !== null)] },
+        hooks: {
+          setCursor: [({ cursor: { idx } }) => this.#showValues(idx ?? this.#data[0].length - 1, idx !== null)],
+        },
       },
       this.#data,
       this.#box,

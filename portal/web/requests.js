@@ -50,7 +50,12 @@ export async function request(method, url, body, { timeoutMs = TIMEOUT_MS, heade
   let response;
   try {
     const signal = AbortSignal.timeout(timeoutMs);
-    response = await fetch(url, { method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body), signal });
+    response = await fetch(url, {
+      method,
+      headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+    });
   } catch {
     throw new Unanswered();
   }

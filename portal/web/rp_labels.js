@@ -51,6 +51,8 @@ export class RpLabels {
   }
 
   #unknown(rps) {
-    return [...new Set(rps.filter(Boolean).map(aboutOf))].filter((rp) => !this.#asked.has(rp) && !rp.includes(".") && rp !== "domain");
+    return [...new Set(rps.filter(Boolean).map(aboutOf))].filter(
+      (rp) => !this.#asked.has(rp) && !rp.includes(".") && rp !== "domain",
+    );
   }
 }

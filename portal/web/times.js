@@ -1,10 +1,25 @@
 /** Instants as a reader reads them: in their own zone, with the exact instant in UTC as the title. */
 
 const DATE_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const TO_THE_MILLISECOND = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" };
+const TO_THE_MILLISECOND = {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+  hourCycle: "h23",
+};
 const TIME = new Intl.DateTimeFormat(undefined, TO_THE_MILLISECOND);
-const DAY_TO_THE_MILLISECOND = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", ...TO_THE_MILLISECOND });
-const DAY_TIME = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const DAY_TO_THE_MILLISECOND = new Intl.DateTimeFormat(undefined, {
+  day: "numeric",
+  month: "short",
+  ...TO_THE_MILLISECOND,
+});
+const DAY_TIME = new Intl.DateTimeFormat(undefined, {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
 const TICK_MS = 1_000;
 
 /** How far this browser's clock is from the domain's, so that a lease counts down by the clock that ends it. */
@@ -77,13 +92,18 @@ export function startTimes() {
 export function fillTimes(root) {
   if (document.hidden) return;
   const now = serverNow();
-  for (const element of root.querySelectorAll(Object.keys(SAYS).map((mark) => `time[data-${mark}]`).join())) {
+  for (const element of root.querySelectorAll(
+    Object.keys(SAYS)
+      .map((mark) => `time[data-${mark}]`)
+      .join(),
+  )) {
     const at = Date.parse(element.dateTime);
     if (Number.isNaN(at)) continue;
     const mark = Object.keys(SAYS).find((name) => name in element.dataset);
     const text = SAYS[mark](at, now);
     if (element.textContent !== text) element.textContent = text;
-    const title = mark === "local" ? new Date(at).toISOString() : `${DATE_TIME.format(at)} (${new Date(at).toISOString()})`;
+    const title =
+      mark === "local" ? new Date(at).toISOString() : `${DATE_TIME.format(at)} (${new Date(at).toISOString()})`;
     if (element.title !== title) element.title = title;
   }
 }

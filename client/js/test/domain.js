@@ -83,7 +83,9 @@ export class Domain {
     }
     this.connections.add(socket);
     this.tokens.push(new URL(request.url, "http://x").searchParams.get("access_token"));
-    const accept = createHash("sha1").update(request.headers["sec-websocket-key"] + WEBSOCKET_GUID).digest("base64");
+    const accept = createHash("sha1")
+      .update(request.headers["sec-websocket-key"] + WEBSOCKET_GUID)
+      .digest("base64");
     socket.write(
       "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
         `Sec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: herald.v1\r\n\r\n`,
@@ -95,7 +97,12 @@ export class Domain {
       for (let frame = decode(pending); frame; frame = decode(pending)) {
         pending = pending.subarray(frame.bytes);
         if (frame.opcode === 0x8) socket.end(encode(0x8, frame.payload));
-        else this.#frame(JSON.parse(frame.payload), (answer) => socket.write(encode(0x1, Buffer.from(JSON.stringify(answer)))), readers);
+        else
+          this.#frame(
+            JSON.parse(frame.payload),
+            (answer) => socket.write(encode(0x1, Buffer.from(JSON.stringify(answer)))),
+            readers,
+          );
       }
     });
     socket.on("error", () => {});
@@ -121,7 +128,14 @@ export class Domain {
       const held = place === "now" ? log.events.length : place === "earliest" ? 0 : Number(place.split(":")[1]);
       send({ op: "ok", id, rp, epoch: log.epoch, offset: held, recovered: true });
       const tell = (offset) =>
-        send({ op: "event", rp, epoch: log.epoch, offset, cursor: `${log.epoch}:${offset}`, event: log.events[offset - 1] });
+        send({
+          op: "event",
+          rp,
+          epoch: log.epoch,
+          offset,
+          cursor: `${log.epoch}:${offset}`,
+          event: log.events[offset - 1],
+        });
       for (let offset = held + 1; offset <= log.events.length; offset++) tell(offset);
       readers.set(rp, tell);
       log.readers.add(tell);

@@ -37,7 +37,10 @@ test("what is published arrives, with its data unchanged", async (context) => {
   assert.deepEqual([answer.epoch, answer.offset], ["e", 1]);
   await client.publish(RP, "text");
   await until(() => received.length === 2, "both events");
-  assert.deepEqual(received.map((event) => event.data), [{ celsius: 21.5 }, "text"]);
+  assert.deepEqual(
+    received.map((event) => event.data),
+    [{ celsius: 21.5 }, "text"],
+  );
   assert.equal(received[0].specversion, "1.0");
   assert.equal(subscription.cursor, "e:2");
   assert.equal(subscription.state, "live");
@@ -106,7 +109,10 @@ test("a terminal close ends iterators and publishes with its reason", async (con
 test("a token that is refused at the handshake is said, not tried for ever", async (context) => {
   const { domain, client } = await pair(context);
   domain.refusing = true;
-  await assert.rejects(client.publish(RP, 1), (error) => error instanceof Closed && /signature is wrong/.test(error.message));
+  await assert.rejects(
+    client.publish(RP, 1),
+    (error) => error instanceof Closed && /signature is wrong/.test(error.message),
+  );
 });
 
 test("an iterator gives events in order, and leaving it ends the subscription", async (context) => {
@@ -145,7 +151,9 @@ test("the cursor of an iterator is that of the item given out, not of those that
 });
 
 test("a lost connection does not move the cursor of an iterator past what it was given", async (context) => {
-  const { domain, subscription, items } = await leftAfterOne(context, (client) => client.subscribe(RP, { from: "earliest" }));
+  const { domain, subscription, items } = await leftAfterOne(context, (client) =>
+    client.subscribe(RP, { from: "earliest" }),
+  );
   await domain.stop();
   await domain.start();
   await until(() => domain.log(RP).readers.size === 1 && subscription.state === "live", "the second connection");
@@ -203,7 +211,10 @@ test("a slow iterator holds a bounded number of events and misses none", async (
     seen.push(item.event.data);
     if (seen.length === total) break;
   }
-  assert.deepEqual(seen, Array.from({ length: total }, (_, index) => index + 1));
+  assert.deepEqual(
+    seen,
+    Array.from({ length: total }, (_, index) => index + 1),
+  );
 });
 
 test("a failing callback does not stop the flow", async (context) => {
@@ -256,7 +267,11 @@ test("data becomes a CloudEvent; a CloudEvent stays as it is", () => {
   const defaults = { source: "/s", type: "t" };
   const stamp = { id: "1", time: "2026-01-01T00:00:00.000Z" };
   const base = { specversion: "1.0", id: "1", source: "/s", type: "t", time: stamp.time };
-  assert.deepEqual(toEvent({ a: 1 }, defaults, stamp), { ...base, datacontenttype: "application/json", data: { a: 1 } });
+  assert.deepEqual(toEvent({ a: 1 }, defaults, stamp), {
+    ...base,
+    datacontenttype: "application/json",
+    data: { a: 1 },
+  });
   assert.deepEqual(toEvent("a", defaults, stamp), { ...base, datacontenttype: "text/plain", data: "a" });
   assert.deepEqual(toEvent(null, defaults, stamp), { ...base, datacontenttype: "application/json", data: null });
   assert.deepEqual(toEvent(undefined, defaults, stamp), base);

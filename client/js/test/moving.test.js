@@ -21,7 +21,13 @@ async function replicas(context, settings = {}) {
   const [a, b] = [await new Domain().start(), await new Domain().start()];
   b.logs = a.logs;
   const moves = [];
-  const client = new Client({ url: [a.url, b.url], token: "t", onMove: (move) => moves.push(move), ...QUICK, ...settings });
+  const client = new Client({
+    url: [a.url, b.url],
+    token: "t",
+    onMove: (move) => moves.push(move),
+    ...QUICK,
+    ...settings,
+  });
   context.after(async () => {
     client.close();
     for (const domain of [a, b]) if (domain.server.listening) await domain.stop();
@@ -84,7 +90,10 @@ test("what one domain does not serve is read and published at another, in order,
   assert.match(moves[0].text, /refuses \(There is none\); going on at/);
   b.without.add("nowhere");
   a.without.add("nowhere");
-  await assert.rejects(client.publish("nowhere", 1), /127\.0\.0\.1:\d+: There is none\. 127\.0\.0\.1:\d+: There is none\./);
+  await assert.rejects(
+    client.publish("nowhere", 1),
+    /127\.0\.0\.1:\d+: There is none\. 127\.0\.0\.1:\d+: There is none\./,
+  );
 });
 
 test("a shared durable subscription is read and acknowledged wherever it is delivered, to and fro", async (context) => {
@@ -94,7 +103,12 @@ test("a shared durable subscription is read and acknowledged wherever it is deli
   const received = [];
   const shared = client.attach("s", { onEvent: (event) => received.push(event.data) });
   b.acknowledged = a.acknowledged; // as holders tell each other
-  for (const [at, elsewhere, data] of [[a, b, 1], [b, a, 2], [a, b, 3], [b, a, 4]]) {
+  for (const [at, elsewhere, data] of [
+    [a, b, 1],
+    [b, a, 2],
+    [a, b, 3],
+    [b, a, 4],
+  ]) {
     at.deliveredAt.delete("s");
     elsewhere.deliversNoMore("s", at.url);
     at.append("s", { source: "/s", id: `${data}`, data });
@@ -125,9 +139,17 @@ test("at another replica a subscription goes on from its vector, without a gap a
   assert.equal(give({ kind: "timer", name: "reconnect" }).find(({ kind }) => kind === "connect").url, "ws://b/ws");
   const again = ask(give({ kind: "opened" }));
   assert.equal(again.from, `x:1${vector(1, 0)}`);
-  assert.deepEqual(kinds(frame({ op: "ok", id: again.id, rp: RP, epoch: "y", offset: 0, recovered: true, cursor: `y:0${vector(1, 0)}` })), []);
+  assert.deepEqual(
+    kinds(
+      frame({ op: "ok", id: again.id, rp: RP, epoch: "y", offset: 0, recovered: true, cursor: `y:0${vector(1, 0)}` }),
+    ),
+    [],
+  );
   assert.deepEqual(kinds(event("y", 1, vector(1, 1), "two")), ["event"]);
-  assert.deepEqual(kinds(frame({ op: "covered", rp: RP, epoch: "y", from: 2, to: 2, cursor: `y:2${vector(1, 1)}` })), []);
+  assert.deepEqual(
+    kinds(frame({ op: "covered", rp: RP, epoch: "y", from: 2, to: 2, cursor: `y:2${vector(1, 1)}` })),
+    [],
+  );
   assert.deepEqual(kinds(event("y", 3, vector(1, 2), "one")), [], "a publisher's retry in the other domain's feed");
   assert.deepEqual(kinds(event("y", 4, vector(2, 2), "three")), ["event"]);
   assert.deepEqual(kinds(event("y", 6, vector(3, 2), "four")), ["gap", "event"]);

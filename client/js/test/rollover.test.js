@@ -37,7 +37,7 @@ test("the first replica is preferred, and the next one follows soon when it fail
 test("with all away each is tried again and again, one that rests least before the other", () => {
   const made = rollover(A, B);
   const tried = { [A]: 0, [B]: 0 };
-  for (let now = 0; now < 300_000; ) {
+  for (let now = 0; now < 300_000;) {
     const { url, delayMs } = made.next(now);
     assert.ok(delayMs <= ROLLOVER_DEFAULTS.backoffMaxMs);
     now += delayMs;
@@ -117,7 +117,9 @@ test("whatever happens, none is waited for while another does not rest, and none
       if (made.probeAt !== null) assert.ok(open && made.current !== made.preferred);
       if (!open) {
         const { url, delayMs } = made.next(now);
-        const resting = made.known.filter((one) => now - (failedAt.get(one) ?? -Infinity) < ROLLOVER_DEFAULTS.backoffMaxMs);
+        const resting = made.known.filter(
+          (one) => now - (failedAt.get(one) ?? -Infinity) < ROLLOVER_DEFAULTS.backoffMaxMs,
+        );
         if (delayMs > spreadMs) assert.equal(resting.length, 3);
         now += delayMs;
         made.dialled(url);

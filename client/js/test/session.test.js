@@ -33,7 +33,9 @@ class Bench {
     return this.take("send").map((output) => JSON.parse(output.text));
   }
   states(key = 1) {
-    return this.take("state").filter((output) => output.key === key).map((output) => output.state);
+    return this.take("state")
+      .filter((output) => output.key === key)
+      .map((output) => output.state);
   }
   offsets() {
     return this.take("event").map((output) => output.delivery.offset);
@@ -88,7 +90,13 @@ test("events reach the subscription of their rendezvous point, with their cursor
   bench.event(1);
   bench.event(8, "f", "b".repeat(26));
   const events = bench.take("event");
-  assert.deepEqual(events.map(({ key, delivery }) => [key, delivery.cursor]), [[1, "e:1"], [2, "f:8"]]);
+  assert.deepEqual(
+    events.map(({ key, delivery }) => [key, delivery.cursor]),
+    [
+      [1, "e:1"],
+      [2, "f:8"],
+    ],
+  );
 });
 
 test("after a reconnection a subscription resumes after its last event", () => {
@@ -124,7 +132,9 @@ test("a gap that the domain tells is passed on, and reading continues after it",
   bench.event(1);
   bench.frame({ op: "gap", rp: RP, epoch: "e", from: 2, to: 9 });
   bench.event(10);
-  assert.deepEqual(bench.gaps(), [{ rp: RP, epoch: "e", from: 2, to: 9, previousEpoch: null, cursor: "e:9", feeds: {} }]);
+  assert.deepEqual(bench.gaps(), [
+    { rp: RP, epoch: "e", from: 2, to: 9, previousEpoch: null, cursor: "e:9", feeds: {} },
+  ]);
   assert.deepEqual(bench.offsets(), [1, 10]);
 });
 
@@ -134,7 +144,9 @@ test("a hole that nobody told is a gap as well", () => {
   bench.event(4);
   const kinds = bench.outputs.map((output) => output.kind);
   assert.deepEqual(kinds, ["event", "gap", "event"]);
-  assert.deepEqual(bench.gaps(), [{ rp: RP, epoch: "e", from: 2, to: 3, previousEpoch: null, cursor: "e:3", feeds: {} }]);
+  assert.deepEqual(bench.gaps(), [
+    { rp: RP, epoch: "e", from: 2, to: 3, previousEpoch: null, cursor: "e:3", feeds: {} },
+  ]);
 });
 
 test("a new epoch is told even when none of its events is missing", () => {
@@ -144,7 +156,9 @@ test("a new epoch is told even when none of its events is missing", () => {
   bench.frame({ op: "ok", id: bench.sent().at(-1).id, rp: RP, epoch: "g", offset: 0, recovered: false });
   bench.frame({ op: "gap", rp: RP, epoch: "g", from: 1, to: 0 });
   bench.event(1, "g");
-  assert.deepEqual(bench.gaps(), [{ rp: RP, epoch: "g", from: 1, to: 0, previousEpoch: "e", cursor: "g:0", feeds: {} }]);
+  assert.deepEqual(bench.gaps(), [
+    { rp: RP, epoch: "g", from: 1, to: 0, previousEpoch: "e", cursor: "g:0", feeds: {} },
+  ]);
   assert.deepEqual(bench.offsets(), [1, 1]);
 });
 
@@ -154,10 +168,16 @@ test("an unconfirmed publish is sent again with the same event, in order, until 
   bench.give("request", { key: 3, frame: { op: "publish", rp: RP, event: { id: "two" } } });
   const [first] = bench.sent();
   bench.frame({ op: "ok", id: first.id, epoch: "e", offset: 1 });
-  assert.deepEqual(bench.take("settled").map(({ key, answer }) => [key, answer.offset]), [[2, 1]]);
+  assert.deepEqual(
+    bench.take("settled").map(({ key, answer }) => [key, answer.offset]),
+    [[2, 1]],
+  );
   bench.lose().reopen();
   const again = bench.sent().filter((frame) => frame.op === "publish");
-  assert.deepEqual(again.map((frame) => frame.event.id), ["two"]);
+  assert.deepEqual(
+    again.map((frame) => frame.event.id),
+    ["two"],
+  );
   bench.frame({ op: "ok", id: again[0].id, epoch: "e", offset: 2 });
   assert.equal(bench.take("settled")[0].key, 3);
 });
@@ -387,7 +407,10 @@ test("of a gap after what was acknowledged only what was not delivered is missin
   assert.deepEqual(bench.offsets(), [8]);
   const other = attachedAgain({ recovered: false });
   other.frame({ op: "gap", rp: RP, epoch: "e", from: 5, to: 9 });
-  assert.deepEqual(other.gaps().map(({ from, to }) => [from, to]), [[8, 9]]);
+  assert.deepEqual(
+    other.gaps().map(({ from, to }) => [from, to]),
+    [[8, 9]],
+  );
 });
 
 test("a gap that was announced and does not come is told before the next event", () => {
@@ -404,7 +427,10 @@ test("what a gap names by feed is told; what is not of that form is not", () => 
   const bench = Bench.live();
   const feeds = { ["a".repeat(16)]: [2, 4], ["b".repeat(16)]: "all", ["c".repeat(16)]: [1] };
   bench.frame({ op: "gap", rp: RP, epoch: "e", from: 1, to: 0, feeds, cursor: "e:0~x" });
-  assert.deepEqual(bench.gaps().map((gap) => gap.feeds), [{ ["a".repeat(16)]: [2, 4] }]);
+  assert.deepEqual(
+    bench.gaps().map((gap) => gap.feeds),
+    [{ ["a".repeat(16)]: [2, 4] }],
+  );
 });
 
 test("a second subscription at the same rendezvous point is refused by the domain and does not disturb the first", () => {
@@ -420,7 +446,10 @@ test("a second subscription at the same rendezvous point is refused by the domai
 test("unanswered requests are bounded, and can be abandoned", () => {
   const bench = Bench.live({ requestsMax: 2 });
   for (const key of [2, 3, 4]) bench.give("request", { key, frame: { op: "publish", rp: RP, event: {} } });
-  assert.deepEqual(bench.take("failed").map(({ key }) => key), [4]);
+  assert.deepEqual(
+    bench.take("failed").map(({ key }) => key),
+    [4],
+  );
   const [first] = bench.sent();
   bench.give("abandon", { key: 2 });
   bench.frame({ op: "ok", id: first.id, epoch: "e", offset: 1 });
@@ -436,7 +465,10 @@ test("late, repeated and unknown inputs are harmless", () => {
   bench.frame({ op: "from-the-future" });
   bench.give("unsubscribe", { key: 77 });
   bench.give("opened");
-  assert.deepEqual(bench.outputs.filter(({ kind }) => kind !== "timer"), []);
+  assert.deepEqual(
+    bench.outputs.filter(({ kind }) => kind !== "timer"),
+    [],
+  );
   bench.lose();
   bench.outputs = [];
   bench.lose();

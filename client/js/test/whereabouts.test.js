@@ -16,7 +16,10 @@ test("what one refuses may be at another, and what all refuse ends with all answ
   assert.equal(where.refuses("rp x", A, NOT_FOUND), null);
   assert.deepEqual([...where.refused("rp x").keys()], [A]);
   assert.deepEqual([...where.refused("rp y").keys()], [], "of another nothing is known");
-  assert.match(where.refuses("rp x", B, NOT_FOUND).message, /^a\.example: There is none\. b\.example: There is none\.$/);
+  assert.match(
+    where.refuses("rp x", B, NOT_FOUND).message,
+    /^a\.example: There is none\. b\.example: There is none\.$/,
+  );
   assert.deepEqual([...where.refused("rp x").keys()], [], "the next wish begins anew");
 });
 

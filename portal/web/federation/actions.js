@@ -42,7 +42,8 @@ function proof(seen) {
 
 /** Fetch what a domain states of itself, compare, add it. Resolves to its name, null where it was not wanted. */
 export async function addPeer(openPeer) {
-  const asking = words(html`<p>Two administrators agree: you add the other domain here, its administrator approves yours there. Nothing is trusted before both have.</p>
+  const asking =
+    words(html`<p>Two administrators agree: you add the other domain here, its administrator approves yours there. Nothing is trusted before both have.</p>
     <div class="field"><label for="peer-url">Address of the other domain</label><input id="peer-url" name="url" type="url" required placeholder="https://b.example" autocomplete="off"></div>`);
   let seen = null;
   const looked = await ask({
@@ -54,7 +55,9 @@ export async function addPeer(openPeer) {
     },
   });
   if (looked === null) return null;
-  const host = words(html`<p><strong>${seen.domain}</strong> at ${seen.url}${seen.state ? html` is known here already: ${seen.state}.` : "."}</p>${comparison(seen)}${trustSwitches({ push: true, host: false, gossip: true })}`);
+  const host = words(
+    html`<p><strong>${seen.domain}</strong> at ${seen.url}${seen.state ? html` is known here already: ${seen.state}.` : "."}</p>${comparison(seen)}${trustSwitches({ push: true, host: false, gossip: true })}`,
+  );
   const added = await ask({
     title: `Add ${seen.domain}?`,
     says: host,
@@ -63,7 +66,11 @@ export async function addPeer(openPeer) {
     perform: () => request("POST", PEERS, { url: seen.url, fingerprint: seen.fingerprint, ...trustOf(host) }),
   });
   if (added === null) return null;
-  toast(seen.state === "asked" ? `${seen.domain} is approved.` : `${seen.domain} is added. Its administrator has yet to approve this domain.`);
+  toast(
+    seen.state === "asked"
+      ? `${seen.domain} is approved.`
+      : `${seen.domain} is added. Its administrator has yet to approve this domain.`,
+  );
   openPeer(seen.domain);
   return seen.domain;
 }
@@ -76,7 +83,8 @@ export async function approve(detail) {
     says,
     action: "Approve",
     type: proof(detail),
-    perform: () => request("POST", peerUrl(detail.name, "approve"), { fingerprint: detail.fingerprint, ...trustOf(says) }),
+    perform: () =>
+      request("POST", peerUrl(detail.name, "approve"), { fingerprint: detail.fingerprint, ...trustOf(says) }),
   });
   if (done !== null) toast(`${detail.name} is approved.`);
 }
@@ -143,7 +151,9 @@ export async function renew(name) {
 export async function replay(name, { rp, label }) {
   const done = await ask({
     title: "Send events again?",
-    says: words(html`<p>${name} is offered what this domain holds of <strong>${label}</strong>, as if it had never said to hold it. It takes only what it lacks.</p>`),
+    says: words(
+      html`<p>${name} is offered what this domain holds of <strong>${label}</strong>, as if it had never said to hold it. It takes only what it lacks.</p>`,
+    ),
     action: "Send again",
     reason: { label: "After a cursor", hint: "Empty: everything that is held here." },
     perform: (after) => request("POST", peerUrl(name, "replay"), after ? { rp, after } : { rp }),
@@ -191,8 +201,16 @@ export async function change(detail) {
     says,
     action: "Save",
     perform: () => {
-      const said = { url: field("url").trim(), note: field("note").trim(), ...Object.fromEntries(RATES.map(([name]) => [name, Number(field(name))])) };
-      return request("PATCH", peerUrl(detail.name), Object.fromEntries(Object.entries(said).filter(([member, value]) => value !== detail[member])));
+      const said = {
+        url: field("url").trim(),
+        note: field("note").trim(),
+        ...Object.fromEntries(RATES.map(([name]) => [name, Number(field(name))])),
+      };
+      return request(
+        "PATCH",
+        peerUrl(detail.name),
+        Object.fromEntries(Object.entries(said).filter(([member, value]) => value !== detail[member])),
+      );
     },
   });
   if (done !== null) toast("Changed.");
@@ -209,7 +227,11 @@ const TRUST = [
 export function trustSwitches(held, onChange, locked = false) {
   return html`<fieldset class="switches"><legend class="visually-hidden">What it may do</legend>
     ${TRUST.map(
-      ([name, label, hint]) => html`<label class="switch"><input type="checkbox" role="switch" name=${name} .checked=${Boolean(held[name])} ?disabled=${locked}
+      ([
+        name,
+        label,
+        hint,
+      ]) => html`<label class="switch"><input type="checkbox" role="switch" name=${name} .checked=${Boolean(held[name])} ?disabled=${locked}
         @change=${onChange ? ({ target }) => onChange(target) : nothing}><span>${label}<span class="small muted">${hint}</span></span></label>`,
     )}</fieldset>`;
 }

@@ -30,7 +30,8 @@ const ADVICE = {
   refused: "Ask its administrator to approve or resume this domain, then try again.",
   invalid: "Compare clocks, versions and fingerprints with its administrator, then try again.",
   paused: "Ask its administrator why. It is sent what waits when the pause ends, or when you try again.",
-  "not-taking": "Ask its administrator what its log says of this domain's events. They wait here as long as histories hold them.",
+  "not-taking":
+    "Ask its administrator what its log says of this domain's events. They wait here as long as histories hold them.",
 };
 
 /**
@@ -43,25 +44,66 @@ const ADVICE = {
 export function health(peer, quarantines, now, watchedMs) {
   const made = (level, word, sentence, advice = "") => ({ level, sign: SIGNS[level], word, sentence, advice });
   const { state, theirs, delivery, name } = peer;
-  if (state === "asked") return made("wait", "Asks", "It asks to be a peer: an administrator here decides.", "Compare fingerprints with its administrator, then approve it, or remove it.");
-  if (state === "suspended") return made("off", "Suspended", "Suspended here: nothing is exchanged with it.", "Resume it when events may flow again; what was missed follows.");
+  if (state === "asked")
+    return made(
+      "wait",
+      "Asks",
+      "It asks to be a peer: an administrator here decides.",
+      "Compare fingerprints with its administrator, then approve it, or remove it.",
+    );
+  if (state === "suspended")
+    return made(
+      "off",
+      "Suspended",
+      "Suspended here: nothing is exchanged with it.",
+      "Resume it when events may flow again; what was missed follows.",
+    );
   if (state === "proposed") {
     return theirs === "leaves"
-      ? made("warn", "Declined", "It wants no peering, or knows of none.", "Talk to its administrator; add it again to ask again.")
+      ? made(
+          "warn",
+          "Declined",
+          "It wants no peering, or knows of none.",
+          "Talk to its administrator; add it again to ask again.",
+        )
       : made("wait", "Proposed", "Its administrator has yet to approve this domain.", "Nothing is left to do here.");
   }
-  if (delivery.stopped_at) return made("bad", "Stopped", FAILURES[delivery.class] ?? "Delivery has stopped.", ADVICE[delivery.class]);
-  if (delivery.failures > 0) return made("bad", "Failing", FAILURES[delivery.class] ?? "Delivery fails.", ADVICE[delivery.class]);
+  if (delivery.stopped_at)
+    return made("bad", "Stopped", FAILURES[delivery.class] ?? "Delivery has stopped.", ADVICE[delivery.class]);
+  if (delivery.failures > 0)
+    return made("bad", "Failing", FAILURES[delivery.class] ?? "Delivery fails.", ADVICE[delivery.class]);
   if (delivery.class === "paused" || delivery.class === "not-taking") {
     const since = stretch(now - Date.parse(delivery.first_failure_at));
-    return made("bad", delivery.class === "paused" ? "Paused" : "Takes nothing", `${FAILURES[delivery.class]} So for ${since}.`, ADVICE[delivery.class]);
+    return made(
+      "bad",
+      delivery.class === "paused" ? "Paused" : "Takes nothing",
+      `${FAILURES[delivery.class]} So for ${since}.`,
+      ADVICE[delivery.class],
+    );
   }
-  if (quarantines[name]) return made("bad", "Quarantined", "Its own events are refused here: it contradicted itself.", "Look at the evidence; lift the quarantine when its administrator has explained it.");
-  if (theirs === "suspends") return made("warn", "Suspended there", "Its administrator has suspended this domain.", "Talk to its administrator.");
+  if (quarantines[name])
+    return made(
+      "bad",
+      "Quarantined",
+      "Its own events are refused here: it contradicted itself.",
+      "Look at the evidence; lift the quarantine when its administrator has explained it.",
+    );
+  if (theirs === "suspends")
+    return made(
+      "warn",
+      "Suspended there",
+      "Its administrator has suspended this domain.",
+      "Talk to its administrator.",
+    );
   const waiting = delivery.oldest_at ? now - Date.parse(delivery.oldest_at) : 0;
   const neededMs = (1000 * delivery.backlog) / (rates(peer, now).sent || 0);
   if (delivery.backlog > 0 && waiting > BEHIND_MS && watchedMs > SAMPLED_MS && neededMs > BEHIND_MS) {
-    return made("warn", "Behind", `Events have been waiting for ${stretch(waiting)}.`, "Look which rendezvous points wait, below.");
+    return made(
+      "warn",
+      "Behind",
+      `Events have been waiting for ${stretch(waiting)}.`,
+      "Look which rendezvous points wait, below.",
+    );
   }
   return made("good", "Well", delivery.backlog > 0 ? "Events are on their way." : "It has everything.");
 }

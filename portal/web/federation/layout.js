@@ -41,7 +41,13 @@ export function place(names, wideWidth, height) {
   const room = within(0.5 * Math.sqrt((width * height) / (nodes.length + 2)), PEER_RADIUS + 14, LABEL);
   forceSimulation([own, ...nodes])
     .randomSource(seeded(SEED))
-    .force("links", forceLink(nodes.map(({ id }) => ({ source: "", target: id }))).id(({ id }) => id).distance(far * 1.15).strength(0.25 / (1 + nodes.length / 8)))
+    .force(
+      "links",
+      forceLink(nodes.map(({ id }) => ({ source: "", target: id })))
+        .id(({ id }) => id)
+        .distance(far * 1.15)
+        .strength(0.25 / (1 + nodes.length / 8)),
+    )
     .force("apart", forceManyBody().strength(-420))
     .force("x", forceX(centre.x).strength(0.02))
     .force("y", forceY(centre.y).strength(0.02 * Math.max(1, wide * wide)))

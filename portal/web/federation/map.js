@@ -60,7 +60,17 @@ export class FederationMap {
     render(
       html`<svg class="map" viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="group" aria-label="Map of the federation; the table below says the same">
         ${drawn.map((row) => line(row, centre, at(row.name)))}
-        ${own(about, centre, ring(about.gateways.map(({ gateway }) => gateway), width, height), drawn.map((row) => at(row.name)), width < NARROW)}
+        ${own(
+          about,
+          centre,
+          ring(
+            about.gateways.map(({ gateway }) => gateway),
+            width,
+            height,
+          ),
+          drawn.map((row) => at(row.name)),
+          width < NARROW,
+        )}
         ${drawn.map((row) => this.#peer(row, at(row.name), about.selected === row.name))}
       </svg>
       ${rows.length > shown.length ? html`<p class="map-more small muted">${plural(rows.length - shown.length, "more peer")} in the table</p>` : nothing}`,
@@ -71,11 +81,21 @@ export class FederationMap {
   #peer(row, { x, y }, selected) {
     const { name, health, rates, delivery } = row;
     const { width, height } = this.#size;
-    const [nameY, noteY] = y < height / 2 ? [y - PEER_RADIUS - 10, y - PEER_RADIUS - 26] : [y + PEER_RADIUS + 19, y + PEER_RADIUS + 35]; // away from the line
+    const [nameY, noteY] =
+      y < height / 2 ? [y - PEER_RADIUS - 10, y - PEER_RADIUS - 26] : [y + PEER_RADIUS + 19, y + PEER_RADIUS + 35]; // away from the line
     const flow = rates.sent + rates.taken;
-    const note = delivery.backlog > 0 ? `${count(delivery.backlog)} waiting` : flow > 0 ? `${rate(flow)}` : health.level === "good" ? "" : health.word;
+    const note =
+      delivery.backlog > 0
+        ? `${count(delivery.backlog)} waiting`
+        : flow > 0
+          ? `${rate(flow)}`
+          : health.level === "good"
+            ? ""
+            : health.word;
     const short = shortened(name, width < NARROW);
-    const label = [`${short} ${note}`.trim(), short === name ? "" : name, health.word, health.sentence].filter(Boolean).join(", "); // begins as what is seen
+    const label = [`${short} ${note}`.trim(), short === name ? "" : name, health.word, health.sentence]
+      .filter(Boolean)
+      .join(", "); // begins as what is seen
     const open = (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
       event.preventDefault();
@@ -94,7 +114,8 @@ export class FederationMap {
 }
 
 function own({ own: name, gateways }, { x, y }, places, peers, narrow) {
-  const straight = (side) => peers.some((to) => Math.sign(to.y - y) === side && Math.abs(to.x - x) < Math.abs(to.y - y) / 2);
+  const straight = (side) =>
+    peers.some((to) => Math.sign(to.y - y) === side && Math.abs(to.x - x) < Math.abs(to.y - y) / 2);
   const below = !straight(1) || straight(-1); // where no line runs through the name
   const nameY = y + (OWN_RADIUS + 2 * GATEWAY_RADIUS) * (below ? 1 : -1) + (below ? 24 : -14);
   const sessions = gateways.reduce((sum, one) => sum + one.sessions, 0);

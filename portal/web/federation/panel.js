@@ -161,12 +161,24 @@ export class Panel {
   #buttons(row) {
     const { name, state, delivery } = row;
     const { administrate, operate } = this.#may;
-    const button = (text, act, kind = "") => html`<button type="button" class=${`button compact ${kind}`} @click=${act}>${text}</button>`;
+    const button = (text, act, kind = "") =>
+      html`<button type="button" class=${`button compact ${kind}`} @click=${act}>${text}</button>`;
     const shown = [
-      operate && ["active", "proposed"].includes(state) && button("Retry now", this.#working(() => actions.retry(name)), delivery.failures ? "primary" : ""),
-      administrate && state === "asked" && this.#detail && button("Approve…", () => void actions.approve(this.#detail), "primary"),
+      operate &&
+        ["active", "proposed"].includes(state) &&
+        button(
+          "Retry now",
+          this.#working(() => actions.retry(name)),
+          delivery.failures ? "primary" : "",
+        ),
+      administrate &&
+        state === "asked" &&
+        this.#detail &&
+        button("Approve…", () => void actions.approve(this.#detail), "primary"),
       administrate && state === "suspended" && button("Resume…", () => void actions.resume(name), "primary"),
-      administrate && ["active", "proposed"].includes(state) && button("Suspend…", () => void actions.suspend(name), "danger"),
+      administrate &&
+        ["active", "proposed"].includes(state) &&
+        button("Suspend…", () => void actions.suspend(name), "danger"),
       administrate && button(state === "asked" ? "Decline…" : "Remove…", () => void actions.remove(row), "danger"),
     ].filter(Boolean);
     return shown.length
@@ -205,16 +217,20 @@ export class Panel {
     const first = (cursors.length - 1) * LINKS_PAGE + 1;
     return html`<section class="panel-part" aria-labelledby="panel-links">
       <h3 id="panel-links">Shared rendezvous points</h3>
-      ${items === null
-        ? html`<p class="skeleton">Asking the domain</p>`
-        : items.length === 0
-          ? html`<p class="muted small">None: neither domain has a replica of the other's.</p>`
-          : html`<ul class="links">${items.map((link) => this.#link(link, name, state))}</ul>`}
-      ${cursors.length > 1 || next
-        ? html`<div class="pager small"><button type="button" class="button compact" ?disabled=${cursors.length < 2} @click=${() => this.#turn(cursors.slice(0, -1))}>Earlier</button>
+      ${
+        items === null
+          ? html`<p class="skeleton">Asking the domain</p>`
+          : items.length === 0
+            ? html`<p class="muted small">None: neither domain has a replica of the other's.</p>`
+            : html`<ul class="links">${items.map((link) => this.#link(link, name, state))}</ul>`
+      }
+      ${
+        cursors.length > 1 || next
+          ? html`<div class="pager small"><button type="button" class="button compact" ?disabled=${cursors.length < 2} @click=${() => this.#turn(cursors.slice(0, -1))}>Earlier</button>
             <span class="muted number">${first}–${first + (items?.length ?? 1) - 1}</span>
             <button type="button" class="button compact" ?disabled=${!next} @click=${() => this.#turn([...cursors, next])}>More</button></div>`
-        : nothing}
+          : nothing
+      }
     </section>`;
   }
 
@@ -238,17 +254,23 @@ export class Panel {
     const { label, found } = this.#spread;
     return html`<section class="panel-part" aria-labelledby="panel-spread">
       <h3 id="panel-spread">Who holds the newest events of ${breakable(label)}</h3>
-      ${!found
-        ? html`<p class="skeleton">Asking the domain</p>`
-        : found.events.length === 0
-          ? html`<p class="small muted">There is no event in its history.</p>`
-          : html`<div class="table-scroll spread" tabindex="0" role="region" aria-labelledby="panel-spread"><table>
+      ${
+        !found
+          ? html`<p class="skeleton">Asking the domain</p>`
+          : found.events.length === 0
+            ? html`<p class="small muted">There is no event in its history.</p>`
+            : html`<div class="table-scroll spread" tabindex="0" role="region" aria-labelledby="panel-spread"><table>
               <thead><tr><th scope="col">Event</th>${found.domains.map(({ domain }) => html`<th scope="col">${domain}</th>`)}</tr></thead>
-              <tbody>${found.events.map((event) => html`<tr><th scope="row"><span class="spread-event" title=${`${event.id} of ${event.source}`}>${event.type}</span>
+              <tbody>${found.events.map(
+                (
+                  event,
+                ) => html`<tr><th scope="row"><span class="spread-event" title=${`${event.id} of ${event.source}`}>${event.type}</span>
                   <span class="rp-sub">${event.time ? `${clock(event.time)}, ` : ""}no. ${count(event.sequence)} of ${event.origin ?? "an unknown domain"}</span></th>
-                ${found.domains.map((one) => html`<td>${held(one, event)}</td>`)}</tr>`)}</tbody>
+                ${found.domains.map((one) => html`<td>${held(one, event)}</td>`)}</tr>`,
+              )}</tbody>
             </table></div>
-            <p class="small muted">As each domain said last; one that is not linked here has said nothing.</p>`}
+            <p class="small muted">As each domain said last; one that is not linked here has said nothing.</p>`
+      }
     </section>`;
   }
 
@@ -290,12 +312,14 @@ export class Panel {
     const detail = this.#detail;
     return html`<section class="panel-part" aria-labelledby="panel-identity">
       <h3 id="panel-identity">Identity</h3>
-      ${detail
-        ? html`<dl class="fingerprints"><dt>Address</dt><dd><a href=${detail.url} rel="noreferrer">${detail.url}</a></dd>
+      ${
+        detail
+          ? html`<dl class="fingerprints"><dt>Address</dt><dd><a href=${detail.url} rel="noreferrer">${detail.url}</a></dd>
             <dt>Fingerprint</dt><dd class="mono">${actions.groups(detail.fingerprint_shown)}</dd>
             <dt>Safety number</dt><dd class="mono">${actions.groups(detail.safety_number)}</dd>
             <dt>Since</dt><dd><time datetime=${detail.created_at} data-local></time></dd></dl>`
-        : html`<p class="skeleton">Asking the domain</p>`}
+          : html`<p class="skeleton">Asking the domain</p>`
+      }
     </section>`;
   }
 }
@@ -317,7 +341,8 @@ function labelOf({ name, title, rp }) {
 }
 
 function held({ domain, known }, event) {
-  if (!known) return html`<span class="muted" title="It has not said">?<span class="visually-hidden"> not known</span></span>`;
+  if (!known)
+    return html`<span class="muted" title="It has not said">?<span class="visually-hidden"> not known</span></span>`;
   return event.held.includes(domain)
     ? html`<span class="has">${SIGNS.good}<span class="visually-hidden"> holds it</span></span>`
     : html`<span class="lacks">…<span class="visually-hidden"> lacks it</span></span>`;
@@ -327,8 +352,10 @@ function vectors({ vector, own }) {
   const feeds = [...new Set([...Object.keys(own), ...Object.keys(vector)])].sort();
   if (feeds.length === 0) return html`<p class="muted">Nothing was published yet.</p>`;
   return html`<table class="vectors"><thead><tr><th scope="col">Feed</th><th scope="col" class="right">Here</th><th scope="col" class="right">There</th></tr></thead>
-    <tbody>${feeds.map((feed) => html`<tr><th scope="row" class="mono">${feed}</th><td class="right number">${count(own[feed] ?? 0)}</td>
-      <td class=${`right number ${(vector[feed] ?? 0) < (own[feed] ?? 0) ? "lacks" : ""}`}>${count(vector[feed] ?? 0)}</td></tr>`)}</tbody></table>`;
+    <tbody>${feeds.map(
+      (feed) => html`<tr><th scope="row" class="mono">${feed}</th><td class="right number">${count(own[feed] ?? 0)}</td>
+      <td class=${`right number ${(vector[feed] ?? 0) < (own[feed] ?? 0) ? "lacks" : ""}`}>${count(vector[feed] ?? 0)}</td></tr>`,
+    )}</tbody></table>`;
 }
 
 /** One kind of misbehaviour, as the state has it. */
@@ -346,7 +373,11 @@ export function quarantined({ origin, why, since }, evidence, may) {
 
 function exports(evidence) {
   return evidence.length
-    ? html`<ul class="plain-list small">${evidence.map((one) => html`<li><a href=${`/api/v1/evidence/${one.digest}`} download=${`herald-evidence-${one.digest.slice(0, 16)}.json`}>Evidence of <time datetime=${one.found_at} data-local></time></a>
-        <span class="muted">two seals of one place, at <a href=${`/rps/${one.rp}`}>${one.rp.slice(0, 8)}…</a></span></li>`)}</ul>`
+    ? html`<ul class="plain-list small">${evidence.map(
+        (
+          one,
+        ) => html`<li><a href=${`/api/v1/evidence/${one.digest}`} download=${`herald-evidence-${one.digest.slice(0, 16)}.json`}>Evidence of <time datetime=${one.found_at} data-local></time></a>
+        <span class="muted">two seals of one place, at <a href=${`/rps/${one.rp}`}>${one.rp.slice(0, 8)}…</a></span></li>`,
+      )}</ul>`
     : nothing;
 }

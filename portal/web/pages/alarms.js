@@ -64,14 +64,17 @@ const alarms = new Listing({
       { name: "Since", width: "9.75rem", cell: ({ since }) => html`<time datetime=${since} data-age></time>` },
       { name: "State", width: "8.5rem", cell: (alarm) => status(alarm) },
       ...("operates" in page
-        ? [{
-            name: "Actions",
-            width: "9.5rem",
-            cell: (alarm) => (alarm.cleared
-              ? nothing
-              : html`<span class="row-actions"><button type="button" class="button compact"
-                  @click=${() => void acknowledge(alarm)}>Acknowledge</button></span>`),
-          }]
+        ? [
+            {
+              name: "Actions",
+              width: "9.5rem",
+              cell: (alarm) =>
+                alarm.cleared
+                  ? nothing
+                  : html`<span class="row-actions"><button type="button" class="button compact"
+                  @click=${() => void acknowledge(alarm)}>Acknowledge</button></span>`,
+            },
+          ]
         : []),
     ],
   },
@@ -83,6 +86,7 @@ keepCurrent([alarms], (state, events) => {
   const words = rules ? `${plural(rules, "rule")} watched` : "No rules are watched";
   if (watched.textContent !== words) watched.textContent = words;
   for (const { type, data } of events) {
-    if (type === RAISED) document.getElementById("said").textContent = `Alarm, ${data.alarm.severity}: ${data.alarm.detail}`;
+    if (type === RAISED)
+      document.getElementById("said").textContent = `Alarm, ${data.alarm.severity}: ${data.alarm.detail}`;
   }
 });

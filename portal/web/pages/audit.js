@@ -6,7 +6,8 @@ import { breakable, html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
 
 /** Types that tell of no act: they come each second. */
-const NO_ACT = /^io\.herald\.(load\.|sessions\.changed|peers\.traffic|subscription\.lagged|replica\.progress|gateway\.)/;
+const NO_ACT =
+  /^io\.herald\.(load\.|sessions\.changed|peers\.traffic|subscription\.lagged|replica\.progress|gateway\.)/;
 const OUTCOMES = { ok: "good", refused: "warn", failed: "bad" };
 const page = document.getElementById("main").dataset;
 const labels = new RpLabels(page.labelsUrl, () => entries.redraw());
@@ -28,12 +29,26 @@ const entries = new Listing({
       {
         name: "Action",
         header: true,
-        cell: (entry) => html`<button type="button" class="plain-button" aria-haspopup="dialog" @click=${() => open(entry)}>${entry.action}</button>
+        cell: (
+          entry,
+        ) => html`<button type="button" class="plain-button" aria-haspopup="dialog" @click=${() => open(entry)}>${entry.action}</button>
           ${entry.reason ? html`<span class="rp-sub" title=${entry.reason}>${entry.reason}</span>` : nothing}`,
       },
-      { name: "Outcome", width: "8.5rem", cell: ({ outcome, count }) => html`<span class="badge ${OUTCOMES[outcome]}">${outcome}</span>${count > 1 ? html` <span class="muted small">×${count}</span>` : nothing}` },
+      {
+        name: "Outcome",
+        width: "8.5rem",
+        cell: ({ outcome, count }) =>
+          html`<span class="badge ${OUTCOMES[outcome]}">${outcome}</span>${count > 1 ? html` <span class="muted small">×${count}</span>` : nothing}`,
+      },
       { name: "Who", width: "9rem", cell: ({ who, via }) => html`${who}<span class="rp-sub">by ${via}</span>` },
-      { name: "On", width: "17rem", cell: ({ on }) => (on ? html`<span class="on">${objectOf(on)}</span><span class="rp-sub">${on.kind === "rp" ? "rendezvous point" : on.kind}</span>` : html`<span class="muted">–</span>`) },
+      {
+        name: "On",
+        width: "17rem",
+        cell: ({ on }) =>
+          on
+            ? html`<span class="on">${objectOf(on)}</span><span class="rp-sub">${on.kind === "rp" ? "rendezvous point" : on.kind}</span>`
+            : html`<span class="muted">–</span>`,
+      },
       { name: "When", width: "9.75rem", cell: ({ at }) => html`<time datetime=${at} data-age></time>` },
     ],
   },

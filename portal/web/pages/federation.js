@@ -28,21 +28,57 @@ const table = new Table(byId("peers"), {
   caption: "Peers, how each is, and what flows",
   key: (row) => row.name,
   columns: [
-    { name: "Peer", header: true, cell: (row) => html`${peerLink(row)}<span class="narrow-only">${badge(row.health)}${nextTry(row)}</span>`, by: (row) => row.name },
-    { name: "State", width: "13rem", wideOnly: true, cell: (row) => html`${badge(row.health)}<span class="rp-sub">${row.health.sentence}${nextTry(row)}</span>`, by: (row) => row.health.word },
-    { name: "Waiting", number: true, width: "9rem", cell: (row) => html`${count(row.delivery.backlog)}${row.delivery.oldest_at ? html`<time class="rp-sub" datetime=${row.delivery.oldest_at} data-age></time>` : nothing}`, by: (row) => row.delivery.backlog },
-    { name: "Sent", number: true, width: "5.25rem", wideOnly: true, cell: (row) => rate(row.rates.sent), by: (row) => row.rates.sent },
-    { name: "Taken", number: true, width: "5.5rem", wideOnly: true, cell: (row) => rate(row.rates.taken), by: (row) => row.rates.taken },
+    {
+      name: "Peer",
+      header: true,
+      cell: (row) => html`${peerLink(row)}<span class="narrow-only">${badge(row.health)}${nextTry(row)}</span>`,
+      by: (row) => row.name,
+    },
+    {
+      name: "State",
+      width: "13rem",
+      wideOnly: true,
+      cell: (row) => html`${badge(row.health)}<span class="rp-sub">${row.health.sentence}${nextTry(row)}</span>`,
+      by: (row) => row.health.word,
+    },
+    {
+      name: "Waiting",
+      number: true,
+      width: "9rem",
+      cell: (row) =>
+        html`${count(row.delivery.backlog)}${row.delivery.oldest_at ? html`<time class="rp-sub" datetime=${row.delivery.oldest_at} data-age></time>` : nothing}`,
+      by: (row) => row.delivery.backlog,
+    },
+    {
+      name: "Sent",
+      number: true,
+      width: "5.25rem",
+      wideOnly: true,
+      cell: (row) => rate(row.rates.sent),
+      by: (row) => row.rates.sent,
+    },
+    {
+      name: "Taken",
+      number: true,
+      width: "5.5rem",
+      wideOnly: true,
+      cell: (row) => rate(row.rates.taken),
+      by: (row) => row.rates.taken,
+    },
   ],
   empty: nothing,
 });
 
 function nextTry({ delivery }) {
-  return delivery.next_try_at ? html` <span class="small muted">Next try <time class="nowrap" datetime=${delivery.next_try_at} data-countdown></time>.</span>` : nothing;
+  return delivery.next_try_at
+    ? html` <span class="small muted">Next try <time class="nowrap" datetime=${delivery.next_try_at} data-countdown></time>.</span>`
+    : nothing;
 }
 
 function peerLink(row) {
-  return html`<a class="rp-link" href=${hrefOf(row.name)} aria-current=${panel.name === row.name ? "true" : nothing} @click=${(event) => {
+  return html`<a class="rp-link" href=${hrefOf(row.name)} aria-current=${panel.name === row.name ? "true" : nothing} @click=${(
+    event,
+  ) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     open(row.name);
@@ -68,7 +104,9 @@ function turnTo(name) {
 panel.onClose = () => {
   const was = panel.name;
   open("");
-  byId("map").querySelector(`[href="${CSS.escape(hrefOf(was))}"]`)?.focus();
+  byId("map")
+    .querySelector(`[href="${CSS.escape(hrefOf(was))}"]`)
+    ?.focus();
 };
 addEventListener("popstate", () => turnTo(nameOfAddress()));
 byId("panel").addEventListener("keydown", ({ key }) => key === "Escape" && panel.onClose());
@@ -98,7 +136,9 @@ function draw(state, touched) {
     panel.show(
       rows.find((row) => row.name === name) ?? null,
       {
-        misbehaviour: Object.values(state.misbehaviour).filter(({ carrier, origin }) => carrier === name || origin === name).sort(newest),
+        misbehaviour: Object.values(state.misbehaviour)
+          .filter(({ carrier, origin }) => carrier === name || origin === name)
+          .sort(newest),
         quarantine: state.quarantines[name] ?? null,
       },
       touched.has(name),
@@ -112,24 +152,37 @@ const newest = (a, b) => b.last_at.localeCompare(a.last_at);
 
 /** What waits for somebody: who asks, who fails, who misbehaved. Shown while no peer is open. */
 function drawAttention(state, rows) {
-  const waiting = rows.filter(({ health }) => health.level === "bad" || (health.level === "wait" && health.word === "Asks") || health.level === "warn");
+  const waiting = rows.filter(
+    ({ health }) =>
+      health.level === "bad" || (health.level === "wait" && health.word === "Asks") || health.level === "warn",
+  );
   const wrongs = Object.values(state.misbehaviour).sort(newest);
   const quarantines = Object.values(state.quarantines);
   render(
     html`<section class="card flush" aria-labelledby="attention-title">
         <div class="card-head"><h2 id="attention-title">Needs attention</h2><span class="muted small">${waiting.length ? plural(waiting.length, "peer") : ""}</span></div>
-        ${waiting.length
-          ? html`<ul class="attention">${waiting.map((row) => html`<li>${peerLink(row)}${badge(row.health)}<span class="rp-sub">${row.health.sentence}</span></li>`)}</ul>`
-          : html`<div class="empty"><strong>Nothing</strong><span>${rows.length ? "Every peer has what it is owed." : ""}</span></div>`}
+        ${
+          waiting.length
+            ? html`<ul class="attention">${waiting.map((row) => html`<li>${peerLink(row)}${badge(row.health)}<span class="rp-sub">${row.health.sentence}</span></li>`)}</ul>`
+            : html`<div class="empty"><strong>Nothing</strong><span>${rows.length ? "Every peer has what it is owed." : ""}</span></div>`
+        }
       </section>
       <section class="card" aria-labelledby="wrong-title">
         <div class="card-head"><h2 id="wrong-title">Misbehaviour</h2></div>
-        ${quarantines.map((one) => quarantined(one, evidence.filter(({ origin }) => origin === one.origin), may.administrate))}
-        ${wrongs.length
-          ? html`<ul class="plain-list">${wrongs.slice(0, WRONG_SHOWN).map(wrong)}</ul>${wrongs.length > WRONG_SHOWN ? html`<p class="small muted">${plural(wrongs.length - WRONG_SHOWN, "more kind")} of the latest are with their peers.</p>` : nothing}`
-          : quarantines.length
-            ? nothing
-            : html`<p class="muted small">No domain did what it must not.</p>`}
+        ${quarantines.map((one) =>
+          quarantined(
+            one,
+            evidence.filter(({ origin }) => origin === one.origin),
+            may.administrate,
+          ),
+        )}
+        ${
+          wrongs.length
+            ? html`<ul class="plain-list">${wrongs.slice(0, WRONG_SHOWN).map(wrong)}</ul>${wrongs.length > WRONG_SHOWN ? html`<p class="small muted">${plural(wrongs.length - WRONG_SHOWN, "more kind")} of the latest are with their peers.</p>` : nothing}`
+            : quarantines.length
+              ? nothing
+              : html`<p class="muted small">No domain did what it must not.</p>`
+        }
       </section>`,
     byId("attention"),
   );
@@ -140,7 +193,10 @@ function tell(rows) {
   const changed = rows.filter(({ name, health }) => said.has(name) && said.get(name) !== health.word);
   const first = said.size === 0;
   said = new Map(rows.map(({ name, health }) => [name, health.word]));
-  if (!first && changed.length) byId("said").textContent = changed.map(({ name, health }) => `${name}: ${health.word}. ${health.sentence}`).join(" ");
+  if (!first && changed.length)
+    byId("said").textContent = changed
+      .map(({ name, health }) => `${name}: ${health.word}. ${health.sentence}`)
+      .join(" ");
 }
 
 function setText(element, text) {

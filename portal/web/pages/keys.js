@@ -64,20 +64,31 @@ const keys = new Listing({
       {
         name: "State",
         width: "15rem",
-        cell: ({ state }) => html`<span class="badge ${STATES[state].kind}">${state}</span> <span class="rp-sub">${STATES[state].says}</span>`,
+        cell: ({ state }) =>
+          html`<span class="badge ${STATES[state].kind}">${state}</span> <span class="rp-sub">${STATES[state].says}</span>`,
       },
-      { name: "Signs from", width: "11.5rem", cell: ({ not_before: at }) => html`<time datetime=${at} data-local></time>` },
+      {
+        name: "Signs from",
+        width: "11.5rem",
+        cell: ({ not_before: at }) => html`<time datetime=${at} data-local></time>`,
+      },
       {
         name: "Verifies until",
         width: "11.5rem",
-        cell: ({ not_after: at }) => (at ? html`<time datetime=${at} data-local></time>` : html`<span class="muted">its successor's end</span>`),
+        cell: ({ not_after: at }) =>
+          at ? html`<time datetime=${at} data-local></time>` : html`<span class="muted">its successor's end</span>`,
       },
       ...("administers" in page
-        ? [{
-            name: "Actions",
-            width: "7rem",
-            cell: (key) => (key.state === "retired" ? nothing : html`<span class="row-actions"><button type="button" class="button compact danger" @click=${() => retire(key)}>Retire</button></span>`),
-          }]
+        ? [
+            {
+              name: "Actions",
+              width: "7rem",
+              cell: (key) =>
+                key.state === "retired"
+                  ? nothing
+                  : html`<span class="row-actions"><button type="button" class="button compact danger" @click=${() => retire(key)}>Retire</button></span>`,
+            },
+          ]
         : []),
     ],
   },
@@ -90,7 +101,9 @@ function wanted(form) {
   const field = (name) => form.elements.namedItem(name);
   const checked = [...form.querySelectorAll("[name=ops]:checked")].map(({ value }) => value);
   const all = checked.length === form.querySelectorAll("[name=ops]").length;
-  const rps = field("rps").value.split(/[\s,]+/).filter(Boolean);
+  const rps = field("rps")
+    .value.split(/[\s,]+/)
+    .filter(Boolean);
   const narrowed = rps.length ? { scopes: [{ rps, ops: checked }] } : all ? {} : { ops: checked };
   return {
     subject: field("subject").value.trim(),
@@ -145,14 +158,24 @@ const WHAT = { token: "token id", subject: "subject", key: "key id" };
 
 async function revoke(form) {
   const { kind, value, issuer, reason } = Object.fromEntries(new FormData(form));
-  const what = kind === "subject" ? `all tokens issued to ${value} until now` : kind === "key" ? "every token that this key has signed" : "this token";
+  const what =
+    kind === "subject"
+      ? `all tokens issued to ${value} until now`
+      : kind === "key"
+        ? "every token that this key has signed"
+        : "this token";
   const answer = await ask({
     title: `Revoke ${kind === "subject" ? value : `this ${kind}`}?`,
     says: `From now on ${what} ${kind === "token" ? "is" : "are"} refused, and their connections are closed within seconds.${kind === "subject" ? "" : " This cannot be undone."}`,
     action: "Revoke",
     danger: true,
     perform: async () => {
-      await request("POST", "/api/v1/revocations", { kind, value: value.trim(), reason, issuer: issuer.trim() || null });
+      await request("POST", "/api/v1/revocations", {
+        kind,
+        value: value.trim(),
+        reason,
+        issuer: issuer.trim() || null,
+      });
       toast("Revoked.");
     },
   });
@@ -191,25 +214,42 @@ const revocations = new Listing({
       {
         name: "What",
         header: true,
-        cell: ({ kind, value, issuer }) => html`<span class="tag">${kind}</span> <span class=${kind === "subject" ? "" : "mono"}>${value}</span>
+        cell: ({
+          kind,
+          value,
+          issuer,
+        }) => html`<span class="tag">${kind}</span> <span class=${kind === "subject" ? "" : "mono"}>${value}</span>
           ${issuer === page.domain ? nothing : html`<span class="rp-sub">of ${issuer}</span>`}`,
       },
       { name: "Reason", cell: ({ reason }) => reason || html`<span class="muted">none given</span>` },
       { name: "By", width: "10rem", cell: ({ by }) => by },
       { name: "Made", width: "9rem", cell: ({ created_at: at }) => html`<time datetime=${at} data-age></time>` },
-      { name: "In force until", width: "11.5rem", cell: ({ until }) => html`<time datetime=${until} data-local></time>` },
+      {
+        name: "In force until",
+        width: "11.5rem",
+        cell: ({ until }) => html`<time datetime=${until} data-local></time>`,
+      },
       ...("administers" in page
-        ? [{
-            name: "Actions",
-            width: "6.5rem",
-            cell: (row) => (row.kind === "subject" ? html`<span class="row-actions"><button type="button" class="button compact" @click=${() => lift(row)}>Lift</button></span>` : nothing),
-          }]
+        ? [
+            {
+              name: "Actions",
+              width: "6.5rem",
+              cell: (row) =>
+                row.kind === "subject"
+                  ? html`<span class="row-actions"><button type="button" class="button compact" @click=${() => lift(row)}>Lift</button></span>`
+                  : nothing,
+            },
+          ]
         : []),
     ],
   },
 });
-byId("revocations-filters").elements.namedItem("kind").addEventListener("change", ({ target }) => {
-  byId("revocations-filters").elements.namedItem("value").placeholder = WHAT[target.value] ? `The ${WHAT[target.value]}` : "Token id, subject or key id";
-});
+byId("revocations-filters")
+  .elements.namedItem("kind")
+  .addEventListener("change", ({ target }) => {
+    byId("revocations-filters").elements.namedItem("value").placeholder = WHAT[target.value]
+      ? `The ${WHAT[target.value]}`
+      : "Token id, subject or key id";
+  });
 
 keepCurrent([keys, revocations]);

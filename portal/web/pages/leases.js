@@ -9,7 +9,8 @@ import { breakable, html } from "../table.js";
 import { serverNow } from "../times.js";
 
 const SOON_S = 600; // ends within: marked
-const OF_LEASES = /^io\.herald\.(lease|rp|subscription|replica|peer)\.(?!paused|resumed|lagged|progressed|delivery|retried|replayed)/; // not what only flows
+const OF_LEASES =
+  /^io\.herald\.(lease|rp|subscription|replica|peer)\.(?!paused|resumed|lagged|progressed|delivery|retried|replayed)/; // not what only flows
 const page = document.getElementById("main").dataset;
 const labels = new RpLabels(page.labelsUrl, () => leases.redraw());
 
@@ -22,7 +23,11 @@ const KINDS = {
   },
   subscription: {
     word: "subscription",
-    label: ({ id, rp, owner }) => html`<a class="rp-link" href=${`/subscriptions?${new URLSearchParams({ rp, owner })}`}>${breakable(labels.of(rp))}</a>
+    label: ({
+      id,
+      rp,
+      owner,
+    }) => html`<a class="rp-link" href=${`/subscriptions?${new URLSearchParams({ rp, owner })}`}>${breakable(labels.of(rp))}</a>
       <span class="rp-sub mono" title=${id}>${id}</span>`,
     renew: ({ id, granted_s }) => request("POST", `/api/v1/subscriptions/${id}/renew`, { lease_s: granted_s }),
   },
@@ -65,15 +70,18 @@ const leases = new Listing({
       {
         name: "Ends",
         width: "11rem",
-        cell: (lease) => html`<time class=${soon(lease) ? "badge warn" : "number"} datetime=${lease.expires_at} data-countdown></time>`,
+        cell: (lease) =>
+          html`<time class=${soon(lease) ? "badge warn" : "number"} datetime=${lease.expires_at} data-countdown></time>`,
       },
       ...("operates" in page
-        ? [{
-            name: "Actions",
-            width: "7rem",
-            cell: (lease) => html`<span class="row-actions"><button type="button" class="button compact"
+        ? [
+            {
+              name: "Actions",
+              width: "7rem",
+              cell: (lease) => html`<span class="row-actions"><button type="button" class="button compact"
               @click=${({ currentTarget }) => renew(currentTarget, lease)}>Renew</button></span>`,
-          }]
+            },
+          ]
         : []),
     ],
   },

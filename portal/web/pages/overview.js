@@ -25,7 +25,10 @@ const hottest = new Hottest(page.labelsUrl);
 const plot = new Plot(byId("rates"), {
   title: "Events per second in the last hour",
   format: rate,
-  series: [{ name: "in", fill: true }, { name: "out to readers", dash: [7, 4] }],
+  series: [
+    { name: "in", fill: true },
+    { name: "out to readers", dash: [7, 4] },
+  ],
   height: 236,
 });
 
@@ -68,14 +71,28 @@ function summary(state) {
   const failing = peers.filter(({ delivery }) => delivery?.failures > 0).length;
   const waiting = peers.filter(({ state }) => state === "asked").length;
   const backlog = peers.reduce((total, { delivery }) => total + (delivery?.backlog ?? 0), 0);
-  const oldest = peers.map(({ delivery }) => delivery?.oldest_at).filter(Boolean).sort()[0];
-  const newest = Object.values(state.recent_rps).map(({ created_at: at }) => at).sort().at(-1);
+  const oldest = peers
+    .map(({ delivery }) => delivery?.oldest_at)
+    .filter(Boolean)
+    .sort()[0];
+  const newest = Object.values(state.recent_rps)
+    .map(({ created_at: at }) => at)
+    .sort()
+    .at(-1);
   return {
-    eventsIn: each("events_in"), bytesIn: each("bytes_in"), deliveries: each("deliveries"), bytesOut: each("bytes_out"),
-    sessions: sum("sessions"), readings: sum("readings"),
+    eventsIn: each("events_in"),
+    bytesIn: each("bytes_in"),
+    deliveries: each("deliveries"),
+    bytesOut: each("bytes_out"),
+    sessions: sum("sessions"),
+    readings: sum("readings"),
     active: peers.filter(({ state }) => state === "active").length,
-    failing, waiting, backlog,
-    peersNote: [failing && `${failing} failing`, waiting && `${waiting} waiting for you`].filter(Boolean).join(", ") || (peers.length ? "all well" : "none yet"),
+    failing,
+    waiting,
+    backlog,
+    peersNote:
+      [failing && `${failing} failing`, waiting && `${waiting} waiting for you`].filter(Boolean).join(", ") ||
+      (peers.length ? "all well" : "none yet"),
     oldest: oldest ? `oldest waits ${age(oldest)}` : "nothing waits",
     newest: newest ? `newest ${age(newest)} ago` : "",
   };
@@ -86,7 +103,8 @@ function drawTiles(state, now) {
     const [quantity, note] = TILES[name](now, state);
     setNumber(tile.value, quantity);
     setText(tile.note, String(note));
-    if (name === "history") tile.meter.value = state.counts.quota_bytes ? state.counts.reserved_bytes / state.counts.quota_bytes : 0;
+    if (name === "history")
+      tile.meter.value = state.counts.quota_bytes ? state.counts.reserved_bytes / state.counts.quota_bytes : 0;
   }
   mark(tiles.get("peers"), now.failing ? "bad" : now.waiting ? "warn" : "");
   mark(tiles.get("backlog"), now.failing && now.backlog ? "bad" : "");
@@ -185,10 +203,21 @@ const hot = new Table(byId("hot"), {
   key: (row) => row.rp,
   rowsMax: HOT_SHOWN,
   columns: [
-    { name: "Name", header: true, cell: (row) => html`<a class="rp-link" href=${`/rps/${row.rp}`} title=${row.label}>${breakable(row.label)}</a>` },
+    {
+      name: "Name",
+      header: true,
+      cell: (row) => html`<a class="rp-link" href=${`/rps/${row.rp}`} title=${row.label}>${breakable(row.label)}</a>`,
+    },
     { name: "In", number: true, width: "5.25rem", cell: (row) => rate(row.eventsIn), by: (row) => row.eventsIn },
     { name: "Out", number: true, width: "5.25rem", cell: (row) => rate(row.deliveries), by: (row) => row.deliveries },
-    { name: "Readers", number: true, width: "5.75rem", wideOnly: true, cell: (row) => count(row.readings), by: (row) => row.readings },
+    {
+      name: "Readers",
+      number: true,
+      width: "5.75rem",
+      wideOnly: true,
+      cell: (row) => count(row.readings),
+      by: (row) => row.readings,
+    },
   ],
   sort: { column: 1, descending: true },
   empty: html`<strong>It is quiet</strong><span>Rendezvous points appear here while events flow.</span>`,
@@ -198,11 +227,36 @@ const gateways = new Table(byId("gateways"), {
   caption: "Gateway processes and what they do now",
   key: (row) => row.gateway,
   columns: [
-    { name: "Gateway", header: true, cell: (row) => html`<span class="mono nowrap">${row.gateway}</span>`, by: (row) => row.gateway },
+    {
+      name: "Gateway",
+      header: true,
+      cell: (row) => html`<span class="mono nowrap">${row.gateway}</span>`,
+      by: (row) => row.gateway,
+    },
     { name: "Sessions", number: true, width: "6rem", cell: (row) => count(row.sessions), by: (row) => row.sessions },
-    { name: "CPU", number: true, width: "5.25rem", cell: (row) => percent(row.cpu_s, row.interval_s), by: (row) => row.cpu_s / row.interval_s },
-    { name: "Memory", number: true, width: "6.25rem", wideOnly: true, cell: (row) => bytes(row.rss_bytes), by: (row) => row.rss_bytes },
-    { name: "Loop late", number: true, width: "6rem", wideOnly: true, cell: (row) => duration(row.lag_ms), by: (row) => row.lag_ms },
+    {
+      name: "CPU",
+      number: true,
+      width: "5.25rem",
+      cell: (row) => percent(row.cpu_s, row.interval_s),
+      by: (row) => row.cpu_s / row.interval_s,
+    },
+    {
+      name: "Memory",
+      number: true,
+      width: "6.25rem",
+      wideOnly: true,
+      cell: (row) => bytes(row.rss_bytes),
+      by: (row) => row.rss_bytes,
+    },
+    {
+      name: "Loop late",
+      number: true,
+      width: "6rem",
+      wideOnly: true,
+      cell: (row) => duration(row.lag_ms),
+      by: (row) => row.lag_ms,
+    },
   ],
   sort: { column: 0 },
   empty: html`<strong>No gateway has reported yet</strong><span>Each does so within ten seconds of its start.</span>`,

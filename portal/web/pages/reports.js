@@ -18,7 +18,10 @@ const RUNS_LISTED = 100;
 const page = document.getElementById("main").dataset;
 const mayRun = "mayRun" in page;
 const byId = (id) => document.getElementById(id);
-const kinds = [...document.querySelectorAll("nav.tabs a")].map((link) => ({ job: new URL(link.href).searchParams.get("job"), title: link.textContent.trim() }));
+const kinds = [...document.querySelectorAll("nav.tabs a")].map((link) => ({
+  job: new URL(link.href).searchParams.get("job"),
+  title: link.textContent.trim(),
+}));
 
 const runs = new Map(); // of this kind, by id: as the domain listed them, then as its events say
 const labels = new RpLabels(page.labelsUrl, () => draw());
@@ -34,7 +37,10 @@ let wanted = null; // the id of a run that the reader has asked for: shown when 
 
 // ---- what is shown ----
 
-const done = () => [...runs.values()].filter(({ state }) => state === "done").sort((a, b) => b.to.localeCompare(a.to) || Number(b.id) - Number(a.id));
+const done = () =>
+  [...runs.values()]
+    .filter(({ state }) => state === "done")
+    .sort((a, b) => b.to.localeCompare(a.to) || Number(b.id) - Number(a.id));
 
 async function choose(id, other = against?.id ?? null) {
   const address = new URL(location.href);
@@ -48,10 +54,14 @@ async function choose(id, other = against?.id ?? null) {
 
 async function show(id, other) {
   try {
-    const [one, two] = await Promise.all([getJson(`/api/v1/reports/${id}`), other ? getJson(`/api/v1/reports/${other}`) : null]);
+    const [one, two] = await Promise.all([
+      getJson(`/api/v1/reports/${id}`),
+      other ? getJson(`/api/v1/reports/${other}`) : null,
+    ]);
     report = one.report ? one : null;
     against = two?.report && two.job === one.job ? two : null;
-    if (!one.report) return broken(one.state === "done" ? "What this run wrote is not there any more." : `This run is ${one.state}.`);
+    if (!one.report)
+      return broken(one.state === "done" ? "What this run wrote is not there any more." : `This run is ${one.state}.`);
   } catch (error) {
     return broken(error.message);
   }
@@ -86,11 +96,13 @@ function draw() {
     html`${headline(made)}
       ${against ? differences(made) : nothing}
       ${made.input.skipped_segments || made.input.late_segments ? notes(made.input) : nothing}
-      <div class="report-pictures">${cards.map((card, index) => html`<section class="card ${card.wide ? "wide" : ""}" aria-labelledby="picture-${index}">
+      <div class="report-pictures">${cards.map(
+        (card, index) => html`<section class="card ${card.wide ? "wide" : ""}" aria-labelledby="picture-${index}">
         <h2 id="picture-${index}">${card.title}</h2>
         ${card.about ? html`<p class="muted small report-about">${card.about}</p>` : nothing}
         ${card.plot ? html`<div class="report-plot" data-plot=${index}></div>` : card.body}
-      </section>`)}</div>
+      </section>`,
+      )}</div>
       <section class="card flush report-tables" aria-labelledby="tables-title"></section>`,
     box,
   );
@@ -107,11 +119,18 @@ function plotted({ options, times, columns }, index) {
 
 function headline(made) {
   const sides = headlines(made, against?.report ?? { headline: {} });
-  return html`<section class="tiles report-tiles" aria-label="The report in numbers">${sides.map(({ name, unit, now, before }) => html`<div class="tile" data-number=${name} title=${plain(made.headline[name].about)}>
+  return html`<section class="tiles report-tiles" aria-label="The report in numbers">${sides.map(
+    ({
+      name,
+      unit,
+      now,
+      before,
+    }) => html`<div class="tile" data-number=${name} title=${plain(made.headline[name].about)}>
     <span class="tile-name"><span>${spoken(name)}</span>${unitBeside(unit) !== spoken(name) ? html`<span class="report-unit">${unitBeside(unit)}</span>` : nothing}</span>
     <span class="tile-value">${shown(now, unit)}</span>
     <span class="tile-note">${against ? html`against ${shown(before, unit)}${change(now, before) ? html`, <strong>${change(now, before)}</strong>` : nothing}` : plain(made.headline[name].about)}</span>
-  </div>`)}</section>`;
+  </div>`,
+  )}</section>`;
 }
 
 function differences(made) {
@@ -119,20 +138,42 @@ function differences(made) {
   return html`<section class="card" aria-labelledby="differences-title" id="differences">
     <h2 id="differences-title">What moved most</h2>
     <p class="muted small report-about">Compared with ${period(against)}. A dash: not among the first of that report, so its number is not known here.</p>
-    ${lists.length === 0 ? html`<p class="empty">Nothing in the short lists differs.</p>` : html`<div class="report-movers">${lists.map(({ list, column, unit, rows }) => html`<div class="table-scroll" tabindex="0" role="region" aria-label=${spoken(list)}><table>
+    ${
+      lists.length === 0
+        ? html`<p class="empty">Nothing in the short lists differs.</p>`
+        : html`<div class="report-movers">${lists.map(
+            ({
+              list,
+              column,
+              unit,
+              rows,
+            }) => html`<div class="table-scroll" tabindex="0" role="region" aria-label=${spoken(list)}><table>
       <caption>${spoken(list)}, ${spoken(column)}</caption>
       <thead><tr><th scope="col">Name</th><th scope="col" class="right">This one</th><th scope="col" class="right">The other</th><th scope="col" class="right">Change</th></tr></thead>
-      <tbody>${rows.map(({ key, row, now, before }) => html`<tr><th scope="row">${row.rp ? html`<a class="rp-link" href="/rps/${encodeURIComponent(row.rp)}">${nameOf(row.rp)}</a>` : key.trim() || "(none)"}</th>
-        <td class="right number">${shown(now, unit)}</td><td class="right number">${shown(before, unit)}</td><td class="right number">${change(now, before)}</td></tr>`)}</tbody>
-    </table></div>`)}</div>`}
+      <tbody>${rows.map(
+        ({
+          key,
+          row,
+          now,
+          before,
+        }) => html`<tr><th scope="row">${row.rp ? html`<a class="rp-link" href="/rps/${encodeURIComponent(row.rp)}">${nameOf(row.rp)}</a>` : key.trim() || "(none)"}</th>
+        <td class="right number">${shown(now, unit)}</td><td class="right number">${shown(before, unit)}</td><td class="right number">${change(now, before)}</td></tr>`,
+      )}</tbody>
+    </table></div>`,
+          )}</div>`
+    }
   </section>`;
 }
 
 function notes(input) {
   return html`<div class="notice ${input.skipped_segments ? "warning" : ""}">
     ${input.late_segments ? html`<p>${input.late_segments} segments came late; what is in them is counted.</p>` : nothing}
-    ${input.skipped_segments ? html`<details class="more"><summary>${input.skipped_segments} segments could not be read, and are not in these numbers</summary>
-      <ul class="report-sentences">${input.skipped.map(({ segment, reason }) => html`<li><code>${segment}</code>: ${reason}</li>`)}</ul></details>` : nothing}
+    ${
+      input.skipped_segments
+        ? html`<details class="more"><summary>${input.skipped_segments} segments could not be read, and are not in these numbers</summary>
+      <ul class="report-sentences">${input.skipped.map(({ segment, reason }) => html`<li><code>${segment}</code>: ${reason}</li>`)}</ul></details>`
+        : nothing
+    }
   </div>`;
 }
 
@@ -142,10 +183,15 @@ function fillChoice() {
   const all = done();
   const option = (run, chosen) => new Option(period(run), run.id, false, run.id === chosen);
   byId("run").replaceChildren(...all.map((run) => option(run, report?.id)));
-  byId("against").replaceChildren(new Option("nothing", "", false, !against), ...all.filter(({ id }) => id !== report?.id).map((run) => option(run, against?.id)));
+  byId("against").replaceChildren(
+    new Option("nothing", "", false, !against),
+    ...all.filter(({ id }) => id !== report?.id).map((run) => option(run, against?.id)),
+  );
   byId("choice").hidden = all.length === 0;
   const { took_s: took, records, segments, digest } = report ? { ...report.report, ...report.report.input } : {};
-  byId("made").textContent = report ? `Run ${report.id}: ${records.toLocaleString()} records of ${segments.toLocaleString()} segments, made in ${Math.round(took)} s.` : "";
+  byId("made").textContent = report
+    ? `Run ${report.id}: ${records.toLocaleString()} records of ${segments.toLocaleString()} segments, made in ${Math.round(took)} s.`
+    : "";
   byId("made").title = digest ? `Digest of the segments: ${digest}` : "";
 }
 
@@ -164,7 +210,8 @@ async function list() {
     const { items, engine } = await getJson(`/api/v1/reports?job=${page.job}&limit=${RUNS_LISTED}`);
     for (const run of items) take(run);
     byId("engine").hidden = engine.state !== "off";
-    byId("engine").textContent = engine.state === "off" ? `No reports are made here. ${engine.detail} What was made before is shown.` : "";
+    byId("engine").textContent =
+      engine.state === "off" ? `No reports are made here. ${engine.detail} What was made before is shown.` : "";
     return true;
   } catch (error) {
     byId("away").hidden = false;
@@ -192,14 +239,20 @@ function take(run) {
 
 function nothingYet() {
   anew();
-  render(html`<div class="card empty"><strong>There is no ${page.job} report yet</strong>
-    <span>The first comes ten minutes after an hour or a day is over that has records. ${mayRun ? "Or make one now." : ""}</span></div>`, box);
+  render(
+    html`<div class="card empty"><strong>There is no ${page.job} report yet</strong>
+    <span>The first comes ten minutes after an hour or a day is over that has records. ${mayRun ? "Or make one now." : ""}</span></div>`,
+    box,
+  );
 }
 
 function notRead() {
   anew();
-  render(html`<div class="card empty"><strong>The reports could not be read</strong>
-    <span>They are shown as soon as the domain answers.</span></div>`, box);
+  render(
+    html`<div class="card empty"><strong>The reports could not be read</strong>
+    <span>They are shown as soon as the domain answers.</span></div>`,
+    box,
+  );
 }
 
 function onChange(state, events, { fresh }) {

@@ -86,13 +86,15 @@ const subscriptions = new Listing({
           <span class="rp-sub">granted ${duration(row.lease.granted_s * 1000)}</span>`,
       },
       ...("operates" in page
-        ? [{
-            name: "Actions",
-            width: "11.5rem",
-            cell: (row) => html`<span class="row-actions">
+        ? [
+            {
+              name: "Actions",
+              width: "11.5rem",
+              cell: (row) => html`<span class="row-actions">
               <button type="button" class="button compact" @click=${({ currentTarget }) => renew(currentTarget, row)}>Renew</button>
               <button type="button" class="button compact danger" @click=${() => remove(row)}>Delete</button></span>`,
-          }]
+            },
+          ]
         : []),
     ],
   },

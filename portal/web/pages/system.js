@@ -30,7 +30,15 @@ function away(error) {
 
 // ---- /readyz: it answers 503 with the same document where a part is away ----
 
-const READY = { redis: "Redis", database: "database", workers: "worker", forwarder: "forwarder", beat: "beat", stored: "durable writes", gateway: "gateway" };
+const READY = {
+  redis: "Redis",
+  database: "database",
+  workers: "worker",
+  forwarder: "forwarder",
+  beat: "beat",
+  stored: "durable writes",
+  gateway: "gateway",
+};
 
 async function askReady() {
   try {
@@ -44,11 +52,16 @@ async function askReady() {
 function showReady({ status, checks }) {
   const wrong = Object.values(checks).filter((says) => says !== "ok").length;
   draw(
-    status === "ok" ? html`<span class="badge good">ready</span>` : html`<span class="badge bad">${plural(wrong, "part")} away</span>`,
+    status === "ok"
+      ? html`<span class="badge good">ready</span>`
+      : html`<span class="badge bad">${plural(wrong, "part")} away</span>`,
     byId("ready-said"),
   );
   draw(
-    Object.entries(checks).map(([part, says]) => html`<li><span class="badge ${says === "ok" ? "good" : "bad"}">${READY[part] ?? part}</span>${says === "ok" ? nothing : html` <span>${says}</span>`}</li>`),
+    Object.entries(checks).map(
+      ([part, says]) =>
+        html`<li><span class="badge ${says === "ok" ? "good" : "bad"}">${READY[part] ?? part}</span>${says === "ok" ? nothing : html` <span>${says}</span>`}</li>`,
+    ),
     byId("ready"),
   );
 }
@@ -61,7 +74,10 @@ const COUNTED = { ok: "well", warn: "to look at", fail: "failed" };
 
 function showFindings({ findings }) {
   const counts = ORDER.map((grade) => [grade, findings.filter((one) => one.grade === grade).length]);
-  byId("findings-said").textContent = counts.filter(([, number]) => number).map(([grade, number]) => `${number} ${COUNTED[grade]}`).join(", ");
+  byId("findings-said").textContent = counts
+    .filter(([, number]) => number)
+    .map(([grade, number]) => `${number} ${COUNTED[grade]}`)
+    .join(", ");
   const sorted = ORDER.flatMap((grade) => findings.filter((one) => one.grade === grade));
   draw(
     html`<ul class="doctor-list">${sorted.map(
@@ -81,7 +97,10 @@ async function lookForFindings() {
     showFindings(await getJson(page.findingsUrl, FINDINGS_TIMEOUT_MS));
   } catch (error) {
     if (error instanceof SessionEnded) tellEnd(error);
-    draw(html`<div class="broken"><strong>The checks did not answer</strong><span>${error.message} Look again when it does, or run <code>manage.py doctor</code> on its machine.</span></div>`, byId("findings"));
+    draw(
+      html`<div class="broken"><strong>The checks did not answer</strong><span>${error.message} Look again when it does, or run <code>manage.py doctor</code> on its machine.</span></div>`,
+      byId("findings"),
+    );
   } finally {
     button.removeAttribute("aria-busy");
   }
@@ -95,7 +114,12 @@ let before = null; // the look before: {at, cpu: Map(pid -> seconds)}
 function shares({ at, processes }) {
   const cpu = new Map(processes.filter(({ alive }) => alive).map(({ pid, cpu_s: used }) => [pid, used]));
   const passed = before ? at - before.at : 0;
-  const found = new Map([...cpu].map(([pid, used]) => [pid, passed > 0 && before.cpu.has(pid) ? (used - before.cpu.get(pid)) / passed : null]));
+  const found = new Map(
+    [...cpu].map(([pid, used]) => [
+      pid,
+      passed > 0 && before.cpu.has(pid) ? (used - before.cpu.get(pid)) / passed : null,
+    ]),
+  );
   if (!before || passed >= 1) before = { at, cpu };
   return found;
 }
@@ -104,18 +128,45 @@ const processes = new Table(byId("processes"), {
   caption: "Processes of this machine that the supervisor started",
   key: ({ name }) => name,
   columns: [
-    { name: "Process", header: true, cell: (row) => html`${row.name} ${row.alive ? nothing : html`<span class="badge bad">gone</span>`}<span class="rp-sub number">pid ${row.pid}</span>`, by: ({ name }) => name },
-    { name: "CPU", number: true, width: "7rem", cell: (row) => (row.share === null ? html`<span class="muted">–</span>` : percent(row.share, 1)), by: ({ share }) => share },
-    { name: "CPU time", number: true, width: "8rem", cell: (row) => duration(row.cpu_s * 1000), by: (row) => row.cpu_s },
+    {
+      name: "Process",
+      header: true,
+      cell: (row) =>
+        html`${row.name} ${row.alive ? nothing : html`<span class="badge bad">gone</span>`}<span class="rp-sub number">pid ${row.pid}</span>`,
+      by: ({ name }) => name,
+    },
+    {
+      name: "CPU",
+      number: true,
+      width: "7rem",
+      cell: (row) => (row.share === null ? html`<span class="muted">–</span>` : percent(row.share, 1)),
+      by: ({ share }) => share,
+    },
+    {
+      name: "CPU time",
+      number: true,
+      width: "8rem",
+      cell: (row) => duration(row.cpu_s * 1000),
+      by: (row) => row.cpu_s,
+    },
     { name: "Memory", number: true, width: "8rem", cell: (row) => bytes(row.rss_bytes), by: (row) => row.rss_bytes },
     { name: "Threads", number: true, width: "7.5rem", cell: (row) => count(row.threads), by: ({ threads }) => threads },
-    { name: "Runs for", number: true, width: "10rem", cell: (row) => (row.alive ? stretch((row.at - row.since) * 1000) : "–"), by: ({ since }) => since },
+    {
+      name: "Runs for",
+      number: true,
+      width: "10rem",
+      cell: (row) => (row.alive ? stretch((row.at - row.since) * 1000) : "–"),
+      by: ({ since }) => since,
+    },
   ],
   empty: html`<strong>No table of processes</strong><span>This gateway was not started by <code>make run</code>; look at what keeps it running.</span>`,
 });
 
 function pairs(element, facts) {
-  draw(facts.filter(Boolean).map(([name, value]) => html`<dt>${name}</dt><dd class="number">${value}</dd>`), byId(element));
+  draw(
+    facts.filter(Boolean).map(([name, value]) => html`<dt>${name}</dt><dd class="number">${value}</dd>`),
+    byId(element),
+  );
 }
 
 const broken = ({ problem }) => ["State", html`<span class="badge bad">${problem}</span>`];
@@ -126,24 +177,48 @@ function showState(state) {
   processes.show(state.processes.map((row) => ({ ...row, at: state.at, share: share.get(row.pid) ?? null })));
   byId("processes-said").textContent = state.state && state.state !== "running" ? state.state : "";
   const { redis, database, queues } = state;
-  pairs("queues", queues.length ? queues.map(({ name, by, waiting }) => [by ? html`${name}<span class="rp-sub">served by ${by}</span>` : name, plural(waiting, "task")]) : [["Tasks", "unknown while Redis is away"]]);
-  pairs("redis", redis.problem ? [["Where", redis.where], broken(redis)] : [
-    ["Where", redis.where],
-    ["Version", redis.version],
-    ["Memory", html`${bytes(redis.used_bytes)}${redis.most_bytes ? html` of ${bytes(redis.most_bytes)}` : nothing}`],
-    ["Most so far", bytes(redis.peak_bytes)],
-    ["Commands", rate(redis.ops_s)],
-    ["Keys", count(redis.keys)],
-    ["Clients", count(redis.clients)],
-    ["Append-only file", redis.append_only ? html`on, last write ${redis.last_write}` : html`<span class="badge bad">off</span>`],
-    ["Runs for", stretch(redis.up_s * 1000)],
-  ]);
-  pairs("database", database.problem ? [["Where", database.where], broken(database)] : [
-    ["Kind", database.kind === "sqlite" ? "SQLite" : "PostgreSQL"],
-    ["Version", database.version],
-    ["Size", bytes(database.bytes)],
-    ["Where", html`<code class="small">${database.where}</code>`],
-  ]);
+  pairs(
+    "queues",
+    queues.length
+      ? queues.map(({ name, by, waiting }) => [
+          by ? html`${name}<span class="rp-sub">served by ${by}</span>` : name,
+          plural(waiting, "task"),
+        ])
+      : [["Tasks", "unknown while Redis is away"]],
+  );
+  pairs(
+    "redis",
+    redis.problem
+      ? [["Where", redis.where], broken(redis)]
+      : [
+          ["Where", redis.where],
+          ["Version", redis.version],
+          [
+            "Memory",
+            html`${bytes(redis.used_bytes)}${redis.most_bytes ? html` of ${bytes(redis.most_bytes)}` : nothing}`,
+          ],
+          ["Most so far", bytes(redis.peak_bytes)],
+          ["Commands", rate(redis.ops_s)],
+          ["Keys", count(redis.keys)],
+          ["Clients", count(redis.clients)],
+          [
+            "Append-only file",
+            redis.append_only ? html`on, last write ${redis.last_write}` : html`<span class="badge bad">off</span>`,
+          ],
+          ["Runs for", stretch(redis.up_s * 1000)],
+        ],
+  );
+  pairs(
+    "database",
+    database.problem
+      ? [["Where", database.where], broken(database)]
+      : [
+          ["Kind", database.kind === "sqlite" ? "SQLite" : "PostgreSQL"],
+          ["Version", database.version],
+          ["Size", bytes(database.bytes)],
+          ["Where", html`<code class="small">${database.where}</code>`],
+        ],
+  );
 }
 
 // ---- gateways, live ----
@@ -152,11 +227,40 @@ const gateways = new Table(byId("gateways"), {
   caption: "Gateway processes and what they do now",
   key: ({ gateway }) => gateway,
   columns: [
-    { name: "Gateway", header: true, cell: ({ gateway }) => html`<span class="mono">${gateway}</span>`, by: ({ gateway }) => gateway },
-    { name: "Sessions", number: true, width: "8rem", cell: (row) => count(row.sessions), by: ({ sessions }) => sessions },
-    { name: "Events in", number: true, width: "8.5rem", cell: (row) => rate(row.events_in / row.interval_s), by: (row) => row.events_in / row.interval_s },
-    { name: "Deliveries", number: true, width: "8.5rem", cell: (row) => rate(row.deliveries / row.interval_s), by: (row) => row.deliveries / row.interval_s },
-    { name: "CPU", number: true, width: "6.5rem", cell: (row) => percent(row.cpu_s, row.interval_s), by: (row) => row.cpu_s / row.interval_s },
+    {
+      name: "Gateway",
+      header: true,
+      cell: ({ gateway }) => html`<span class="mono">${gateway}</span>`,
+      by: ({ gateway }) => gateway,
+    },
+    {
+      name: "Sessions",
+      number: true,
+      width: "8rem",
+      cell: (row) => count(row.sessions),
+      by: ({ sessions }) => sessions,
+    },
+    {
+      name: "Events in",
+      number: true,
+      width: "8.5rem",
+      cell: (row) => rate(row.events_in / row.interval_s),
+      by: (row) => row.events_in / row.interval_s,
+    },
+    {
+      name: "Deliveries",
+      number: true,
+      width: "8.5rem",
+      cell: (row) => rate(row.deliveries / row.interval_s),
+      by: (row) => row.deliveries / row.interval_s,
+    },
+    {
+      name: "CPU",
+      number: true,
+      width: "6.5rem",
+      cell: (row) => percent(row.cpu_s, row.interval_s),
+      by: (row) => row.cpu_s / row.interval_s,
+    },
     { name: "Memory", number: true, width: "8rem", cell: (row) => bytes(row.rss_bytes), by: (row) => row.rss_bytes },
     { name: "Loop late", number: true, width: "8rem", cell: (row) => duration(row.lag_ms), by: (row) => row.lag_ms },
   ],
@@ -188,7 +292,10 @@ function readyUnknown(error) {
   draw(html`<li class="muted">The gateway does not answer, so none of the parts can be asked.</li>`, byId("ready"));
 }
 
-const looks = [new PausedLook(() => getJson(page.stateUrl), showState, away), new PausedLook(askReady, showReady, readyUnknown)];
+const looks = [
+  new PausedLook(() => getJson(page.stateUrl), showState, away),
+  new PausedLook(askReady, showReady, readyUnknown),
+];
 
 function look() {
   if (document.hidden) return;

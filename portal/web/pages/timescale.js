@@ -43,7 +43,11 @@ const chart = new Chart(byId("chart"), {
   open: (from, to) => open(from, to),
   remove,
 });
-const detail = new Detail(byId("detail"), { url: page.eventUrl, domain: page.domain, asks: { step: stepTime, close: unselect } });
+const detail = new Detail(byId("detail"), {
+  url: page.eventUrl,
+  domain: page.domain,
+  asks: { step: stepTime, close: unselect },
+});
 const publishing = new Publishing(byId("publish"), {
   url: page.eventUrl,
   domain: page.domain,
@@ -83,12 +87,21 @@ function drawFollowing() {
   button.toggleAttribute("data-paused", !view.follows);
   button.textContent = view.follows ? "Pause" : waiting ? `Live, ${count(waiting)} new` : "Live";
   const apart = readers.some(({ state, connected }) => state === "ready" && !connected);
-  byId("following").textContent = view.follows ? (apart ? "Nothing comes until the connection is back" : "Following what comes") : waiting ? `Paused: ${plural(waiting, "new event")}` : "Paused";
+  byId("following").textContent = view.follows
+    ? apart
+      ? "Nothing comes until the connection is back"
+      : "Following what comes"
+    : waiting
+      ? `Paused: ${plural(waiting, "new event")}`
+      : "Paused";
 }
 
 function drawKey() {
   render(
-    chart.key.map(({ number, types }) => html`<li><span class="ts-row-sign s${number}" aria-hidden="true">●</span> ${types.length > 2 ? `${plural(types.length, "other type")}` : types.join(", ")}</li>`),
+    chart.key.map(
+      ({ number, types }) =>
+        html`<li><span class="ts-row-sign s${number}" aria-hidden="true">●</span> ${types.length > 2 ? `${plural(types.length, "other type")}` : types.join(", ")}</li>`,
+    ),
     byId("key"),
   );
 }
@@ -110,7 +123,11 @@ async function add(reference, place = {}) {
     byId("full").hidden = false;
     return;
   }
-  const reader = new LaneReader(reference, { url: page.pastUrl, onChange: () => changed(reader), onArrival: (event) => publishing.arrived(event) });
+  const reader = new LaneReader(reference, {
+    url: page.pastUrl,
+    onChange: () => changed(reader),
+    onArrival: (event) => publishing.arrived(event),
+  });
   readers.push(reader);
   if (!view.follows) reader.hold();
   address();
@@ -236,7 +253,9 @@ function stepTime(by) {
   const all = readers.flatMap((reader) => reader.lane.events.map((event) => ({ reader, event })));
   all.sort((a, b) => a.event.at - b.event.at || a.event.offset - b.event.offset);
   if (all.length === 0) return;
-  const here = selected ? all.findIndex(({ reader, event }) => reader === selected.reader && event.offset === selected.offset) : -1;
+  const here = selected
+    ? all.findIndex(({ reader, event }) => reader === selected.reader && event.offset === selected.offset)
+    : -1;
   const to = here < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(here + by, 0), all.length - 1);
   select(all[to].reader, all[to].event.offset);
 }
@@ -247,12 +266,16 @@ function stepLane(by) {
   if (!selected || lanes.length < 2) return;
   const reader = lanes[(lanes.indexOf(selected.reader) + by + lanes.length) % lanes.length];
   const at = selected.reader.lane.find(selected.offset)?.at ?? 0;
-  const nearest = reader.lane.events.reduce((best, event) => (Math.abs(event.at - at) < Math.abs(best.at - at) ? event : best));
+  const nearest = reader.lane.events.reduce((best, event) =>
+    Math.abs(event.at - at) < Math.abs(best.at - at) ? event : best,
+  );
   select(reader, nearest.offset);
 }
 
 function end(which) {
-  const all = readers.flatMap((reader) => (reader.lane.events.length ? [{ reader, event: reader.lane.events.at(which) }] : []));
+  const all = readers.flatMap((reader) =>
+    reader.lane.events.length ? [{ reader, event: reader.lane.events.at(which) }] : [],
+  );
   if (all.length === 0) return;
   all.sort((a, b) => a.event.at - b.event.at);
   select(all.at(which).reader, all.at(which).event.offset);

@@ -18,8 +18,16 @@ const SPANS = {
 export async function askForReport(kinds, chosen) {
   const form = document.createElement("div");
   form.className = "report-form";
-  const job = select("Report", kinds.map(({ job: value, title }) => [value, title]), chosen);
-  const span = select("Of", [...Object.keys(SPANS).map((name) => [name, name]), ["own", "a time of your own"]], "the last 24 hours");
+  const job = select(
+    "Report",
+    kinds.map(({ job: value, title }) => [value, title]),
+    chosen,
+  );
+  const span = select(
+    "Of",
+    [...Object.keys(SPANS).map((name) => [name, name]), ["own", "a time of your own"]],
+    "the last 24 hours",
+  );
   const from = moment("From");
   const to = moment("To");
   const fill = () => {
@@ -41,8 +49,13 @@ export async function askForReport(kinds, chosen) {
     action: "Make it",
     perform: async () => {
       const [begin, end] = [new Date(from.field.value), new Date(to.field.value)];
-      if (Number.isNaN(begin.getTime()) || Number.isNaN(end.getTime())) throw new Error("Say from when and until when.");
-      made = await postForJson("/api/v1/reports", { job: job.field.value, from: begin.toISOString(), to: end.toISOString() });
+      if (Number.isNaN(begin.getTime()) || Number.isNaN(end.getTime()))
+        throw new Error("Say from when and until when.");
+      made = await postForJson("/api/v1/reports", {
+        job: job.field.value,
+        from: begin.toISOString(),
+        to: end.toISOString(),
+      });
     },
   });
   if (answer === null) return null;

@@ -25,7 +25,10 @@ const MEASURES = {
  */
 export function headlines(now, before) {
   return Object.entries(now.headline).map(([name, { value, unit }]) => ({
-    name, unit, now: value, before: before.headline[name]?.value ?? null,
+    name,
+    unit,
+    now: value,
+    before: before.headline[name]?.value ?? null,
   }));
 }
 
@@ -37,11 +40,17 @@ export function movers(now, before) {
   return Object.entries(MEASURES[now.report] ?? {}).flatMap(([list, [keys, column]]) => {
     const part = now.tops[list];
     if (!part || !before.tops[list]) return [];
-    const byKey = (report) => new Map(rowsOf(report.tops[list]).map((row) => [keys.map((key) => row[key]).join(" "), row]));
+    const byKey = (report) =>
+      new Map(rowsOf(report.tops[list]).map((row) => [keys.map((key) => row[key]).join(" "), row]));
     const here = byKey(now);
     const there = byKey(before);
     const rows = [...new Set([...here.keys(), ...there.keys()])]
-      .map((key) => ({ key, row: here.get(key) ?? there.get(key), now: here.get(key)?.[column] ?? null, before: there.get(key)?.[column] ?? null }))
+      .map((key) => ({
+        key,
+        row: here.get(key) ?? there.get(key),
+        now: here.get(key)?.[column] ?? null,
+        before: there.get(key)?.[column] ?? null,
+      }))
       .filter((row) => row.now !== row.before)
       .sort((a, b) => size(b) - size(a) || a.key.localeCompare(b.key))
       .slice(0, MOVERS_MAX);

@@ -14,7 +14,8 @@ const HEAT_STEPS = 5;
 export function bars(rows, empty = "Nothing to show.") {
   const most = Math.max(...rows.map(({ value }) => value), 0);
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
-  return html`<ol class="report-bars">${rows.map(({ name, href, value, text, note, part }) => html`<li>
+  return html`<ol class="report-bars">${rows.map(
+    ({ name, href, value, text, note, part }) => html`<li>
     <span class="report-bar-name">${href ? html`<a class="rp-link" href=${href}>${named(name)}</a>` : named(name)}
       ${note ? html`<span class="muted small">${note}</span>` : nothing}</span>
     <span class="report-bar-value number">${text}</span>
@@ -22,7 +23,8 @@ export function bars(rows, empty = "Nothing to show.") {
       <rect class="report-bar-whole" width=${share(value, most)} height="1"></rect>
       ${part ? svg`<rect class="report-bar-part" width=${share(part, most)} height="1"></rect>` : nothing}
     </svg>
-  </li>`)}</ol>`;
+  </li>`,
+  )}</ol>`;
 }
 
 function named(name) {
@@ -89,7 +91,11 @@ export function cluster(members, label) {
   const places = shown.map(({ subscribers }, index) => {
     const angle = (2 * Math.PI * index) / shown.length - Math.PI / 2;
     const reach = shown.length === 1 ? 0 : 34;
-    return { x: 50 + reach * Math.cos(angle), y: 50 + reach * Math.sin(angle), r: 3 + 6 * Math.sqrt(subscribers / most) };
+    return {
+      x: 50 + reach * Math.cos(angle),
+      y: 50 + reach * Math.sin(angle),
+      r: 3 + 6 * Math.sqrt(subscribers / most),
+    };
   });
   const lines = places.flatMap((a, index) => places.slice(index + 1).map((b) => [a, b]));
   return html`<svg class="cluster" viewBox="0 0 100 100" role="img" aria-label=${label}>

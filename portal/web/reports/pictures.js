@@ -23,56 +23,193 @@ export function pictures(report, nameOf) {
 /** The ids of RPs that a report's pictures name. */
 export function rpsNamed(report) {
   const rows = Object.values(report.tops).flatMap(rowsOf);
-  return [...new Set(rows.flatMap(({ rp, rp_a: a, rp_b: b, region, subject, limit }) => [rp, a, b, region, limit ? subject : null]).filter(Boolean))].slice(0, 100);
+  return [
+    ...new Set(
+      rows
+        .flatMap(({ rp, rp_a: a, rp_b: b, region, subject, limit }) => [rp, a, b, region, limit ? subject : null])
+        .filter(Boolean),
+    ),
+  ].slice(0, 100);
 }
 
 const PICTURES = {
   access: (report, nameOf) => [
-    overTime(report, "Operations per second, by the hour", "hours", [["operations", "all"], ["refused", "refused"], ["failed", "failed"]], perSecond),
+    overTime(
+      report,
+      "Operations per second, by the hour",
+      "hours",
+      [
+        ["operations", "all"],
+        ["refused", "refused"],
+        ["failed", "failed"],
+      ],
+      perSecond,
+    ),
     list(report, "principals", "Who asked most", ({ principal, issuer, operations, refused }) => ({
-      name: principal || "strangers", note: issuer && !principal.startsWith(issuer) ? issuer : "", value: operations, text: count(operations), part: refused,
+      name: principal || "strangers",
+      note: issuer && !principal.startsWith(issuer) ? issuer : "",
+      value: operations,
+      text: count(operations),
+      part: refused,
     })),
     list(report, "rps", "What was asked of most", ({ rp, operations, principals, refused }) => ({
-      name: nameOf(rp), href: rpPage(rp), note: plural(principals, "principal"), value: operations, text: count(operations), part: refused,
+      name: nameOf(rp),
+      href: rpPage(rp),
+      note: plural(principals, "principal"),
+      value: operations,
+      text: count(operations),
+      part: refused,
     })),
-    { title: "Refusals and failures by reason", body: bars(byReason(report), "Nothing was refused, and nothing failed.") },
+    {
+      title: "Refusals and failures by reason",
+      body: bars(byReason(report), "Nothing was refused, and nothing failed."),
+    },
     list(report, "operations", "What was asked", ({ operation, client, operations, refused }) => ({
-      name: operation, note: client, value: operations, text: count(operations), part: refused,
+      name: operation,
+      note: client,
+      value: operations,
+      text: count(operations),
+      part: refused,
     })),
-    { ...sentences("What stands out", rowsOf(report.tops.anomalies).map(anomaly), "Nothing stands out: no new foreign domain, no burst of refusals, nobody awake after a long silence."), wide: true },
+    {
+      ...sentences(
+        "What stands out",
+        rowsOf(report.tops.anomalies).map(anomaly),
+        "Nothing stands out: no new foreign domain, no burst of refusals, nobody awake after a long silence.",
+      ),
+      wide: true,
+    },
   ],
   load: (report, nameOf) => [
-    overTime(report, "Events per second, by the hour", "hours", [["events_in", "published"], ["deliveries", "delivered"]], perSecond),
+    overTime(
+      report,
+      "Events per second, by the hour",
+      "hours",
+      [
+        ["events_in", "published"],
+        ["deliveries", "delivered"],
+      ],
+      perSecond,
+    ),
     heatMap(report, nameOf),
     list(report, "hot", "Hottest rendezvous points", ({ rp, moved, fan_out: fanOut, peak_events: peak }) => ({
-      name: nameOf(rp), href: rpPage(rp), value: moved, text: count(moved), note: `fan-out ${shown(fanOut, "")}, busiest hour ${count(peak)}`,
+      name: nameOf(rp),
+      href: rpPage(rp),
+      value: moved,
+      text: count(moved),
+      note: `fan-out ${shown(fanOut, "")}, busiest hour ${count(peak)}`,
     })),
-    list(report, "growing", "Growing most", ({ rp, growth_per_day: growth, moved }) => ({
-      name: nameOf(rp), href: rpPage(rp), value: growth, text: `+${count(Math.round(growth))} a day`, note: `${count(moved)} in all`,
-    }), "Nothing grows from day to day, or the period is a single day."),
-    overTime(report, "Latency of publishes, by the hour", "latency", [["p50_us", "half"], ["p95_us", "95 %"], ["p99_us", "99 %"]], (value) => value, (value) => duration(value / 1000), false),
+    list(
+      report,
+      "growing",
+      "Growing most",
+      ({ rp, growth_per_day: growth, moved }) => ({
+        name: nameOf(rp),
+        href: rpPage(rp),
+        value: growth,
+        text: `+${count(Math.round(growth))} a day`,
+        note: `${count(moved)} in all`,
+      }),
+      "Nothing grows from day to day, or the period is a single day.",
+    ),
+    overTime(
+      report,
+      "Latency of publishes, by the hour",
+      "latency",
+      [
+        ["p50_us", "half"],
+        ["p95_us", "95 %"],
+        ["p99_us", "99 %"],
+      ],
+      (value) => value,
+      (value) => duration(value / 1000),
+      false,
+    ),
     histogram(report),
-    sentences("Suddenly famous", rowsOf(report.tops.fame).slice(0, BARS).map(({ rp, hour, events, usual }) =>
-      html`<a class="rp-link" href=${rpPage(rp)}>${nameOf(rp)}</a> moved ${count(events)} events in the hour of ${instant(hour)}, where it usually moves ${count(Math.round(usual))}.`), "No rendezvous point became famous all of a sudden."),
-    sentences("Limits within reach", rowsOf(report.tops.forecast).filter(({ days_left: left }) => left <= FORECAST_DAYS).slice(0, BARS).map((row) => forecast(row, nameOf)), "Nothing would reach a limit within a year, if it went on growing as it did."),
+    sentences(
+      "Suddenly famous",
+      rowsOf(report.tops.fame)
+        .slice(0, BARS)
+        .map(
+          ({ rp, hour, events, usual }) =>
+            html`<a class="rp-link" href=${rpPage(rp)}>${nameOf(rp)}</a> moved ${count(events)} events in the hour of ${instant(hour)}, where it usually moves ${count(Math.round(usual))}.`,
+        ),
+      "No rendezvous point became famous all of a sudden.",
+    ),
+    sentences(
+      "Limits within reach",
+      rowsOf(report.tops.forecast)
+        .filter(({ days_left: left }) => left <= FORECAST_DAYS)
+        .slice(0, BARS)
+        .map((row) => forecast(row, nameOf)),
+      "Nothing would reach a limit within a year, if it went on growing as it did.",
+    ),
   ],
   placement: (report, nameOf) => [
-    { ...sentences("Replicas worth having", rowsOf(report.tops.advice).map((row) => advice(row, nameOf)), "No replica elsewhere would save much: readers of other domains take little, or each takes something else."), wide: true },
-    { ...list(report, "domains", "Where the readers are", ({ domain, bytes_now: now, saved_bytes: saved, rps }) => ({
-      name: domain, value: now, text: bytes(now), part: saved, note: `${plural(rps, "rendezvous point")}, ${bytes(saved)} could be saved`,
-    }), "Nobody of another domain reads here."), wide: true },
+    {
+      ...sentences(
+        "Replicas worth having",
+        rowsOf(report.tops.advice).map((row) => advice(row, nameOf)),
+        "No replica elsewhere would save much: readers of other domains take little, or each takes something else.",
+      ),
+      wide: true,
+    },
+    {
+      ...list(
+        report,
+        "domains",
+        "Where the readers are",
+        ({ domain, bytes_now: now, saved_bytes: saved, rps }) => ({
+          name: domain,
+          value: now,
+          text: bytes(now),
+          part: saved,
+          note: `${plural(rps, "rendezvous point")}, ${bytes(saved)} could be saved`,
+        }),
+        "Nobody of another domain reads here.",
+      ),
+      wide: true,
+    },
   ],
   overlap: (report, nameOf) => [clusters(report, nameOf)],
   federation: (report) => [
-    list(report, "peers", "Requests by peer", ({ peer, operations, refused, failed }) => ({
-      name: peer, value: operations, text: count(operations), part: refused + failed, note: refused + failed ? `${count(refused + failed)} did not succeed` : "",
-    }), "No peer asked anything."),
-    list(report, "peers", "Longest silences", ({ peer, silence_s_max: silence, backlogs, backlog_bytes_max: backlog }) => ({
-      name: peer, value: silence ?? 0, text: shown(silence, "seconds"), note: backlogs ? `${plural(backlogs, "backlog")}, at most ${bytes(backlog)}` : "no backlog",
-    }), "No peer asked anything."),
-    list(report, "failures", "What failed", ({ peer, operation, reason, outcome, operations }) => ({
-      name: `${peer}: ${reason}`, note: `${operation}, ${outcome}`, value: operations, text: count(operations),
-    }), "Every request of a peer succeeded."),
+    list(
+      report,
+      "peers",
+      "Requests by peer",
+      ({ peer, operations, refused, failed }) => ({
+        name: peer,
+        value: operations,
+        text: count(operations),
+        part: refused + failed,
+        note: refused + failed ? `${count(refused + failed)} did not succeed` : "",
+      }),
+      "No peer asked anything.",
+    ),
+    list(
+      report,
+      "peers",
+      "Longest silences",
+      ({ peer, silence_s_max: silence, backlogs, backlog_bytes_max: backlog }) => ({
+        name: peer,
+        value: silence ?? 0,
+        text: shown(silence, "seconds"),
+        note: backlogs ? `${plural(backlogs, "backlog")}, at most ${bytes(backlog)}` : "no backlog",
+      }),
+      "No peer asked anything.",
+    ),
+    list(
+      report,
+      "failures",
+      "What failed",
+      ({ peer, operation, reason, outcome, operations }) => ({
+        name: `${peer}: ${reason}`,
+        note: `${operation}, ${outcome}`,
+        value: operations,
+        text: count(operations),
+      }),
+      "Every request of a peer succeeded.",
+    ),
   ],
 };
 
@@ -84,7 +221,12 @@ function list(report, top, title, row, empty) {
 }
 
 function sentences(title, said, empty) {
-  return { title, body: said.length ? html`<ul class="report-sentences">${said.map((one) => html`<li>${one}</li>`)}</ul>` : html`<p class="empty">${empty}</p>` };
+  return {
+    title,
+    body: said.length
+      ? html`<ul class="report-sentences">${said.map((one) => html`<li>${one}</li>`)}</ul>`
+      : html`<p class="empty">${empty}</p>`,
+  };
 }
 
 /** A plot of a series; an hour that is not in it is an hour without records. */
@@ -104,7 +246,13 @@ function overTime(report, title, name, series, scale, format = (value) => rate(v
     title,
     wide,
     plot: {
-      options: { title, format, past: true, max: most > 0 ? most : 1, series: series.map(([, words], index) => ({ name: words, dash: dashes[index], fill: index === 0 })) },
+      options: {
+        title,
+        format,
+        past: true,
+        max: most > 0 ? most : 1,
+        series: series.map(([, words], index) => ({ name: words, dash: dashes[index], fill: index === 0 })),
+      },
       times,
       columns,
     },
@@ -112,20 +260,28 @@ function overTime(report, title, name, series, scale, format = (value) => rate(v
 }
 
 function byReason(report) {
-  return rowsOf(report.tops.reasons).slice(0, BARS).map(({ reason, outcome, operations }) => (
-    { name: reason || outcome, note: outcome, value: operations, text: count(operations), part: operations }
-  ));
+  return rowsOf(report.tops.reasons)
+    .slice(0, BARS)
+    .map(({ reason, outcome, operations }) => ({
+      name: reason || outcome,
+      note: outcome,
+      value: operations,
+      text: count(operations),
+      part: operations,
+    }));
 }
 
 function anomaly({ kind, subject, issuer, at, value, usual }) {
   const who = html`<strong>${subject || "A stranger"}</strong>${issuer && issuer !== subject ? ` of ${issuer}` : ""}`;
   const when = instant(at);
-  return {
-    "new-foreign-issuer": html`<strong>${subject}</strong> vouches for somebody here for the first time: ${plural(value, "operation")} since ${when}.`,
-    "new-peer": html`<strong>${subject}</strong> asked as a peer for the first time: ${plural(value, "operation")} since ${when}.`,
-    "refusal-burst": html`${who} was refused ${plural(value, "time")} in the hour of ${when}; usual are ${shown(usual ?? 0, "")} an hour.`,
-    "dormant-awake": html`${who} is active again since ${when}, after ${plural(Math.round(value), "day")} of silence.`,
-  }[kind] ?? html`${kind}: ${who}, ${when}.`;
+  return (
+    {
+      "new-foreign-issuer": html`<strong>${subject}</strong> vouches for somebody here for the first time: ${plural(value, "operation")} since ${when}.`,
+      "new-peer": html`<strong>${subject}</strong> asked as a peer for the first time: ${plural(value, "operation")} since ${when}.`,
+      "refusal-burst": html`${who} was refused ${plural(value, "time")} in the hour of ${when}; usual are ${shown(usual ?? 0, "")} an hour.`,
+      "dormant-awake": html`${who} is active again since ${when}, after ${plural(Math.round(value), "day")} of silence.`,
+    }[kind] ?? html`${kind}: ${who}, ${when}.`
+  );
 }
 
 function heatMap(report, nameOf) {
@@ -133,7 +289,10 @@ function heatMap(report, nameOf) {
   if (rows.length === 0) return null;
   const at = [...new Set(rows.map(({ hour }) => Date.parse(hour)))];
   const first = Math.min(...at);
-  const hours = Array.from({ length: Math.round((Math.max(...at) - first) / (HOUR_S * 1000)) + 1 }, (_, index) => first + index * HOUR_S * 1000);
+  const hours = Array.from(
+    { length: Math.round((Math.max(...at) - first) / (HOUR_S * 1000)) + 1 },
+    (_, index) => first + index * HOUR_S * 1000,
+  );
   const byRp = new Map();
   for (const { rp, hour, events_in: published, deliveries } of rows) {
     const values = byRp.get(rp) ?? hours.map(() => 0);
@@ -141,8 +300,19 @@ function heatMap(report, nameOf) {
     byRp.set(rp, values);
   }
   const sum = (values) => values.reduce((total, value) => total + value, 0);
-  const shownRows = [...byRp].sort((a, b) => sum(b[1]) - sum(a[1])).map(([rp, values]) => ({ key: rp, name: nameOf(rp), href: rpPage(rp), values }));
-  return { title: "Rendezvous points by the hour", about: report.tops.heat.about, wide: true, body: heat(shownRows, hours.map((hour) => instant(new Date(hour).toISOString())), count) };
+  const shownRows = [...byRp]
+    .sort((a, b) => sum(b[1]) - sum(a[1]))
+    .map(([rp, values]) => ({ key: rp, name: nameOf(rp), href: rpPage(rp), values }));
+  return {
+    title: "Rendezvous points by the hour",
+    about: report.tops.heat.about,
+    wide: true,
+    body: heat(
+      shownRows,
+      hours.map((hour) => instant(new Date(hour).toISOString())),
+      count,
+    ),
+  };
 }
 
 function histogram(report) {
@@ -152,12 +322,24 @@ function histogram(report) {
   const columns = rows.map((row) => ({ value: row.operations, says: `${span(row)}: ${count(row.operations)}` }));
   const best = rows.reduce((a, b) => (b.operations > a.operations ? b : a));
   const label = `Latency of publishes: most took ${span(best)}`;
-  return { title: "Latency of publishes", about: "How many took how long; point at a column.", body: columnsOf(columns, label, [String(duration(rows[0].from_us / 1000)), String(duration(rows[rows.length >> 1].from_us / 1000)), String(duration(rows.at(-1).to_us / 1000))]) };
+  return {
+    title: "Latency of publishes",
+    about: "How many took how long; point at a column.",
+    body: columnsOf(columns, label, [
+      String(duration(rows[0].from_us / 1000)),
+      String(duration(rows[rows.length >> 1].from_us / 1000)),
+      String(duration(rows.at(-1).to_us / 1000)),
+    ]),
+  };
 }
 
-function forecast({ limit, subject, unit, now, per_day: perDay, limit_value: most, days_left: left, exhausted_at: at }, nameOf) {
+function forecast(
+  { limit, subject, unit, now, per_day: perDay, limit_value: most, days_left: left, exhausted_at: at },
+  nameOf,
+) {
   const what = subject ? html`<a class="rp-link" href=${rpPage(subject)}>${nameOf(subject)}</a>` : "The domain";
-  const amount = (value) => html`${unit.startsWith("bytes") ? bytes(value) : shown(value, "")} ${unit.startsWith("bytes") ? "/s" : unit}`;
+  const amount = (value) =>
+    html`${unit.startsWith("bytes") ? bytes(value) : shown(value, "")} ${unit.startsWith("bytes") ? "/s" : unit}`;
   if (left === 0) return html`${what} has reached <code>${limit}</code> already: ${amount(now)} of ${amount(most)}.`;
   return html`${what} grows by ${amount(perDay)} a day and would reach <code>${limit}</code> (${amount(most)}) on ${instant(at)}; it is at ${amount(now)}.`;
 }
@@ -170,19 +352,26 @@ function advice({ rp, domain, readers, deliveries, bytes_now: now, saved_bytes: 
 function clusters(report, nameOf) {
   const members = grouped(rowsOf(report.tops.members));
   const regions = rowsOf(report.tops.regions);
-  if (regions.length === 0) return { ...sentences("Regions", [], "No two rendezvous points have nearly the same subscribers."), wide: true };
+  if (regions.length === 0)
+    return { ...sentences("Regions", [], "No two rendezvous points have nearly the same subscribers."), wide: true };
   return {
     title: "Regions: rendezvous points with nearly the same subscribers",
     about: "A dot is a rendezvous point, as large as it has subscribers.",
     wide: true,
-    body: html`<div class="clusters">${regions.map(({ region, rps, subscribers, saved_readings: saved, readings, least_jaccard: least }) => {
-      const dots = (members.get(region) ?? []).map(({ rp, subscribers: its }) => ({ name: nameOf(rp), href: rpPage(rp), subscribers: its }));
-      return html`<figure>${cluster(dots, `Region of ${rps} rendezvous points`)}
+    body: html`<div class="clusters">${regions.map(
+      ({ region, rps, subscribers, saved_readings: saved, readings, least_jaccard: least }) => {
+        const dots = (members.get(region) ?? []).map(({ rp, subscribers: its }) => ({
+          name: nameOf(rp),
+          href: rpPage(rp),
+          subscribers: its,
+        }));
+        return html`<figure>${cluster(dots, `Region of ${rps} rendezvous points`)}
         <figcaption><strong>${plural(rps, "rendezvous point")}</strong>, ${plural(subscribers, "subscriber")}.
           As one they would need ${count(readings - saved)} readings instead of ${count(readings)}; alike by at least ${percent(least, 1)}.
           <details class="more small"><summary>Which</summary><ul class="plain">${dots.map(({ name, href }) => html`<li><a href=${href}>${name}</a></li>`)}</ul></details>
         </figcaption></figure>`;
-    })}</div>`,
+      },
+    )}</div>`,
   };
 }
 

@@ -22,11 +22,13 @@ export function drawUnderWay(element, open, mayRun) {
       ? nothing
       : html`<section class="card flush" aria-labelledby="under-way-title">
           <div class="card-head"><h2 id="under-way-title">Under way</h2><span class="muted small">${open.length > shown.length ? `${count(open.length - shown.length)} more wait` : ""}</span></div>
-          <ul class="report-under-way">${shown.map((run) => html`<li data-run=${run.id}>
+          <ul class="report-under-way">${shown.map(
+            (run) => html`<li data-run=${run.id}>
             <span><strong>${title(run.job)}</strong> <span class="muted">${period(run)}</span></span>
             ${run.state === "running" ? progress(run) : html`<span class="muted small">${waits(run)}</span>`}
             ${mayRun ? html`<button type="button" class="button compact" @click=${() => void askToCancel(run)}>Cancel</button>` : nothing}
-          </li>`)}</ul>
+          </li>`,
+          )}</ul>
         </section>`,
     element,
   );
@@ -55,15 +57,51 @@ export class Runs {
       rowsMax: 50,
       sort: { column: 0, descending: true },
       columns: [
-        { name: "Run", number: true, width: "5rem", wideOnly: true, cell: (run) => run.id, by: (run) => Number(run.id) },
         {
-          name: "Period", header: true, by: (run) => run.from,
-          cell: (run) => (run.state === "done" ? html`<button type="button" class="link" @click=${() => open(run)}>${period(run)}</button>` : period(run)),
+          name: "Run",
+          number: true,
+          width: "5rem",
+          wideOnly: true,
+          cell: (run) => run.id,
+          by: (run) => Number(run.id),
         },
-        { name: "State", width: "8rem", cell: (run) => html`<span class="badge ${BADGES[run.state]}">${run.state}</span>`, by: (run) => run.state },
-        { name: "Made", width: "10rem", wideOnly: true, cell: (run) => (run.ended_at ? html`<time datetime=${run.ended_at} data-age></time>` : "–"), by: (run) => run.ended_at },
-        { name: "Took", number: true, width: "6rem", wideOnly: true, cell: (run) => took(run), by: (run) => length(run) },
-        { name: "By", width: "9rem", wideOnly: true, cell: (run) => (run.cadence === "asked" ? run.by : run.cadence), by: (run) => run.by },
+        {
+          name: "Period",
+          header: true,
+          by: (run) => run.from,
+          cell: (run) =>
+            run.state === "done"
+              ? html`<button type="button" class="link" @click=${() => open(run)}>${period(run)}</button>`
+              : period(run),
+        },
+        {
+          name: "State",
+          width: "8rem",
+          cell: (run) => html`<span class="badge ${BADGES[run.state]}">${run.state}</span>`,
+          by: (run) => run.state,
+        },
+        {
+          name: "Made",
+          width: "10rem",
+          wideOnly: true,
+          cell: (run) => (run.ended_at ? html`<time datetime=${run.ended_at} data-age></time>` : "–"),
+          by: (run) => run.ended_at,
+        },
+        {
+          name: "Took",
+          number: true,
+          width: "6rem",
+          wideOnly: true,
+          cell: (run) => took(run),
+          by: (run) => length(run),
+        },
+        {
+          name: "By",
+          width: "9rem",
+          wideOnly: true,
+          cell: (run) => (run.cadence === "asked" ? run.by : run.cadence),
+          by: (run) => run.by,
+        },
         { name: "Why", wideOnly: true, cell: (run) => run.reason || "", by: (run) => run.reason },
       ],
       empty: html`<strong>No run yet</strong><span>Hours and days are reported by themselves some minutes after they are over.</span>`,

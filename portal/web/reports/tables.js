@@ -29,7 +29,8 @@ export class Tables {
     this.#tables = tables;
     this.#nameOf = nameOf;
     const names = Object.keys(tables);
-    this.#name = FIRST.find((name) => tables[name]?.rows > 0) ?? names.find((name) => tables[name].rows > 0) ?? names[0];
+    this.#name =
+      FIRST.find((name) => tables[name]?.rows > 0) ?? names.find((name) => tables[name].rows > 0) ?? names[0];
     if (this.#name) void this.#load();
   }
 
@@ -99,8 +100,13 @@ export class Tables {
     const numeric = columns.map(({ type }) => /int|double|long/.test(type));
     return html`<table class="report-table">
       <caption class="visually-hidden">${spoken(this.#name)}</caption>
-      <thead><tr>${columns.map(({ name, unit, about }, index) => html`<th scope="col" class=${numeric[index] ? "right" : ""} title=${plain(about)}>
-        ${spoken(name)}${unitBeside(unit) ? html` <span class="unit">${unitBeside(unit)}</span>` : nothing}</th>`)}</tr></thead>
+      <thead><tr>${columns.map(
+        (
+          { name, unit, about },
+          index,
+        ) => html`<th scope="col" class=${numeric[index] ? "right" : ""} title=${plain(about)}>
+        ${spoken(name)}${unitBeside(unit) ? html` <span class="unit">${unitBeside(unit)}</span>` : nothing}</th>`,
+      )}</tr></thead>
       <tbody>${items.map((row) => html`<tr>${columns.map(({ name, unit }, index) => html`<td class=${numeric[index] ? "right number" : ""}>${this.#cell(name, unit, row[index])}</td>`)}</tr>`)}</tbody>
     </table>`;
   }

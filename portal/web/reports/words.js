@@ -3,7 +3,12 @@
 import { bytes, count, duration } from "../format.js";
 
 const DATE = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
-const DATE_TIME = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const DATE_TIME = new Intl.DateTimeFormat(undefined, {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
 const FRACTION = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2 });
 const NOTHING = "–";
 const HOUR_MS = 3_600_000;

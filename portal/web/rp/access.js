@@ -61,17 +61,21 @@ function people(issuer) {
 
 const WORDS = {
   equals: (value) => html`is <code>${text(value)}</code>`,
-  in: (values) => html`is one of ${values.map((value, index) => html`${index ? ", " : ""}<code>${text(value)}</code>`)}`,
+  in: (values) =>
+    html`is one of ${values.map((value, index) => html`${index ? ", " : ""}<code>${text(value)}</code>`)}`,
   prefix: (value) => html`begins with <code>${value}</code>`,
   exists: (value) => (value ? "is there" : "is missing"),
-  range: ({ min, max }) => (min === undefined ? `is at most ${max}` : max === undefined ? `is at least ${min}` : `is from ${min} to ${max}`),
+  range: ({ min, max }) =>
+    min === undefined ? `is at most ${max}` : max === undefined ? `is at least ${min}` : `is from ${min} to ${max}`,
   audience: (value) => html`names <code>${value}</code>`,
 };
 
 /** " whose role is auditor and …": what a token must say; nothing where anything will do. @param {Record<string, object>} claims */
 export function claimsWords(claims) {
   const asked = Object.entries(claims);
-  return asked.length ? html` whose ${asked.map((one, index) => html`${index ? " and " : ""}${predicate(...one)}`)}` : nothing;
+  return asked.length
+    ? html` whose ${asked.map((one, index) => html`${index ? " and " : ""}${predicate(...one)}`)}`
+    : nothing;
 }
 
 function predicate(claim, tested) {
@@ -117,7 +121,8 @@ function explanation({ allowed, decided_by: by, reason, rules }, operation) {
     ${
       rules.length
         ? html`<ol class="findings">${rules.map(
-            (one) => html`<li value=${one.rule}><span class="badge ${one.matches ? "accent" : ""}">${one.matches ? "matches" : "does not match"}</span> <span class="muted">${one.issuer}</span><br>${one.why}</li>`,
+            (one) =>
+              html`<li value=${one.rule}><span class="badge ${one.matches ? "accent" : ""}">${one.matches ? "matches" : "does not match"}</span> <span class="muted">${one.issuer}</span><br>${one.why}</li>`,
           )}</ol>`
         : nothing
     }

@@ -9,8 +9,19 @@ import { byId } from "./page.js";
 const CATALOGUE_URL = "/api/v1/admin/catalogue"; // live.js has fetched it: the browser has it
 const ROWS_MAX = 300;
 const READERS = "io.herald.sessions.changed";
-const SAMPLES = new Set(["io.herald.load.sampled", "io.herald.subscription.lagged", "io.herald.replica.progressed", "io.herald.alarm.changed"]);
-const WARNS = new Set(["io.herald.operations.refused", "io.herald.lease.warned", "io.herald.rp.paused", "io.herald.gateway.lost", "io.herald.alarm.raised"]);
+const SAMPLES = new Set([
+  "io.herald.load.sampled",
+  "io.herald.subscription.lagged",
+  "io.herald.replica.progressed",
+  "io.herald.alarm.changed",
+]);
+const WARNS = new Set([
+  "io.herald.operations.refused",
+  "io.herald.lease.warned",
+  "io.herald.rp.paused",
+  "io.herald.gateway.lost",
+  "io.herald.alarm.raised",
+]);
 const ENDS = new Set(["io.herald.rp.deleted", "io.herald.lease.expired", "io.herald.epoch.renewed"]);
 
 let types = null;
@@ -77,8 +88,14 @@ function row(event) {
 /** Alarms say themselves what is wrong. */
 const ALARMS = {
   "io.herald.alarm.raised": ({ alarm }) => ({ says: alarm.detail, more: [`${alarm.severity} alarm raised`] }),
-  "io.herald.alarm.acknowledged": ({ alarm, by }) => ({ says: `${by} looks after an alarm: ${alarm.detail}`, more: [alarm.acknowledged?.note].filter(Boolean) }),
-  "io.herald.alarm.cleared": ({ alarm, why }) => ({ says: `An alarm is cleared: ${alarm.detail}`, more: [why].filter(Boolean) }),
+  "io.herald.alarm.acknowledged": ({ alarm, by }) => ({
+    says: `${by} looks after an alarm: ${alarm.detail}`,
+    more: [alarm.acknowledged?.note].filter(Boolean),
+  }),
+  "io.herald.alarm.cleared": ({ alarm, why }) => ({
+    says: `An alarm is cleared: ${alarm.detail}`,
+    more: [why].filter(Boolean),
+  }),
 };
 
 function about(type) {
@@ -96,8 +113,10 @@ function facts({ data }) {
   if (data.subscription?.owner) told.push(`of ${data.subscription.owner}`);
   if (typeof data.domain === "string") told.push(data.domain);
   if (data.rules) told.push(`now ${plural(data.rules.length, "rule")}`);
-  if (data.joined !== undefined && data.left !== undefined) told.push(`${data.joined} joined, ${data.left} left${who(data.who)}`);
-  if (Array.isArray(data.kinds)) told.push(...data.kinds.map(({ action, reason, count }) => `${action} ${reason} ×${count}`));
+  if (data.joined !== undefined && data.left !== undefined)
+    told.push(`${data.joined} joined, ${data.left} left${who(data.who)}`);
+  if (Array.isArray(data.kinds))
+    told.push(...data.kinds.map(({ action, reason, count }) => `${action} ${reason} ×${count}`));
   if (data.gateway && data.reason) told.push(`gateway ${data.gateway}`);
   if (data.reason) told.push(`because: ${data.reason}`);
   else if (data.rp?.paused?.reason) told.push(`because: ${data.rp.paused.reason}`);

@@ -13,10 +13,27 @@ export async function changeAsked() {
   const was = await described();
   if (!was) return;
   const fields = box(
-    field("name", { label: "Name", value: was.name ?? "", hint: `Empty for none. Names here begin with /${page.domain}/.`, maxlength: 255 }),
+    field("name", {
+      label: "Name",
+      value: was.name ?? "",
+      hint: `Empty for none. Names here begin with /${page.domain}/.`,
+      maxlength: 255,
+    }),
     field("title", { label: "Title", value: was.title, maxlength: 255 }),
-    field("events", { label: "Events kept", value: String(was.history.max_events), type: "number", min: 1, required: true }),
-    field("age", { label: "Seconds after which they are forgotten", value: String(was.history.max_age_s ?? ""), type: "number", min: 1, hint: "Empty: they are kept whatever their age." }),
+    field("events", {
+      label: "Events kept",
+      value: String(was.history.max_events),
+      type: "number",
+      min: 1,
+      required: true,
+    }),
+    field("age", {
+      label: "Seconds after which they are forgotten",
+      value: String(was.history.max_age_s ?? ""),
+      type: "number",
+      min: 1,
+      hint: "Empty: they are kept whatever their age.",
+    }),
   );
   const typed = (name) => fields.querySelector(`[name=${name}]`).value.trim();
   const changes = () => {
@@ -83,7 +100,8 @@ export async function trimAsked() {
     hint: `0 trims all of it: ${count(held)} held now.`,
   });
   const words = document.createElement("p");
-  words.textContent = "What goes is gone for good here; readers that are behind are told a gap. Other domains keep what they hold.";
+  words.textContent =
+    "What goes is gone for good here; readers that are behind are told a gap. Other domains keep what they hold.";
   let removed = 0;
   const done = await ask({
     title: "Trim the history?",
@@ -118,7 +136,8 @@ export async function inviteAsked(holders) {
   }
   const chosen = peers ? select("peer", "Peer", peers) : field("peer", { label: "Peer", required: true });
   const words = document.createElement("p");
-  words.textContent = "It holds a replica from then on, if the policy allows it to replicate and it trusts this domain to host.";
+  words.textContent =
+    "It holds a replica from then on, if the policy allows it to replicate and it trusts this domain to host.";
   const done = await ask({
     title: "Invite a peer?",
     says: box(words, chosen),

@@ -141,7 +141,10 @@ async function publish(form) {
   }
   const began = performance.now();
   const waiting = setTimeout(() => {
-    answer("wait", connected ? "Waiting for the answer…" : "Not connected. It is sent, once, when the connection is back.");
+    answer(
+      "wait",
+      connected ? "Waiting for the answer…" : "Not connected. It is sent, once, when the connection is back.",
+    );
   }, WAITING_MS);
   try {
     const { offset } = await line().publish(page.rp, event);

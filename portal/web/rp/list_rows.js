@@ -28,7 +28,8 @@ export class ListRows {
   /** @param {HTMLElement} box holds the table, or the words that there is none, and the links to other pages */
   constructor(box) {
     this.#box = box;
-    for (const left of ["pointerleave", "focusout"]) box.addEventListener(left, () => this.#held && setTimeout(() => this.#takeOver(), 0));
+    for (const left of ["pointerleave", "focusout"])
+      box.addEventListener(left, () => this.#held && setTimeout(() => this.#takeOver(), 0));
     document.addEventListener("visibilitychange", () => this.#waiting && this.look());
   }
 
@@ -78,7 +79,8 @@ export class ListRows {
     row.classList.toggle("gone", gone);
     const link = row.querySelector(".rp-link");
     const label = rp.name || rp.title || rp.id;
-    if (link.textContent !== label) link.replaceChildren(...label.split(/(?<=\/)/).flatMap((part) => [part, document.createElement("wbr")]));
+    if (link.textContent !== label)
+      link.replaceChildren(...label.split(/(?<=\/)/).flatMap((part) => [part, document.createElement("wbr")]));
     const badge = row.querySelector(".badge.warn");
     if (rp.paused && !badge) {
       const made = document.createElement("span");

@@ -14,7 +14,11 @@ export class NameTree {
   #root;
   #prefix;
   #open = new Map(); // name -> {items, next, failed} of opened branches
-  #paused = new PausedLook(() => this.#refresh(), () => {}, () => {}); // it shows by itself what failed
+  #paused = new PausedLook(
+    () => this.#refresh(),
+    () => {},
+    () => {},
+  ); // it shows by itself what failed
 
   /** @param {HTMLDetailsElement} details @param {{root: string, prefix: string}} about the domain's own name, and what the list is below */
   constructor(details, { root, prefix }) {
@@ -47,7 +51,8 @@ export class NameTree {
       const { items, next } = await getJson(`/api/v1/names?limit=${LEVEL_MAX}&prefix=${encodeURIComponent(name)}`);
       if (this.#open.has(name)) this.#open.set(name, { items, next, failed: "" });
     } catch (error) {
-      if (this.#open.has(name)) this.#open.set(name, { ...(this.#open.get(name) ?? { items: [], next: null }), failed: error.message });
+      if (this.#open.has(name))
+        this.#open.set(name, { ...(this.#open.get(name) ?? { items: [], next: null }), failed: error.message });
     }
   }
 
@@ -72,8 +77,10 @@ export class NameTree {
   #level(name) {
     const level = this.#open.get(name);
     if (!level) return html`<p class="muted small">Looking…</p>`;
-    if (level.failed && level.items.length === 0) return html`<p class="small">${level.failed} <button type="button" class="button compact" @click=${() => this.#load(name).then(() => this.#draw())}>Try again</button></p>`;
-    if (level.items.length === 0) return html`<p class="muted small">No names ${name === this.#root ? "yet" : "below"}.</p>`;
+    if (level.failed && level.items.length === 0)
+      return html`<p class="small">${level.failed} <button type="button" class="button compact" @click=${() => this.#load(name).then(() => this.#draw())}>Try again</button></p>`;
+    if (level.items.length === 0)
+      return html`<p class="muted small">No names ${name === this.#root ? "yet" : "below"}.</p>`;
     return html`<ul class="names">${level.items.map((branch) => this.#branch(branch))}
       ${level.next ? html`<li class="muted small">more: search for them</li>` : nothing}</ul>`;
   }

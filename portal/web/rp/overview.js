@@ -38,7 +38,10 @@ export function startOverview() {
   plot = new Plot(byId("load"), {
     title: "Events per second in the last hour",
     format: rate,
-    series: [{ name: "in", fill: true }, { name: "out to readers", dash: [7, 4] }],
+    series: [
+      { name: "in", fill: true },
+      { name: "out to readers", dash: [7, 4] },
+    ],
   });
   setInterval(() => state && !document.hidden && drawNow(), DRAWN_EVERY_MS);
 }
@@ -53,7 +56,8 @@ export function startLoad(answer) {
 export function showOverview(now, events) {
   state = now;
   for (const { type, data } of events) {
-    if (type === LOAD_SAMPLED) load.add({ sessions: 0, refused: 0, ...data }, 0); // what samples of an RP lack
+    if (type === LOAD_SAMPLED)
+      load.add({ sessions: 0, refused: 0, ...data }, 0); // what samples of an RP lack
     else if (type === GATEWAY_LOST) load.forget(data.gateway);
   }
   byId("tiles").classList.remove("loading");
@@ -70,8 +74,11 @@ export function markOverview(stale) {
 function flows() {
   const now = serverNow();
   const samples = Object.values(state.load);
-  const fresh = samples.filter(({ at, interval_s: interval }) => now - Date.parse(at) <= Math.max(FRESH_MS, 3000 * interval));
-  const each = (name) => fresh.reduce((total, sample) => total + sample[name] / Math.max(sample.interval_s, INTERVAL_LEAST_S), 0);
+  const fresh = samples.filter(
+    ({ at, interval_s: interval }) => now - Date.parse(at) <= Math.max(FRESH_MS, 3000 * interval),
+  );
+  const each = (name) =>
+    fresh.reduce((total, sample) => total + sample[name] / Math.max(sample.interval_s, INTERVAL_LEAST_S), 0);
   return {
     eventsIn: each("events_in"),
     bytesIn: each("bytes_in"),
@@ -85,8 +92,13 @@ function flows() {
 function drawNow() {
   const now = flows();
   const subscriptions = Object.values(state.subscriptions);
-  const furthest = subscriptions.map(({ lag }) => lag).reduce((one, other) => ((other.events ?? 0) > one.events ? other : one), { events: 0 });
-  const oldest = subscriptions.map(({ lag }) => lag.oldest_at).filter(Boolean).sort()[0];
+  const furthest = subscriptions
+    .map(({ lag }) => lag)
+    .reduce((one, other) => ((other.events ?? 0) > one.events ? other : one), { events: 0 });
+  const oldest = subscriptions
+    .map(({ lag }) => lag.oldest_at)
+    .filter(Boolean)
+    .sort()[0];
   tile("in", rate(now.eventsIn), byteRate(now.bytesIn));
   tile("out", rate(now.deliveries), byteRate(now.bytesOut));
   tile("readings", count(now.readings), now.readings ? `at ${plural(now.gateways, "gateway")}` : "nobody reads it");
@@ -129,7 +141,10 @@ function drawFacts() {
     fact("ack", ACKS[rp.ack] ?? `on disk, and held by ${plural(Number(rp.ack.split(":")[1]), "replica")}`);
     fact("max_events", count(rp.history.max_events));
     fact("max_bytes", bytes(rp.history.max_bytes));
-    fact("max_age", rp.history.max_age_s === null ? "never: they are kept whatever their age" : stretch(rp.history.max_age_s * 1000));
+    fact(
+      "max_age",
+      rp.history.max_age_s === null ? "never: they are kept whatever their age" : stretch(rp.history.max_age_s * 1000),
+    );
     byId("events-meter").max = rp.history.max_events;
     byId("bytes-meter").max = rp.history.max_bytes;
     if (rp.lease) byId("lease-end").dateTime = rp.lease.expires_at;
@@ -200,7 +215,9 @@ async function renew(form) {
   try {
     const { lease } = await request("POST", `${page.api}/renew`, { lease_s: asked });
     byId("lease-end").dateTime = lease.expires_at; // who may renew need not be able to watch
-    toast(`The lease is renewed.${lease.granted_s < asked ? ` It is ${stretch(lease.granted_s * 1000)}: that is the longest this domain grants.` : ""}`);
+    toast(
+      `The lease is renewed.${lease.granted_s < asked ? ` It is ${stretch(lease.granted_s * 1000)}: that is the longest this domain grants.` : ""}`,
+    );
   } catch (error) {
     toast(error.message, "bad");
   } finally {

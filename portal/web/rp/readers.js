@@ -14,7 +14,11 @@ const STATES = {
   stalled: ["bad", "does not take what is sent"],
   idle: ["", "idle"],
 };
-const COMES_AND_GOES = new Set(["io.herald.sessions.changed", "io.herald.sessions.disconnected", "io.herald.gateway.lost"]);
+const COMES_AND_GOES = new Set([
+  "io.herald.sessions.changed",
+  "io.herald.sessions.disconnected",
+  "io.herald.gateway.lost",
+]);
 
 let sessions = null;
 let subscriptions = null;
@@ -25,7 +29,10 @@ let drawnSubscriptions = null;
 /** Wire the tab. */
 export function startReaders() {
   if (page.mayOversee) {
-    sessions = new Table(byId("sessions"), { ...SESSIONS, columns: SESSIONS.columns.filter(({ acts }) => !acts || page.mayOperate) });
+    sessions = new Table(byId("sessions"), {
+      ...SESSIONS,
+      columns: SESSIONS.columns.filter(({ acts }) => !acts || page.mayOperate),
+    });
     lookSoon = whileShown("readers", look, { everyMs: LOOKED_MS });
   }
   if (page.mayWatch) {
@@ -53,9 +60,26 @@ const SESSIONS = {
   columns: [
     { name: "Who", header: true, cell: who, by: (row) => row.principal ?? "" },
     { name: "State", width: "14rem", cell: (row) => badge(...STATES[row.state]), by: (row) => row.state },
-    { name: "Behind", number: true, width: "8.5rem", cell: (row) => (row.lag ? plural(row.lag, "event") : "0"), by: (row) => row.lag },
-    { name: "Unsent", number: true, width: "7rem", cell: (row) => bytes(row.waiting_bytes), by: (row) => row.waiting_bytes },
-    { name: "Connected", width: "8.5rem", cell: (row) => html`<time datetime=${row.since} data-age></time>`, by: (row) => row.since },
+    {
+      name: "Behind",
+      number: true,
+      width: "8.5rem",
+      cell: (row) => (row.lag ? plural(row.lag, "event") : "0"),
+      by: (row) => row.lag,
+    },
+    {
+      name: "Unsent",
+      number: true,
+      width: "7rem",
+      cell: (row) => bytes(row.waiting_bytes),
+      by: (row) => row.waiting_bytes,
+    },
+    {
+      name: "Connected",
+      width: "8.5rem",
+      cell: (row) => html`<time datetime=${row.since} data-age></time>`,
+      by: (row) => row.since,
+    },
     {
       name: "Actions",
       acts: true,
@@ -69,7 +93,8 @@ const SESSIONS = {
 };
 
 function who(row) {
-  const issuer = row.issuer && row.issuer !== page.domain ? html` <span class="muted small">of ${row.issuer}</span>` : nothing;
+  const issuer =
+    row.issuer && row.issuer !== page.domain ? html` <span class="muted small">of ${row.issuer}</span>` : nothing;
   return html`<strong class="who">${row.principal ?? "a stranger"}</strong>${issuer}
     <span class="rp-sub">${row.kind === "sse" ? "Server-Sent Events" : row.kind}${row.address ? ` from ${row.address}` : ""}, ${row.readings === 1 ? "reads this alone" : `reads ${plural(row.readings, "rendezvous point")}`}</span>`;
 }
@@ -82,9 +107,19 @@ async function look() {
   try {
     const { items, matching, gateways } = await getJson(`/api/v1/sessions?sort=lag&limit=100&rp=${page.rp}`);
     sessions.show(items);
-    const all = matching > items.length ? `the ${items.length} slowest of ${count(matching)}` : items.length ? plural(matching, "session") : "";
+    const all =
+      matching > items.length
+        ? `the ${items.length} slowest of ${count(matching)}`
+        : items.length
+          ? plural(matching, "session")
+          : "";
     const missing = gateways.asked - gateways.answered;
-    setText(byId("sessions-note"), [all, missing > 0 && `${plural(missing, "gateway")} did not answer: sessions are missing`].filter(Boolean).join("; "));
+    setText(
+      byId("sessions-note"),
+      [all, missing > 0 && `${plural(missing, "gateway")} did not answer: sessions are missing`]
+        .filter(Boolean)
+        .join("; "),
+    );
     byId("sessions").classList.remove("stale");
   } catch (error) {
     byId("sessions").classList.add("stale");
@@ -105,7 +140,8 @@ async function disconnect(row) {
     says,
     action: "Disconnect",
     danger: true,
-    perform: () => request("DELETE", `/api/v1/sessions/${encodeURIComponent(row.id)}?retry=${says.querySelector("input").checked}`),
+    perform: () =>
+      request("DELETE", `/api/v1/sessions/${encodeURIComponent(row.id)}?retry=${says.querySelector("input").checked}`),
   });
   if (done === null) return;
   toast("The session is disconnected.");
@@ -121,12 +157,23 @@ const SUBSCRIPTIONS = {
     {
       name: "Subscription",
       header: true,
-      cell: (row) => html`<strong class="who">${row.owner}</strong><span class="rp-sub mono" title=${row.id}>${row.id}</span>`,
+      cell: (row) =>
+        html`<strong class="who">${row.owner}</strong><span class="rp-sub mono" title=${row.id}>${row.id}</span>`,
       by: (row) => row.owner,
     },
     { name: "Behind", number: true, width: "11rem", cell: lagging, by: (row) => row.lag.events },
-    { name: "Oldest waits", width: "9rem", cell: (row) => (row.lag.oldest_at ? html`<time datetime=${row.lag.oldest_at} data-age></time>` : "–"), by: (row) => row.lag.oldest_at },
-    { name: "Lease ends", width: "10rem", cell: (row) => html`<time datetime=${row.lease.expires_at} data-countdown></time>`, by: (row) => row.lease.expires_at },
+    {
+      name: "Oldest waits",
+      width: "9rem",
+      cell: (row) => (row.lag.oldest_at ? html`<time datetime=${row.lag.oldest_at} data-age></time>` : "–"),
+      by: (row) => row.lag.oldest_at,
+    },
+    {
+      name: "Lease ends",
+      width: "10rem",
+      cell: (row) => html`<time datetime=${row.lease.expires_at} data-countdown></time>`,
+      by: (row) => row.lease.expires_at,
+    },
     {
       name: "Actions",
       acts: true,
@@ -155,7 +202,9 @@ async function renew(row) {
 }
 
 async function end(row) {
-  const waiting = row.lag.events ? ` It is ${behind(row.lag.events, row.lag.lost)}; what it has not read is lost to it.` : "";
+  const waiting = row.lag.events
+    ? ` It is ${behind(row.lag.events, row.lag.lost)}; what it has not read is lost to it.`
+    : "";
   const done = await ask({
     title: `End ${row.owner}'s subscription?`,
     says: `It is gone for good, with its place.${waiting}`,

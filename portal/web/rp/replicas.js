@@ -7,7 +7,11 @@ import { inviteAsked } from "./changing.js";
 import { byId, page, setText, whileShown } from "./page.js";
 
 const LOOKED_MS = 5_000; // how a link goes, and how far seals are, is told by no event
-const LINKS = { eager: ["good", "eager", "events are sent as they come"], lazy: ["", "lazy", "events come to it another way; only news of them is sent"], stopped: ["bad", "stopped", "nothing is sent: see the federation page"] };
+const LINKS = {
+  eager: ["good", "eager", "events are sent as they come"],
+  lazy: ["", "lazy", "events come to it another way; only news of them is sent"],
+  stopped: ["bad", "stopped", "nothing is sent: see the federation page"],
+};
 const TOLD = new Set(["io.herald.replica.added", "io.herald.replica.removed", "io.herald.rp.changed"]);
 
 let table = null;
@@ -40,13 +44,25 @@ const PARTICIPANTS = {
     {
       name: "Domain",
       header: true,
-      cell: (row) => html`<strong>${row.domain}</strong> ${row.role === "home" ? html`<span class="tag accent">home</span>` : nothing} ${row.domain === page.domain ? html`<span class="tag">this domain</span>` : nothing}<span class="rp-sub">${row.url || "address unknown"}</span>`,
+      cell: (row) =>
+        html`<strong>${row.domain}</strong> ${row.role === "home" ? html`<span class="tag accent">home</span>` : nothing} ${row.domain === page.domain ? html`<span class="tag">this domain</span>` : nothing}<span class="rp-sub">${row.url || "address unknown"}</span>`,
       by: (row) => row.domain,
     },
     { name: "Link", width: "8rem", cell: link, by: (row) => row.link ?? "" },
-    { name: "Behind", number: true, width: "8.5rem", cell: (row) => (row.behind === null ? "–" : row.behind ? plural(row.behind, "event") : "0"), by: (row) => row.behind },
+    {
+      name: "Behind",
+      number: true,
+      width: "8.5rem",
+      cell: (row) => (row.behind === null ? "–" : row.behind ? plural(row.behind, "event") : "0"),
+      by: (row) => row.behind,
+    },
     { name: "Holds", width: "13rem", cell: holds },
-    { name: "Admitted until", width: "10rem", cell: (row) => (row.expires_at ? html`<time datetime=${row.expires_at} data-countdown></time>` : "–"), by: (row) => row.expires_at ?? null },
+    {
+      name: "Admitted until",
+      width: "10rem",
+      cell: (row) => (row.expires_at ? html`<time datetime=${row.expires_at} data-countdown></time>` : "–"),
+      by: (row) => row.expires_at ?? null,
+    },
   ],
   empty: "Nobody is known to hold it.",
 };
@@ -75,7 +91,10 @@ async function look() {
   } catch (error) {
     byId("replicas").classList.add("stale");
     if (participants.length === 0) {
-      render(html`<div class="broken"><strong>It is not known who holds it</strong><span>${error.message} It is asked again by itself.</span></div>`, emptied(byId("participants")));
+      render(
+        html`<div class="broken"><strong>It is not known who holds it</strong><span>${error.message} It is asked again by itself.</span></div>`,
+        emptied(byId("participants")),
+      );
     }
   }
 }
@@ -105,7 +124,8 @@ function emptied(element) {
 // ---- seals ----
 
 function seals({ own, others, epochs }) {
-  if (!own) return html`<p class="muted">${page.domain} has published nothing here yet, so there is nothing to seal.</p>`;
+  if (!own)
+    return html`<p class="muted">${page.domain} has published nothing here yet, so there is nothing to seal.</p>`;
   const open = own.last - own.sealed;
   return html`
     <dl class="facts">

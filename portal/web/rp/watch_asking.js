@@ -16,7 +16,12 @@ export async function ruleAsked(was) {
   const { kinds: known, severities, for_s: forS } = kinds();
   const fields = box();
   const chosen = was ? Object.keys(known).find((kind) => kind in was) : Object.keys(known)[0];
-  const kind = select("kind", "What is watched", Object.keys(known).map((name) => [name, spoken(name)]), chosen);
+  const kind = select(
+    "kind",
+    "What is watched",
+    Object.keys(known).map((name) => [name, spoken(name)]),
+    chosen,
+  );
   const about = paragraph("hint");
   const limits = box();
   kind.append(about);
@@ -30,12 +35,25 @@ export async function ruleAsked(was) {
   fields.append(
     kind,
     limits,
-    select("severity", "Severity of the alarm", severities.map((one) => [one, one]), was?.severity),
-    lastingField("for_s", { label: "Raised once it has been broken for", seconds: was?.for_s ?? forS, hint: "And cleared once it has been kept as long." }),
+    select(
+      "severity",
+      "Severity of the alarm",
+      severities.map((one) => [one, one]),
+      was?.severity,
+    ),
+    lastingField("for_s", {
+      label: "Raised once it has been broken for",
+      seconds: was?.for_s ?? forS,
+      hint: "And cleared once it has been kept as long.",
+    }),
   );
   const typed = () => {
     const name = kind.querySelector("select").value;
-    return { [name]: limitsTyped(limits, known[name]), severity: fields.querySelector("[name=severity]").value, for_s: typedNumber(fields, "for_s") };
+    return {
+      [name]: limitsTyped(limits, known[name]),
+      severity: fields.querySelector("[name=severity]").value,
+      for_s: typedNumber(fields, "for_s"),
+    };
   };
   const done = await ask({
     title: was ? "Change this watch rule" : "Add a watch rule",
@@ -61,12 +79,43 @@ export async function ruleEnded(was) {
 /** Add an audience, or change `was`. @param {object} [was] */
 export async function audienceAsked(was) {
   const fields = box();
-  const label = field("label", { label: "Name", value: was?.label ?? "", hint: "What people call it: auditors.", maxlength: 64, required: true });
+  const label = field("label", {
+    label: "Name",
+    value: was?.label ?? "",
+    hint: "What people call it: auditors.",
+    maxlength: 64,
+    required: true,
+  });
   const least = numberField("at_least", { label: "At least", value: was?.at_least ?? 1, unit: "readers" });
-  const who = select("who", "Who counts", [["all", "every reader"], ["claims", "readers whose token has claims"]], was?.claims || was?.issuer ? "claims" : "all");
-  const claims = area("claims", "Claims, as in a policy, as JSON", JSON.stringify(was?.claims ?? { role: { equals: "auditor" } }));
-  const issuer = field("issuer", { label: "Issued by", value: was?.issuer ?? "", hint: `Empty: ${page.domain}.`, maxlength: 255 });
-  const publishing = select("publishing", "While there are fewer, events are", [["refuse", "refused"], ["flag", "taken, and an alarm is raised"]], was?.publishing ?? "refuse");
+  const who = select(
+    "who",
+    "Who counts",
+    [
+      ["all", "every reader"],
+      ["claims", "readers whose token has claims"],
+    ],
+    was?.claims || was?.issuer ? "claims" : "all",
+  );
+  const claims = area(
+    "claims",
+    "Claims, as in a policy, as JSON",
+    JSON.stringify(was?.claims ?? { role: { equals: "auditor" } }),
+  );
+  const issuer = field("issuer", {
+    label: "Issued by",
+    value: was?.issuer ?? "",
+    hint: `Empty: ${page.domain}.`,
+    maxlength: 255,
+  });
+  const publishing = select(
+    "publishing",
+    "While there are fewer, events are",
+    [
+      ["refuse", "refused"],
+      ["flag", "taken, and an alarm is raised"],
+    ],
+    was?.publishing ?? "refuse",
+  );
   const drawWho = () => {
     for (const one of [claims, issuer]) one.hidden = who.querySelector("select").value === "all";
   };
@@ -78,7 +127,10 @@ export async function audienceAsked(was) {
     label: text("label"),
     at_least: typedNumber(fields, "at_least"),
     publishing: text("publishing"),
-    ...(text("who") === "claims" && { claims: parsed(fields.querySelector("[name=claims]")), ...(text("issuer") && { issuer: text("issuer") }) }),
+    ...(text("who") === "claims" && {
+      claims: parsed(fields.querySelector("[name=claims]")),
+      ...(text("issuer") && { issuer: text("issuer") }),
+    }),
   });
   const done = await ask({
     title: was ? "Change this audience" : "Who must be reading?",
@@ -115,7 +167,11 @@ async function told(fields, perform) {
   try {
     await perform();
   } catch (error) {
-    const named = error instanceof Refused && [...fields.querySelectorAll("input, textarea, select")].find((one) => one.name && one.checkVisibility() && new RegExp(`\\b${one.name}\\b`).test(error.message));
+    const named =
+      error instanceof Refused &&
+      [...fields.querySelectorAll("input, textarea, select")].find(
+        (one) => one.name && one.checkVisibility() && new RegExp(`\\b${one.name}\\b`).test(error.message),
+      );
     if (named) {
       named.setAttribute("aria-invalid", "true");
       named.focus();
@@ -128,10 +184,21 @@ function limitFields({ limits, filters }, was) {
   return [
     ...Object.entries(limits).map(([name, { low, high, unit, about }]) =>
       unit === SECONDS
-        ? lastingField(name, { label: capital(about), seconds: was[name], hint: `${lasting(low)} to ${lasting(high)}${optional(limits)}` })
-        : numberField(name, { label: capital(about), value: was[name] ?? "", unit, hint: `${low.toLocaleString()} to ${high.toLocaleString()}${optional(limits)}` }),
+        ? lastingField(name, {
+            label: capital(about),
+            seconds: was[name],
+            hint: `${lasting(low)} to ${lasting(high)}${optional(limits)}`,
+          })
+        : numberField(name, {
+            label: capital(about),
+            value: was[name] ?? "",
+            unit,
+            hint: `${low.toLocaleString()} to ${high.toLocaleString()}${optional(limits)}`,
+          }),
     ),
-    ...Object.entries(filters).map(([name, about]) => field(name, { label: capital(about), value: was[name] ?? "", hint: "Empty: whichever." })),
+    ...Object.entries(filters).map(([name, about]) =>
+      field(name, { label: capital(about), value: was[name] ?? "", hint: "Empty: whichever." }),
+    ),
   ];
 }
 

@@ -18,7 +18,10 @@ let state = null; // the RP's state, for who may watch it: the alarms in force
 
 /** Wire the tab. */
 export function startWatching() {
-  for (const [id, asked] of [["add-rule", ruleAsked], ["add-audience", audienceAsked]]) {
+  for (const [id, asked] of [
+    ["add-rule", ruleAsked],
+    ["add-audience", audienceAsked],
+  ]) {
     byId(id)?.addEventListener("click", () => void asked().then(look));
     if (byId(id)) byId(id).hidden = false;
   }
@@ -40,7 +43,10 @@ async function look() {
   } catch (error) {
     if (described) return; // what stands there was so a moment ago
     for (const id of ["watch-rules", "audience"]) {
-      render(html`<div class="broken"><strong>It could not be read</strong><span>${error.message}</span></div>`, emptied(byId(id)));
+      render(
+        html`<div class="broken"><strong>It could not be read</strong><span>${error.message}</span></div>`,
+        emptied(byId(id)),
+      );
     }
   }
 }
@@ -70,10 +76,12 @@ function lossRules() {
   const { by, rules } = JSON.parse(byId("loss-rules").textContent);
   const alarms = state && Object.values(state.alarms).filter(({ kind }) => kind === LOSS);
   const whose = by === "domain" ? "a rule of the domain" : "built in";
-  return rules.map((rule) => html`<li><div class="watched-line"><div>
+  return rules.map(
+    (rule) => html`<li><div class="watched-line"><div>
     <p>${ruleWords(rule)} <span class="tag">${whose}</span></p>
     ${alarms === null || !rule[LOSS].within_s ? nothing : alarms.length ? alarms.map(alarm) : html`<p class="small"><span class="badge good">kept</span></p>`}
-  </div></div></li>`);
+  </div></div></li>`,
+  );
 }
 
 const begun = new WeakSet();
@@ -113,15 +121,22 @@ function alarmsOf(kind, stated) {
   if (!state) return null;
   const settings = canonical(kind === "audience" ? stated : stated[kind]);
   const same = (rule) =>
-    rule.kind === kind && canonical(rule.settings) === settings && (kind === "audience" || (rule.severity === stated.severity && rule.for_s === stated.for_s));
-  const ids = Object.values(state.watches).filter(same).map(({ id }) => id);
+    rule.kind === kind &&
+    canonical(rule.settings) === settings &&
+    (kind === "audience" || (rule.severity === stated.severity && rule.for_s === stated.for_s));
+  const ids = Object.values(state.watches)
+    .filter(same)
+    .map(({ id }) => id);
   return Object.values(state.alarms).filter(({ rule }) => ids.includes(rule));
 }
 
 function canonical(value) {
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  return `{${Object.keys(value).sort().map((key) => `${key}:${canonical(value[key])}`).join()}}`;
+  return `{${Object.keys(value)
+    .sort()
+    .map((key) => `${key}:${canonical(value[key])}`)
+    .join()}}`;
 }
 
 // ---- in words ----
@@ -129,15 +144,32 @@ function canonical(value) {
 const KINDS = {
   lag: ({ events, seconds }) => [
     "Durable subscriptions are ",
-    joined([events && `at most ${plural(events, "event")} behind`, seconds && `${events ? "" : "behind "}for at most ${lasting(seconds)}`]),
+    joined([
+      events && `at most ${plural(events, "event")} behind`,
+      seconds && `${events ? "" : "behind "}for at most ${lasting(seconds)}`,
+    ]),
   ],
-  loss: ({ within_s: within }) => (within ? `Durable subscriptions lose no events, as far as ${lasting(within)} ahead can be told` : "Nothing is watched for loss"),
+  loss: ({ within_s: within }) =>
+    within
+      ? `Durable subscriptions lose no events, as far as ${lasting(within)} ahead can be told`
+      : "Nothing is watched for loss",
   backlog: ({ events, oldest_s: oldest, peer }) => [
-    "For ", peer ? html`<strong>${peer}</strong>` : "each peer", " wait ",
-    joined([events && `at most ${plural(events, "event")}`, oldest && `${events ? "none" : "events"} longer than ${lasting(oldest)}`].map((one) => one && one.replace(/^events/, "no events"))),
+    "For ",
+    peer ? html`<strong>${peer}</strong>` : "each peer",
+    " wait ",
+    joined(
+      [
+        events && `at most ${plural(events, "event")}`,
+        oldest && `${events ? "none" : "events"} longer than ${lasting(oldest)}`,
+      ].map((one) => one && one.replace(/^events/, "no events")),
+    ),
   ],
-  lease_gap: ({ s }) => `The leases of the rendezvous point and of its durable subscriptions have at least ${lasting(s)} left`,
-  silence: ({ s, source }) => [`An event comes at least every ${lasting(s)}`, source ? html` from <code>${source}</code>` : nothing],
+  lease_gap: ({ s }) =>
+    `The leases of the rendezvous point and of its durable subscriptions have at least ${lasting(s)} left`,
+  silence: ({ s, source }) => [
+    `An event comes at least every ${lasting(s)}`,
+    source ? html` from <code>${source}</code>` : nothing,
+  ],
 };
 
 function joined(parts) {

@@ -6,7 +6,10 @@ import { test } from "node:test";
 import { causeOf } from "../alarm_cause.js";
 
 test("an alarm leads to its cause: the page that the domain names, and on an RP's page the tab that shows it", () => {
-  assert.equal(causeOf({ kind: "backlog", rp: null, about: "far.test", link: "/federation/far.test" }), "/federation/far.test");
+  assert.equal(
+    causeOf({ kind: "backlog", rp: null, about: "far.test", link: "/federation/far.test" }),
+    "/federation/far.test",
+  );
   assert.equal(causeOf({ kind: "lag", rp: "x", about: "sub_1", link: "/subscriptions?rp=x" }), "/subscriptions?rp=x");
   assert.equal(causeOf({ kind: "audience", rp: "x", about: "auditors", link: "/rps/x" }), "/rps/x#readers");
   assert.equal(causeOf({ kind: "silence", rp: "x", about: "", link: "/rps/x" }), "/rps/x#events-tab");

@@ -20,7 +20,14 @@ test("counts and rates keep their unit and their width", () => {
 });
 
 test("bytes are in binary units", () => {
-  for (const [value, text] of [[0, "0 B"], [1023, "1023 B"], [1536, "1.5 KiB"], [200 * 1024, "200 KiB"], [5 * 2 ** 30, "5.0 GiB"], [2 ** 50, "1024 TiB"]]) {
+  for (const [value, text] of [
+    [0, "0 B"],
+    [1023, "1023 B"],
+    [1536, "1.5 KiB"],
+    [200 * 1024, "200 KiB"],
+    [5 * 2 ** 30, "5.0 GiB"],
+    [2 ** 50, "1024 TiB"],
+  ]) {
     assert.equal(said(bytes(value)), text);
   }
   assert.equal(said(byteRate(2048)), "2.0 KiB/s");
@@ -56,5 +63,6 @@ test("what is not known is said to be unknown, and never NaN", () => {
 test("each example names the rendezvous point and carries the token", () => {
   const made = snippets({ origin: "https://h.example", rp: "abc", token: "t0k" });
   assert.deepEqual(Object.keys(made), ["curl", "python", "javascript"]);
-  for (const text of Object.values(made)) assert.match(text, /https:\/\/h\.example\/api\/v1\/rps\/abc\/events[^]*Bearer t0k/);
+  for (const text of Object.values(made))
+    assert.match(text, /https:\/\/h\.example\/api\/v1\/rps\/abc\/events[^]*Bearer t0k/);
 });

@@ -5,8 +5,14 @@ import test from "node:test";
 
 import { ListRates, SLOTS } from "../rp/list_rates.js";
 
-const hot = (number) => Array.from({ length: number }, (_, index) => ({ rp: `rp${index}`, events_in: 100 - index, deliveries: 10 }));
-const sample = (gateway, rows, at = Date.now()) => ({ gateway, at: new Date(at).toISOString(), interval_s: 2, hot: rows });
+const hot = (number) =>
+  Array.from({ length: number }, (_, index) => ({ rp: `rp${index}`, events_in: 100 - index, deliveries: 10 }));
+const sample = (gateway, rows, at = Date.now()) => ({
+  gateway,
+  at: new Date(at).toISOString(),
+  interval_s: 2,
+  hot: rows,
+});
 const value = (quantity) => String(quantity).replaceAll("\u202f", " ");
 
 test("nothing is said before anything is known", () => {

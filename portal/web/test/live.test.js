@@ -39,7 +39,9 @@ function begin(state = { rows: {} }, snapshot = undefined) {
     "/console/token": [200, { token: "t" }],
   };
   const seen = [];
-  const live = openDomain({ onChange: (now, events, { fresh }) => seen.push({ rows: { ...now.rows }, events: events.length, fresh }) });
+  const live = openDomain({
+    onChange: (now, events, { fresh }) => seen.push({ rows: { ...now.rows }, events: events.length, fresh }),
+  });
   return { live, seen };
 }
 
@@ -51,7 +53,8 @@ async function until(condition, about) {
   }
 }
 
-const set = (id, n) => domain.append("domain.admin", { id: `${Math.random()}`, source: "/t", type: "set", data: { id, n } });
+const set = (id, n) =>
+  domain.append("domain.admin", { id: `${Math.random()}`, source: "/t", type: "set", data: { id, n } });
 
 test("events behind the snapshot's cursor are applied at once and drawn once per frame", async () => {
   set("before", 0);
@@ -83,7 +86,10 @@ test("after a gap there is a new snapshot, and the old one's events are not appl
   const { live, seen } = begin({ rows: { old: 1 } });
   await until(() => live.current, "live");
   const log = domain.log("domain.admin");
-  answers["/api/v1/admin/snapshot"] = [200, { cursor: `${log.epoch}:${log.events.length}`, state: { rows: { fresh: 1 } } }];
+  answers["/api/v1/admin/snapshot"] = [
+    200,
+    { cursor: `${log.epoch}:${log.events.length}`, state: { rows: { fresh: 1 } } },
+  ];
   const missing = log.events.length + 1;
   domain.say({ op: "gap", rp: "domain.admin", epoch: log.epoch, from: missing, to: missing + 4 });
   await until(() => seen.length === 2 && live.current, "a second snapshot");

@@ -17,7 +17,11 @@ test("however often it is asked, it looks once, and once more for what came mean
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const looks = [];
   const told = [];
-  const look = new PausedLook(() => looks[looks.push(deferred()) - 1].promise, (answer) => told.push(answer), assert.fail);
+  const look = new PausedLook(
+    () => looks[looks.push(deferred()) - 1].promise,
+    (answer) => told.push(answer),
+    assert.fail,
+  );
   for (let times = 0; times < 5; times++) look.soon();
   t.mock.timers.tick(10);
   assert.equal(looks.length, 1);
@@ -97,7 +101,11 @@ test("a flood puts off a look that was about to come", async (t) => {
 test("an answer that a newer look has overtaken is dropped, and so is its failure", async () => {
   const looks = [];
   const told = [];
-  const look = new PausedLook(() => looks[looks.push(deferred()) - 1].promise, (answer) => told.push(answer), (error) => told.push(error.message));
+  const look = new PausedLook(
+    () => looks[looks.push(deferred()) - 1].promise,
+    (answer) => told.push(answer),
+    (error) => told.push(error.message),
+  );
   void look.now();
   void look.now();
   void look.now();
@@ -111,10 +119,14 @@ test("an answer that a newer look has overtaken is dropped, and so is its failur
 test("what the domain refuses is told, and it can be asked again", async () => {
   const told = [];
   let fail = true;
-  const look = new PausedLook(async () => {
-    if (fail) throw refused();
-    return "well";
-  }, (answer) => told.push(answer), (error) => told.push(error.message));
+  const look = new PausedLook(
+    async () => {
+      if (fail) throw refused();
+      return "well";
+    },
+    (answer) => told.push(answer),
+    (error) => told.push(error.message),
+  );
   await look.now();
   fail = false;
   await look.now();

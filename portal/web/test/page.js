@@ -24,7 +24,9 @@ class Element {
 }
 
 /** Elements by id, as base.html has them. */
-export const elements = Object.fromEntries(["connection", "connection-said", "connection-ended"].map((id) => [id, new Element()]));
+export const elements = Object.fromEntries(
+  ["connection", "connection-said", "connection-ended"].map((id) => [id, new Element()]),
+);
 const frames = [];
 const listeners = []; // of the window
 

@@ -12,10 +12,22 @@ test("a series keeps the newest steps, leaves holes empty, and begins anew after
   const series = new Series(["a"], { stepS: 10, steps: 4 });
   series.set(103, { a: 1 });
   series.set(131, { a: 2 });
-  assert.deepEqual([series.times, series.column("a")], [[100, 110, 120, 130], [1, null, null, 2]]);
+  assert.deepEqual(
+    [series.times, series.column("a")],
+    [
+      [100, 110, 120, 130],
+      [1, null, null, 2],
+    ],
+  );
   series.set(112, { a: 9 });
   series.set(145, { a: 3 });
-  assert.deepEqual([series.times, series.column("a")], [[110, 120, 130, 140], [9, null, 2, 3]]);
+  assert.deepEqual(
+    [series.times, series.column("a")],
+    [
+      [110, 120, 130, 140],
+      [9, null, 2, 3],
+    ],
+  );
   series.set(50, { a: 7 });
   assert.deepEqual(series.column("a"), [9, null, 2, 3]);
   series.set(10_000, { a: 4 });
@@ -23,8 +35,19 @@ test("a series keeps the newest steps, leaves holes empty, and begins anew after
 });
 
 const sample = (gateway, atS, numbers = {}) => ({
-  gateway, at: new Date(atS * 1000).toISOString(), interval_s: 1, publishes: 0, events_in: 0, bytes_in: 0, deliveries: 0,
-  bytes_out: 0, refused: 0, sessions: 0, readings: 0, hot: [], ...numbers,
+  gateway,
+  at: new Date(atS * 1000).toISOString(),
+  interval_s: 1,
+  publishes: 0,
+  events_in: 0,
+  bytes_in: 0,
+  deliveries: 0,
+  bytes_out: 0,
+  refused: 0,
+  sessions: 0,
+  readings: 0,
+  hot: [],
+  ...numbers,
 });
 
 test("samples of several gateways add up to the rate of their step, each counted once", () => {
@@ -113,7 +136,8 @@ test("names of more than are kept: the oldest are forgotten", async () => {
     return new Response(JSON.stringify(Object.fromEntries(ids.map((id) => [id, `/d/${id}/`]))));
   };
   const labels = new RpLabels("/labels", () => {});
-  for (let number = 0; number < 3_000; number += 50) await labels.ask(Array.from({ length: 50 }, (_, index) => `rp${number + index}`));
+  for (let number = 0; number < 3_000; number += 50)
+    await labels.ask(Array.from({ length: 50 }, (_, index) => `rp${number + index}`));
   assert.equal(labels.of("rp2999"), "/d/rp2999/");
   assert.equal(labels.of("rp0"), "rp0");
   assert.deepEqual([labels.lacks(["rp2999"]), labels.lacks(["rp2999", "rp0"])], [false, true]);

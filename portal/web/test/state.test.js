@@ -11,7 +11,9 @@ const event = (data, more = {}) => ({ type: "t", source: "/d", time: "2026-01-01
 const after = (effects, state, data, which = RP) => apply(kinds(effects), which, state, event(data));
 
 test("old snapshot + event = new snapshot, for every vector of the Python tests", () => {
-  const { catalogue, vectors } = JSON.parse(readFileSync(new URL("../../../tests/admin_rp/vectors.json", import.meta.url)));
+  const { catalogue, vectors } = JSON.parse(
+    readFileSync(new URL("../../../tests/admin_rp/vectors.json", import.meta.url)),
+  );
   assert.ok(vectors.length > 0);
   for (const { name, in: which, before, event: given, after: wanted } of vectors) {
     const kept = structuredClone(before);
@@ -46,13 +48,21 @@ test("effects of the other state, of unknown types, and with missing data change
 });
 
 test("each, when, if, without and most do what they say", () => {
-  const each = [{ op: "put", at: ["rows", "$each.id"], value: "$each", each: "$all", when: { kind: "x" }, without: ["secret"] }];
-  assert.deepEqual(after(each, { rows: {} }, { kind: "x", all: [{ id: "a", secret: 1 }, { id: "b" }] }).rows, { a: { id: "a" }, b: { id: "b" } });
+  const each = [
+    { op: "put", at: ["rows", "$each.id"], value: "$each", each: "$all", when: { kind: "x" }, without: ["secret"] },
+  ];
+  assert.deepEqual(after(each, { rows: {} }, { kind: "x", all: [{ id: "a", secret: 1 }, { id: "b" }] }).rows, {
+    a: { id: "a" },
+    b: { id: "b" },
+  });
   assert.deepEqual(after(each, { rows: {} }, { kind: "y", all: [{ id: "a" }] }).rows, {});
   const absent = [{ op: "put", at: ["rows", "$id"], value: "new", if: "absent" }];
   assert.deepEqual(after(absent, { rows: { a: "old" } }, { id: "a" }).rows, { a: "old" });
   const bounded = [{ op: "put", at: ["rows", "$row.id"], value: "$row", most: 2, by: "at" }];
-  assert.deepEqual(Object.keys(after(bounded, { rows: { a: { at: "1" }, b: { at: "3" } } }, { row: { id: "c", at: "2" } }).rows), ["b", "c"]);
+  assert.deepEqual(
+    Object.keys(after(bounded, { rows: { a: { at: "1" }, b: { at: "3" } } }, { row: { id: "c", at: "2" } }).rows),
+    ["b", "c"],
+  );
 });
 
 test("names that mean something to JavaScript are names like any other", () => {

@@ -50,7 +50,8 @@ test("ticks are at round times of the reader's zone, and as far apart as text ne
       assert.equal(at % step, 0);
       assert.ok(at >= scale.from && at <= scale.to);
     }
-    for (let index = 1; index < found.length; index++) assert.ok(scale.x(found[index].at) - scale.x(found[index - 1].at) >= 109);
+    for (let index = 1; index < found.length; index++)
+      assert.ok(scale.x(found[index].at) - scale.x(found[index - 1].at) >= 109);
   }
   const kathmandu = 5.75 * 3_600_000;
   const [tick] = ticks(new Scale(NOON, NOON + 7 * 86_400_000, 800), 110, () => kathmandu);
@@ -67,7 +68,8 @@ test("an event's time is to the millisecond, of 24 hours, on any day", () => {
 
 test("a lane counts what the log still holds, not what the page has kept of what left it", () => {
   const lane = new Lane();
-  const events = (from, to) => Array.from({ length: to - from + 1 }, (_, index) => ({ offset: from + index, at: NOON + from + index }));
+  const events = (from, to) =>
+    Array.from({ length: to - from + 1 }, (_, index) => ({ offset: from + index, at: NOON + from + index }));
   lane.take({ epoch: "e", first: 1, next: 501, events: events(1, 500) });
   assert.deepEqual([lane.shown, lane.held], [500, 500]);
   lane.take({ epoch: "e", first: 7, next: 512, events: events(501, 511) });
@@ -92,7 +94,10 @@ test("events that would lie on one another are one mark with their number, and e
   const scale = new Scale(0, 100_000, 1_000); // 100 ms a pixel
   const events = at(...Array.from({ length: 300 }, (_, n) => (n * n * 7) % 100_000).sort((a, b) => a - b));
   const marks = marksOf(events, scale);
-  assert.equal(marks.reduce((sum, { count }) => sum + count, 0), 300);
+  assert.equal(
+    marks.reduce((sum, { count }) => sum + count, 0),
+    300,
+  );
   assert.ok(marks.length <= scale.width / CELL_PX + 1);
   let next = 0;
   for (const { first, last, count, from, to } of marks) {
@@ -106,7 +111,14 @@ test("events that would lie on one another are one mark with their number, and e
 test("near enough, each event has its own mark at its own place", () => {
   const events = at(10_000, 10_050, 10_400);
   const marks = marksOf(events, new Scale(9_900, 10_500, 600));
-  assert.deepEqual(marks.map(({ x, count }) => [Math.round(x), count]), [[100, 1], [150, 1], [500, 1]]);
+  assert.deepEqual(
+    marks.map(({ x, count }) => [Math.round(x), count]),
+    [
+      [100, 1],
+      [150, 1],
+      [500, 1],
+    ],
+  );
 });
 
 test("marks keep together while the axis moves under them", () => {
@@ -119,10 +131,16 @@ test("marks keep together while the axis moves under them", () => {
 test("what is outside costs nothing and is not drawn", () => {
   const events = at(1, 2, 3, 5_000, 9_000, 9_001);
   const marks = marksOf(events, new Scale(4_000, 6_000, 1_000));
-  assert.deepEqual(marks.map(({ first }) => first), [3]);
+  assert.deepEqual(
+    marks.map(({ first }) => first),
+    [3],
+  );
   assert.equal(firstFrom(events, 3), 2);
   assert.equal(firstFrom(events, 10_000), 6);
-  assert.deepEqual(between(events, 3, 9_000).map(({ offset }) => offset), [2, 3, 4]);
+  assert.deepEqual(
+    between(events, 3, 9_000).map(({ offset }) => offset),
+    [2, 3, 4],
+  );
   assert.deepEqual(marksOf([], new Scale(0, 1, 1)), []);
 });
 
@@ -131,11 +149,20 @@ test("what is outside costs nothing and is not drawn", () => {
 const EPOCH = "aaaaaaaa";
 
 function pageOf(from, to, { first = 1, next = to + 1, epoch = EPOCH } = {}) {
-  const events = Array.from({ length: Math.max(0, to - from + 1) }, (_, n) => ({ offset: from + n, at: 1_000 * (from + n), type: "t", size: 9 }));
+  const events = Array.from({ length: Math.max(0, to - from + 1) }, (_, n) => ({
+    offset: from + n,
+    at: 1_000 * (from + n),
+    type: "t",
+    size: 9,
+  }));
   return { epoch, first, next, events };
 }
 
-const live = (offset, epoch = EPOCH) => [{ id: `${offset}`, source: "/s", type: "t", data: { n: offset } }, { epoch, offset }, 1_000 * offset + 5];
+const live = (offset, epoch = EPOCH) => [
+  { id: `${offset}`, source: "/s", type: "t", data: { n: offset } },
+  { epoch, offset },
+  1_000 * offset + 5,
+];
 const held = (lane) => lane.events.map(({ offset }) => offset);
 
 test("pages of the past are put together where they adjoin, in either direction", () => {
@@ -143,7 +170,10 @@ test("pages of the past are put together where they adjoin, in either direction"
   lane.take(pageOf(11, 20, { next: 31 }));
   lane.take(pageOf(1, 10, { next: 31 }));
   lane.take(pageOf(19, 25, { next: 31 }));
-  assert.deepEqual(held(lane), Array.from({ length: 25 }, (_, n) => n + 1));
+  assert.deepEqual(
+    held(lane),
+    Array.from({ length: 25 }, (_, n) => n + 1),
+  );
   assert.equal(lane.whole, false);
   lane.take(pageOf(40, 45, { next: 46 }));
   assert.deepEqual([lane.oldest, lane.newest, lane.whole], [40, 45, true], "what does not adjoin takes the place");
@@ -207,7 +237,10 @@ test("a new epoch begins anew, and says so", () => {
 
 test("bytes are shown in rows, with what of them is text", () => {
   const bytes = Uint8Array.from([...new TextEncoder().encode('{"a":"é"}'), 0]);
-  assert.equal(hexdump(bytes, { width: 8 }), '000000  7b 22 61 22 3a 22 c3 a9  {"a":"··\n000008  22 7d 00                 "}·');
+  assert.equal(
+    hexdump(bytes, { width: 8 }),
+    '000000  7b 22 61 22 3a 22 c3 a9  {"a":"··\n000008  22 7d 00                 "}·',
+  );
   assert.equal(hexdump(bytes, { width: 4, most: 4 }), '000000  7b 22 61 22  {"a"');
   assert.deepEqual([...fromBase64("AP8=")], [0, 255]);
   assert.throws(() => fromBase64("*"));
@@ -232,7 +265,11 @@ async function watched(answers, readers = async () => null) {
 const here = { domain: "here", held: true };
 
 test("a replica is told of with the time at which it was seen to have the event", async () => {
-  const told = await watched([[here, { domain: "b", held: false }], [here, { domain: "b", held: false }], [here, { domain: "b", held: true }]]);
+  const told = await watched([
+    [here, { domain: "b", held: false }],
+    [here, { domain: "b", held: false }],
+    [here, { domain: "b", held: true }],
+  ]);
   assert.deepEqual(told, ["b wait null", "b wait null", "b done 1000"]);
 });
 

@@ -36,8 +36,13 @@ export function startSearch({ input, list, onChoose }) {
     if (active >= 0) input.setAttribute("aria-activedescendant", `found-${active}`);
     else input.removeAttribute("aria-activedescendant");
     render(
-      html`${found.map((rp, index) => html`<li role="option" id=${`found-${index}`} aria-selected=${index === active}
-          @pointerdown=${(event) => { event.preventDefault(); choose(rp.id); }}><strong>${rp.name || rp.title || rp.id}</strong>${rp.name && rp.title ? html` <span class="muted small">${rp.title}</span>` : nothing}</li>`)}
+      html`${found.map(
+        (rp, index) => html`<li role="option" id=${`found-${index}`} aria-selected=${index === active}
+          @pointerdown=${(event) => {
+            event.preventDefault();
+            choose(rp.id);
+          }}><strong>${rp.name || rp.title || rp.id}</strong>${rp.name && rp.title ? html` <span class="muted small">${rp.title}</span>` : nothing}</li>`,
+      )}
         ${says ? html`<li role="option" aria-disabled="true" aria-selected="false" class="muted">${says}</li>` : nothing}`,
       list,
     );

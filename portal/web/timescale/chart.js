@@ -25,7 +25,8 @@ export class TypeColours {
   #numbers = new Map();
 
   of(type) {
-    if (!this.#numbers.has(type) && this.#numbers.size < 200) this.#numbers.set(type, Math.min(this.#numbers.size + 1, 6));
+    if (!this.#numbers.has(type) && this.#numbers.size < 200)
+      this.#numbers.set(type, Math.min(this.#numbers.size + 1, 6));
     return this.#numbers.get(type) ?? 6;
   }
 
@@ -62,7 +63,11 @@ export class Chart {
   draw({ scale, readers, selected }) {
     render(
       html`<svg class="ts-axis" height=${AXIS_PX} aria-hidden="true">${axis(scale)}</svg>
-        ${repeat(readers, (reader) => reader.reference, (reader) => this.#lane(reader, scale, selected))}`,
+        ${repeat(
+          readers,
+          (reader) => reader.reference,
+          (reader) => this.#lane(reader, scale, selected),
+        )}`,
       this.#element,
     );
   }
@@ -97,7 +102,10 @@ export class Chart {
     const to = Math.min(scale.width, scale.x(right));
     if (to < 0 || from > scale.width) return nothing;
     const room = Math.max(to - from, 3);
-    const label = room > LABELLED_HOLE_PX ? svg`<text class="ts-hole-text" x=${(from + to) / 2} y=${LANE_PX - 6}>${clipped(text, room)}</text>` : nothing;
+    const label =
+      room > LABELLED_HOLE_PX
+        ? svg`<text class="ts-hole-text" x=${(from + to) / 2} y=${LANE_PX - 6}>${clipped(text, room)}</text>`
+        : nothing;
     return svg`<g class=${left === null ? "ts-before" : "ts-gap"}><title>${text}</title>
       <rect x=${from} y="0" width=${room} height=${LANE_PX}></rect>${label}</g>`;
   }
@@ -106,7 +114,8 @@ export class Chart {
     const { events } = reader.lane;
     const event = events[mark.first];
     const number = this.#colours.of(event.type);
-    const mine = selected?.reader === reader && selected.offset >= event.offset && selected.offset <= events[mark.last].offset;
+    const mine =
+      selected?.reader === reader && selected.offset >= event.offset && selected.offset <= events[mark.last].offset;
     const ring = mine ? svg`<circle class="ts-ring" cx=${mark.x} cy=${MIDDLE} r="13"></circle>` : nothing;
     if (mark.count === 1) {
       return svg`<g class="ts-mark" @click=${() => this.#click(() => this.#asks.select(reader, event.offset))}>

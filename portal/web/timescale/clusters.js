@@ -29,8 +29,14 @@ export function marksOf(events, scale, cellPx = CELL_PX) {
       marks.push(mark);
     }
   }
-  return marks.map(({ cell, first, last: end, from, to }) => (
-    { x: scale.x(first === end ? from : (cell + 0.5) * cellMs), first, last: end, count: end - first + 1, from, to }));
+  return marks.map(({ cell, first, last: end, from, to }) => ({
+    x: scale.x(first === end ? from : (cell + 0.5) * cellMs),
+    first,
+    last: end,
+    count: end - first + 1,
+    from,
+    to,
+  }));
 }
 
 /** The index of the first event at `at` or later; their number if there is none. By bisection. */

@@ -55,7 +55,9 @@ export class Detail {
 
   async #look(shown) {
     try {
-      const facts = await getJson(`${this.#url}?${new URLSearchParams({ rp: shown.reader.rp, offset: shown.offset, epoch: shown.facts?.epoch ?? shown.reader.lane.epoch })}`);
+      const facts = await getJson(
+        `${this.#url}?${new URLSearchParams({ rp: shown.reader.rp, offset: shown.offset, epoch: shown.facts?.epoch ?? shown.reader.lane.epoch })}`,
+      );
       shown.bytes = fromBase64(facts.bytes);
       shown.event = JSON.parse(new TextDecoder().decode(shown.bytes));
       shown.facts = facts;
@@ -77,7 +79,12 @@ export class Detail {
     this.#draw();
     try {
       const proof = await getJson(`/api/v1/rps/${facts.rp}/proof?offset=${facts.offset}`);
-      shown.proof = await check(proof, { rp: facts.rp, bytes: shown.bytes, sequence: facts.sequence, origin: facts.origin });
+      shown.proof = await check(proof, {
+        rp: facts.rp,
+        bytes: shown.bytes,
+        sequence: facts.sequence,
+        origin: facts.origin,
+      });
       facts.sealed = true;
       if (proof.origin === this.#domain || facts.origin) facts.origin ??= proof.origin;
     } catch (error) {
@@ -91,7 +98,10 @@ export class Detail {
   #draw() {
     const shown = this.#shown;
     if (!shown) {
-      render(html`<div class="empty"><strong>No event is chosen</strong><span>Choose one on the axis or in the list to see what it says, where it came from and where it is.</span></div>`, this.#element);
+      render(
+        html`<div class="empty"><strong>No event is chosen</strong><span>Choose one on the axis or in the list to see what it says, where it came from and where it is.</span></div>`,
+        this.#element,
+      );
       return;
     }
     const { reader, offset, error, facts } = shown;
@@ -116,7 +126,9 @@ export class Detail {
     return html`<div class="stack">
       <dl class="facts ts-facts">
         ${ATTRIBUTES.filter((name) => name in event).map((name) => fact(name, event[name]))}
-        ${Object.keys(event).filter((name) => !NO_ATTRIBUTES.has(name)).map((name) => fact(name, event[name]))}
+        ${Object.keys(event)
+          .filter((name) => !NO_ATTRIBUTES.has(name))
+          .map((name) => fact(name, event[name]))}
         <div><dt>Size</dt><dd class="number">${bytes(shown.bytes.length)}${shown.bytes.length >= 1024 ? html` <span class="muted small">${count(shown.bytes.length)} B</span>` : nothing}</dd></div>
         <div><dt>Stored</dt><dd><time datetime=${facts.stored_at} data-moment>${facts.stored_at}</time> <span class="muted small">${lateness(event.time, facts.stored_at)}</span></dd></div>
         <div><dt>Cursor</dt><dd><code>${facts.cursor}</code></dd></div>
@@ -133,7 +145,14 @@ export class Detail {
     const width = ROW_BYTES.find((count) => rowChars(count) * CHAR_PX < this.#element.clientWidth - PADDING_PX) ?? 8;
     return html`<details class="more"><summary>The exact bytes</summary>
       <pre class="ts-raw" tabindex="0" role="region" aria-label="The event's bytes, hexadecimal and as text">${hexdump(all, { width, most })}</pre>
-      ${all.length > most ? html`<button type="button" class="button compact space-above" @click=${() => { shown.whole = true; this.#draw(); }}>Show all ${bytes(all.length)}</button>` : nothing}
+      ${
+        all.length > most
+          ? html`<button type="button" class="button compact space-above" @click=${() => {
+              shown.whole = true;
+              this.#draw();
+            }}>Show all ${bytes(all.length)}</button>`
+          : nothing
+      }
     </details>`;
   }
 
@@ -142,8 +161,12 @@ export class Detail {
     const way = facts.carriers.length ? [...facts.carriers, this.#domain] : [this.#domain];
     return html`<section aria-labelledby="detail-origin"><h3 id="detail-origin">Where it came from</h3>
         <p>${facts.origin === this.#domain ? "Published here" : html`Published at <strong>${facts.origin ?? "a domain whose seal has left"}</strong>`}, number ${count(facts.sequence)} of its feed <code class="ts-feed" title=${facts.feed}>${facts.feed}</code></p>
-        ${way.length > 1 ? html`<ol class="ts-way" aria-label="The domains that it came through">${way.map((domain) => html`<li>${domain}</li>`)}</ol>
-          <p class="muted small">${plural(way.length - 1, "hop")}, as the domains on the way said.</p>` : nothing}
+        ${
+          way.length > 1
+            ? html`<ol class="ts-way" aria-label="The domains that it came through">${way.map((domain) => html`<li>${domain}</li>`)}</ol>
+          <p class="muted small">${plural(way.length - 1, "hop")}, as the domains on the way said.</p>`
+            : nothing
+        }
         ${this.#proof(shown)}
       </section>
       <section aria-labelledby="detail-where"><h3 id="detail-where">Where it is now</h3>${this.#domains(shown)}</section>`;
@@ -158,9 +181,13 @@ export class Detail {
     }
     return html`<div class="ts-proof ${proof.verdict}" id="proof" role="status">
       <p>${VERDICTS[proof.verdict](proof)}</p>
-      ${proof.steps.length ? html`<details class="more"><summary>What was checked</summary><ul class="ts-steps">
+      ${
+        proof.steps.length
+          ? html`<details class="more"><summary>What was checked</summary><ul class="ts-steps">
         ${proof.steps.map(({ name, by, says }) => html`<li><span class="badge ${by === "page" ? "good" : by ? "warn" : "bad"}">${name}</span> ${says}</li>`)}
-      </ul></details>` : nothing}
+      </ul></details>`
+          : nothing
+      }
       ${proof.fingerprint ? html`<p class="muted small">Not checked here: that the fingerprint <code>${proof.fingerprint}</code> is that of ${proof.seal.origin}. Compare it with what its administrator tells you.</p>` : nothing}
       ${proof.verdict === "verified" ? nothing : html`<button type="button" class="button compact space-above" @click=${() => this.#prove(shown)}>Check again</button>`}
     </div>`;
@@ -169,11 +196,13 @@ export class Detail {
   #domains(shown) {
     const { domains } = shown.facts;
     if (domains.length <= 1) return html`<p>In this domain alone: it has no replicas.</p>`;
-    return html`<ul class="ts-domains">${domains.map((one) => html`<li>
+    return html`<ul class="ts-domains">${domains.map(
+      (one) => html`<li>
       <span class="ts-domain">${one.domain === this.#domain ? html`${one.domain} <span class="muted small">(here)</span>` : one.domain}${one.role === "home" ? html` <span class="tag">home</span>` : nothing}</span>
       ${one.held ? html`<span class="badge good">holds it</span>` : one.held === false ? html`<span class="badge warn">lacks it</span>` : html`<span class="badge">not known</span>`}
       <span class="muted small">${one.domain === this.#domain ? "" : one.link ? `${LINKS[one.link]}${one.backlog ? `; ${plural(one.backlog, "event")} behind` : ""}` : "no link with it from here"}</span>
-    </li>`)}</ul>`;
+    </li>`,
+    )}</ul>`;
   }
 }
 
@@ -183,8 +212,10 @@ function rowChars(count) {
 }
 
 const VERDICTS = {
-  verified: ({ seal }) => html`<span class="badge good">Verified</span> This browser checked that <strong>${seal.origin}</strong> published exactly these bytes.`,
-  partly: ({ seal }) => html`<span class="badge warn">Checked in part</span> This browser has not all that it needs to check that <strong>${seal.origin}</strong> published these bytes; this domain says that it did.`,
+  verified: ({ seal }) =>
+    html`<span class="badge good">Verified</span> This browser checked that <strong>${seal.origin}</strong> published exactly these bytes.`,
+  partly: ({ seal }) =>
+    html`<span class="badge warn">Checked in part</span> This browser has not all that it needs to check that <strong>${seal.origin}</strong> published these bytes; this domain says that it did.`,
   refuted: ({ steps }) => html`<span class="badge bad">Not verified</span> ${steps.at(-1).says}`,
   none: ({ says }) => html`<span class="badge bad">No proof</span> ${says}`,
 };
@@ -194,7 +225,8 @@ function fact(name, value) {
 }
 
 function dataOf(event) {
-  if ("data" in event) return html`<pre class="ts-data" tabindex="0" role="region" aria-label="The event's data">${typeof event.data === "string" ? event.data : JSON.stringify(event.data, null, 2)}</pre>`;
+  if ("data" in event)
+    return html`<pre class="ts-data" tabindex="0" role="region" aria-label="The event's data">${typeof event.data === "string" ? event.data : JSON.stringify(event.data, null, 2)}</pre>`;
   if (typeof event.data_base64 !== "string") return html`<p class="muted">It has none.</p>`;
   const data = fromBase64(event.data_base64);
   return html`<pre class="ts-raw" tabindex="0" role="region" aria-label="The event's binary data">${hexdump(data, { most: HEX_BYTES_FIRST })}</pre>

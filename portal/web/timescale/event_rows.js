@@ -10,14 +10,17 @@ const ROWS_MAX = 150;
 
 /** The events of all lanes within the scale, the newest first: {reader, event}. */
 export function seen(readers, scale) {
-  const all = readers.flatMap((reader) => between(reader.lane.events, scale.from, scale.to).map((event) => ({ reader, event })));
+  const all = readers.flatMap((reader) =>
+    between(reader.lane.events, scale.from, scale.to).map((event) => ({ reader, event })),
+  );
   return all.sort((a, b) => b.event.at - a.event.at || b.event.offset - a.event.offset);
 }
 
 /** Why no event is seen: there is none just here, or a history could not be read. */
 function nothingSeen(readers) {
   const unread = readers.find(({ state }) => state === "away" || state === "broken");
-  if (!unread) return html`<div class="empty"><strong>No event in this stretch of time</strong><span>Move or zoom out; Fit shows all that is held.</span></div>`;
+  if (!unread)
+    return html`<div class="empty"><strong>No event in this stretch of time</strong><span>Move or zoom out; Fit shows all that is held.</span></div>`;
   const next = unread.state === "away" ? "It is asked again by itself." : "Remove it, or look whether you may read it.";
   return html`<div class="broken"><strong>The history could not be read</strong><span>${unread.says} ${next}</span></div>`;
 }
@@ -34,7 +37,11 @@ export function drawRows(element, { readers, scale, selected, colour, select }) 
     all.length === 0
       ? nothingSeen(readers)
       : html`<ol class="ts-rows">
-            ${repeat(rows, ({ reader, event }) => `${reader.rp}:${event.offset}`, (row) => one(row, { several, selected, colour, select }))}
+            ${repeat(
+              rows,
+              ({ reader, event }) => `${reader.rp}:${event.offset}`,
+              (row) => one(row, { several, selected, colour, select }),
+            )}
           </ol>
           ${all.length > rows.length ? html`<p class="empty small">${count(all.length - rows.length)} more in this stretch: zoom in to list them.</p>` : ""}`,
     element,

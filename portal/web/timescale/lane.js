@@ -109,7 +109,11 @@ export class Lane {
     const holes = this.gaps.map(({ from, to, at, previous }) => {
       const before = this.#near(from - 1);
       const behind = this.#near(to + 1);
-      return { left: Math.min(before?.at ?? at, behind?.at ?? at), right: behind?.at ?? at, text: gapText(from, to, previous) };
+      return {
+        left: Math.min(before?.at ?? at, behind?.at ?? at),
+        right: behind?.at ?? at,
+        text: gapText(from, to, previous),
+      };
     });
     const oldest = this.events[0];
     if (oldest && oldest.offset > 1 && oldest.offset === this.first) {
@@ -174,6 +178,9 @@ function offsets(from, to) {
 }
 
 function gapText(from, to, previous) {
-  if (previous !== null && previous !== undefined) return "The log began anew; what was missed of the old one is unknown";
-  return to < from ? "An unknown number of events is missing" : `${offsets(from, to)} ${from === to ? "is" : "are"} missing`;
+  if (previous !== null && previous !== undefined)
+    return "The log began anew; what was missed of the old one is unknown";
+  return to < from
+    ? "An unknown number of events is missing"
+    : `${offsets(from, to)} ${from === to ? "is" : "are"} missing`;
 }

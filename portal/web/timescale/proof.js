@@ -40,22 +40,46 @@ export async function check(proof, event, subtle = globalThis.crypto?.subtle) {
       if (by === "domain") unchecked++;
       steps.push({ name, by, says: by === "domain" ? UNABLE : says() });
     } catch (error) {
-      steps.push({ name, by: null, says: error instanceof Wrong ? error.message : "The answer is not a proof that this page understands." });
+      steps.push({
+        name,
+        by: null,
+        says: error instanceof Wrong ? error.message : "The answer is not a proof that this page understands.",
+      });
       throw error;
     }
   };
   try {
-    await step("Bytes", () => `The proof is of the ${event.bytes.length} bytes shown here.`, () => sameBytes(proof, event));
-    await step("Seal", () => sealText(found.seal), () => {
-      found.seal = sealOf(proof, event);
-    });
-    await step("Hash", () => pathText(proof), () => rootReached(proof, found.seal, event.bytes, subtle));
-    await step("Signature", () => `Signed by ${found.seal.origin} with its key ${proof.seal.kid}.`, () => sealSigned(proof, found.seal, subtle));
-    await step("Domain", () => `The domain document is signed by the key ${found.fingerprint}.`, async () => {
-      const { first, by } = await documentSigned(proof, found.seal, subtle);
-      found.fingerprint = first;
-      return by;
-    });
+    await step(
+      "Bytes",
+      () => `The proof is of the ${event.bytes.length} bytes shown here.`,
+      () => sameBytes(proof, event),
+    );
+    await step(
+      "Seal",
+      () => sealText(found.seal),
+      () => {
+        found.seal = sealOf(proof, event);
+      },
+    );
+    await step(
+      "Hash",
+      () => pathText(proof),
+      () => rootReached(proof, found.seal, event.bytes, subtle),
+    );
+    await step(
+      "Signature",
+      () => `Signed by ${found.seal.origin} with its key ${proof.seal.kid}.`,
+      () => sealSigned(proof, found.seal, subtle),
+    );
+    await step(
+      "Domain",
+      () => `The domain document is signed by the key ${found.fingerprint}.`,
+      async () => {
+        const { first, by } = await documentSigned(proof, found.seal, subtle);
+        found.fingerprint = first;
+        return by;
+      },
+    );
   } catch {
     return { verdict: "refuted", steps, ...found };
   }
@@ -69,7 +93,9 @@ function sealText({ origin, rp, first, last, sealedAt }) {
 }
 
 function pathText({ path }) {
-  return path.length ? `${path.length} hashes lead from the event to the sealed root.` : "The event's hash is the sealed root.";
+  return path.length
+    ? `${path.length} hashes lead from the event to the sealed root.`
+    : "The event's hash is the sealed root.";
 }
 
 // ---- the steps ----
@@ -90,7 +116,8 @@ function sealOf({ seal: statement, leaf_index: index }, { rp, sequence, origin }
   }
   if (seal.rp !== rp) throw new Wrong(`The seal is about ${seal.rp}.`);
   if (origin !== null && seal.origin !== origin) throw new Wrong(`The seal is of ${seal.origin}, not of ${origin}.`);
-  if (seal.first + index !== sequence || index >= count) throw new Wrong(`The seal speaks of event ${seal.first + index} of the feed.`);
+  if (seal.first + index !== sequence || index >= count)
+    throw new Wrong(`The seal speaks of event ${seal.first + index} of the feed.`);
   return seal;
 }
 
@@ -121,14 +148,22 @@ async function sealSigned({ seal: statement, document }, seal, subtle) {
   const ended = key.exp !== null && key.exp !== undefined && seal.sealedAt >= (key.exp + 1) * 1000;
   if (!begun || ended) throw new Wrong("The seal was made outside the window of the key that signed it.");
   const payload = fromBase64(statement.payload);
-  return signed(subtle, SEAL_CONTEXT, payload, fromBase64(statement.signature), key.x, "The signature of the seal is wrong.");
+  return signed(
+    subtle,
+    SEAL_CONTEXT,
+    payload,
+    fromBase64(statement.signature),
+    key.x,
+    "The signature of the seal is wrong.",
+  );
 }
 
 /** By the document's first key, which vouches for the others. */
 async function documentSigned({ document }, seal, subtle) {
   const keys = keysOf(document, seal.origin);
   for (const { kid, x } of subtle ? keys : []) {
-    if ((await thumbprint(subtle, x)) !== kid) throw new Wrong("The domain document lists a key that is not named by its thumbprint.");
+    if ((await thumbprint(subtle, x)) !== kid)
+      throw new Wrong("The domain document lists a key that is not named by its thumbprint.");
   }
   const [first] = keys;
   const place = document.kids.indexOf(first.kid);
@@ -142,7 +177,8 @@ async function documentSigned({ document }, seal, subtle) {
 function keysOf(document, origin) {
   const { domain, keys } = JSON.parse(new TextDecoder().decode(fromBase64(document.payload)));
   if (domain !== origin) throw new Wrong(`The domain document is not that of ${origin}.`);
-  if (!Array.isArray(keys) || keys.length < 1 || keys.length > KEYS_MAX) throw new Wrong("The domain document lists no keys.");
+  if (!Array.isArray(keys) || keys.length < 1 || keys.length > KEYS_MAX)
+    throw new Wrong("The domain document lists no keys.");
   return keys;
 }
 
@@ -165,7 +201,10 @@ async function signed(subtle, context, payload, signature, x, wrong) {
 /** RFC 7638. */
 async function thumbprint(subtle, x) {
   const digest = await hash(subtle, new TextEncoder().encode(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`));
-  return btoa(String.fromCharCode(...digest)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return btoa(String.fromCharCode(...digest))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
 }
 
 function standard(base64url) {

@@ -41,7 +41,10 @@ export class Publishing {
     this.#readers = readers.filter(({ mayPublish, state }) => mayPublish && state === "ready");
     const select = this.#form.elements.rp;
     const chosen = select.value;
-    render(this.#readers.map(({ rp, label }) => html`<option value=${rp}>${label}</option>`), select);
+    render(
+      this.#readers.map(({ rp, label }) => html`<option value=${rp}>${label}</option>`),
+      select,
+    );
     if (this.#readers.some(({ rp }) => rp === chosen)) select.value = chosen;
     this.#form.hidden = this.#readers.length === 0;
   }
@@ -64,17 +67,31 @@ export class Publishing {
     const button = this.#form.querySelector("button:not([type=button])");
     const id = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
     const begun = performance.now();
-    const steps = { stored: { name: "Stored here", state: "wait", ms: null, says: "waiting for the domain" }, read: null, others: [] };
+    const steps = {
+      stored: { name: "Stored here", state: "wait", ms: null, says: "waiting for the domain" },
+      read: null,
+      others: [],
+    };
     const show = () => turn === this.#turn && this.#say(stepsOf([steps.stored, steps.read, ...steps.others]));
     const now = () => performance.now() - begun;
-    this.#seen = { id, done: () => {
-      steps.read = { name: "This page", state: "done", ms: now(), says: "read it live" };
-      show();
-    } };
+    this.#seen = {
+      id,
+      done: () => {
+        steps.read = { name: "This page", state: "done", ms: now(), says: "read it live" };
+        show();
+      },
+    };
     show();
     button.setAttribute("aria-busy", "true");
     try {
-      const event = { specversion: "1.0", id, source: this.#page.source, type: type.value, time: new Date().toISOString(), ...parsed.members };
+      const event = {
+        specversion: "1.0",
+        id,
+        source: this.#page.source,
+        type: type.value,
+        time: new Date().toISOString(),
+        ...parsed.members,
+      };
       const answer = await line().publish(reader.rp, event);
       steps.stored = { name: "Stored here", state: "done", ms: now(), says: `as #${answer.offset}` };
       show();
@@ -83,7 +100,12 @@ export class Publishing {
       await this.#follow(reader, answer, { steps, show, now, turn });
     } catch (error) {
       if (turn === this.#turn) this.#say(html`<p class="error-list" role="alert">${error.message}</p>`);
-      if (!(error instanceof Problem || error instanceof Refused || ["Unanswered", "SessionEnded", "Closed", "ClientClosed"].includes(error.name))) throw error;
+      if (!(
+        error instanceof Problem ||
+        error instanceof Refused ||
+        ["Unanswered", "SessionEnded", "Closed", "ClientClosed"].includes(error.name)
+      ))
+        throw error;
     } finally {
       button.removeAttribute("aria-busy");
     }
@@ -116,8 +138,10 @@ export class Publishing {
 }
 
 function stepsOf(steps) {
-  return html`<ol class="ts-steps" aria-label="Where the event goes">${steps.filter(Boolean).map(({ name, state, ms, says }) => html`<li>
-    <span class="badge ${SIGNS[state]}">${name}</span> ${says}${ms === null ? nothing : html` <span class="muted small number">after ${duration(ms)}</span>`}</li>`)}</ol>`;
+  return html`<ol class="ts-steps" aria-label="Where the event goes">${steps.filter(Boolean).map(
+    ({ name, state, ms, says }) => html`<li>
+    <span class="badge ${SIGNS[state]}">${name}</span> ${says}${ms === null ? nothing : html` <span class="muted small number">after ${duration(ms)}</span>`}</li>`,
+  )}</ol>`;
 }
 
 function dataOf(text, kind) {

@@ -100,7 +100,8 @@ export class LaneReader {
     const { lane } = this;
     if (this.state !== "ready" || this.#loading) return;
     const earlier = lane.events[0]?.at > from && lane.oldest > lane.first;
-    if (earlier && !(this.#follows && lane.events.length >= HELD_MAX)) await this.#ask({ before: lane.oldest }, null, this.#follows ? "newer" : "older");
+    if (earlier && !(this.#follows && lane.events.length >= HELD_MAX))
+      await this.#ask({ before: lane.oldest }, null, this.#follows ? "newer" : "older");
     else if (!this.#follows && !lane.whole && lane.events.at(-1)?.at < to) await this.#ask({ after: lane.newest });
   }
 
@@ -115,7 +116,9 @@ export class LaneReader {
 
   async #get(place, again, keep) {
     try {
-      const page = await getJson(`${this.#url}?${new URLSearchParams({ rp: this.reference, limit: PAGE_EVENTS, ...place })}`);
+      const page = await getJson(
+        `${this.#url}?${new URLSearchParams({ rp: this.reference, limit: PAGE_EVENTS, ...place })}`,
+      );
       if (this.#closed) return;
       Object.assign(this, { rp: page.rp, label: page.label, mayPublish: page.may_publish, state: "ready", says: "" });
       this.#failures = 0;
@@ -129,7 +132,8 @@ export class LaneReader {
 
   #failed(error, again) {
     this.says = error.message;
-    const final = error instanceof SessionEnded || (error instanceof Refused && error.status < 500 && error.status !== 429);
+    const final =
+      error instanceof SessionEnded || (error instanceof Refused && error.status < 500 && error.status !== 429);
     if (!final && !(error instanceof Refused) && error.name !== "Unanswered") throw error; // our own mistake
     if (final) {
       this.state = "broken";
@@ -143,7 +147,11 @@ export class LaneReader {
   async #catchUp() {
     const { lane } = this;
     if (lane.next - 1 - lane.newest > CAUGHT_UP_MAX) await this.#ask({}, () => this.#catchUp());
-    for (let pages = 0; this.#follows && !lane.whole && this.state === "ready" && pages <= CAUGHT_UP_MAX / PAGE_EVENTS; pages++) {
+    for (
+      let pages = 0;
+      this.#follows && !lane.whole && this.state === "ready" && pages <= CAUGHT_UP_MAX / PAGE_EVENTS;
+      pages++
+    ) {
       await this.#ask({ after: lane.newest }, () => this.#catchUp());
     }
     this.#onChange();

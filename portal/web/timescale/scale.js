@@ -9,11 +9,38 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const STEPS = [
-  1, 2, 5, 10, 20, 50, 100, 200, 500,
-  SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 15 * SECOND, 30 * SECOND,
-  MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE,
-  HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR,
-  DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 56 * DAY,
+  1,
+  2,
+  5,
+  10,
+  20,
+  50,
+  100,
+  200,
+  500,
+  SECOND,
+  2 * SECOND,
+  5 * SECOND,
+  10 * SECOND,
+  15 * SECOND,
+  30 * SECOND,
+  MINUTE,
+  2 * MINUTE,
+  5 * MINUTE,
+  10 * MINUTE,
+  15 * MINUTE,
+  30 * MINUTE,
+  HOUR,
+  2 * HOUR,
+  3 * HOUR,
+  6 * HOUR,
+  12 * HOUR,
+  DAY,
+  2 * DAY,
+  7 * DAY,
+  14 * DAY,
+  28 * DAY,
+  56 * DAY,
 ];
 
 /** A stretch of time drawn `width` pixels wide. It never changes: moving and zooming give another one. */
@@ -85,7 +112,8 @@ export function ticks(scale, spacing = 110, zoneMs = (at) => -new Date(at).getTi
   const step = STEPS.find((one) => one >= wanted) ?? STEPS.at(-1);
   const ahead = zoneMs(scale.from);
   const found = [];
-  for (let at = Math.ceil((scale.from + ahead) / step) * step - ahead; at <= scale.to; at += step) found.push({ at, step });
+  for (let at = Math.ceil((scale.from + ahead) / step) * step - ahead; at <= scale.to; at += step)
+    found.push({ at, step });
   return found;
 }
 

@@ -34,7 +34,11 @@ export class View {
 
   /** Begin with a span that shows the newest events. @param {number[]} instants of all that is held */
   begin(instants) {
-    const since = instants.sort((a, b) => b - a).slice(0, FIRST_EVENTS).at(-1) ?? now();
+    const since =
+      instants
+        .sort((a, b) => b - a)
+        .slice(0, FIRST_EVENTS)
+        .at(-1) ?? now();
     const span = Math.min(Math.max((now() - since) * 1.4, SPAN_FIRST_MS / 10), SPAN_FIRST_MAX_MS);
     this.#set(new Scale(now() - span, now(), this.#scale.width));
   }
@@ -90,12 +94,15 @@ export class View {
     clearTimeout(this.#timer);
     if (!this.#follows) return;
     const step = reduced?.matches ? STEP_REDUCED_MS : Math.max(this.#scale.msPerPixel, STEP_MS);
-    this.#timer = setTimeout(() => {
-      if (this.#follows && !document.hidden) {
-        this.#scale = this.#present(this.#scale);
-        this.#onChange({ moved: false });
-      }
-      this.#tick();
-    }, Math.min(step, STEP_REDUCED_MS));
+    this.#timer = setTimeout(
+      () => {
+        if (this.#follows && !document.hidden) {
+          this.#scale = this.#present(this.#scale);
+          this.#onChange({ moved: false });
+        }
+        this.#tick();
+      },
+      Math.min(step, STEP_REDUCED_MS),
+    );
   }
 }

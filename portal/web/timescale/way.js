@@ -30,7 +30,10 @@ export async function watch({ look, readers, domain, onSteps, now, wait, stopped
     if (read && read !== reading) reading = { ...read, ms };
     const others = domains.filter((one) => one.domain !== domain);
     for (const one of others) if (one.held && !seen.has(one.domain)) seen.set(one.domain, ms);
-    onSteps([...readerStep(reading, late), ...others.map((one) => replicaStep(one, seen.get(one.domain) ?? null, late))]);
+    onSteps([
+      ...readerStep(reading, late),
+      ...others.map((one) => replicaStep(one, seen.get(one.domain) ?? null, late)),
+    ]);
     const waiting = others.some(({ held }) => held === false) || (reading?.behind ?? 0) > 0;
     if (!waiting || late) return;
     await wait(LOOK_EVERY_MS);
@@ -41,13 +44,22 @@ function readerStep(reading, late) {
   if (!reading) return [];
   const { sessions, behind, ms } = reading;
   const all = `${sessions} ${sessions === 1 ? "session" : "sessions"}`;
-  if (behind === 0) return [{ name: "Readers", state: "done", ms, says: sessions ? `written to ${all}, this page among them` : "nobody reads here" }];
+  if (behind === 0)
+    return [
+      {
+        name: "Readers",
+        state: "done",
+        ms,
+        says: sessions ? `written to ${all}, this page among them` : "nobody reads here",
+      },
+    ];
   return [{ name: "Readers", state: late ? "late" : "wait", ms: null, says: `${behind} of ${all} behind` }];
 }
 
 function replicaStep({ domain, held, link }, ms, late) {
   if (ms !== null) return { name: domain, state: "done", ms, says: "holds it" };
   if (held === null) return { name: domain, state: "unknown", ms: null, says: "no link from here: not known" };
-  const says = link === "stopped" ? "the link is stopped" : late ? `does not have it after ${WATCHED_MS / 1000} s` : "on its way";
+  const says =
+    link === "stopped" ? "the link is stopped" : late ? `does not have it after ${WATCHED_MS / 1000} s` : "on its way";
   return { name: domain, state: late ? "late" : "wait", ms: null, says };
 }
