@@ -33,11 +33,14 @@ test-long: $(VENV)/.dev-installed $(VENV)/.console-built ## run what takes longe
 screens: $(VENV)/.dev-installed $(VENV)/.console-built ## take pictures of every page of the console for docs/screens
 	@$(BIN)/python -m tests.portal.screens $(ARGS)
 
-check: $(VENV)/.dev-installed ## check style, formatting, types and import contracts
+check: $(VENV)/.dev-installed $(VENV)/.console-packages ## check style, formatting, types and import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@PYTHONPATH=client $(BIN)/lint-imports
+	@$(NEED_NODE); tools=$(CONSOLE)/node_modules/.bin; \
+	$$node $$tools/eslint --config $(CONSOLE)/eslint.config.js $(CONSOLE) client/js \
+	&& $$node $$tools/prettier --config $(CONSOLE)/.prettierrc.json --check '$(CONSOLE)/**/*.{js,mjs}' 'client/js/**/*.{js,ts}'
 
 bench: $(VENV)/.dev-installed $(VENV)/.console-built ## measure against nchan, NATS and Channels (ARGS='--help' for choices)
 	@$(BIN)/python -m bench $(ARGS)
@@ -96,6 +99,7 @@ CONSOLE_SOURCES := $(wildcard $(CONSOLE)/*.js $(filter-out $(CONSOLE)/test/%,$(w
 FIND_NODE = for node in node $(BIN)/node; do \
 	$$node -e 'process.exit(+(parseInt(process.versions.node) < 20))' 2>/dev/null && command -v "$${node%node}npm" >/dev/null && break; \
 	node=; done
+NEED_NODE = $(FIND_NODE); [ -n "$$node" ] || { echo "Node.js 20 or newer is gone. Run: rm $(VENV)/.console-packages, then make again."; exit 1; }
 
 $(VENV)/.console-packages: $(CONSOLE)/package-lock.json $(CONSOLE)/package.json | $(VENV)/.made
 	@$(FIND_NODE); [ -n "$$node" ] || { \
@@ -110,6 +114,6 @@ $(VENV)/.console-packages: $(CONSOLE)/package-lock.json $(CONSOLE)/package.json 
 	@touch $@
 
 $(VENV)/.console-built: $(CONSOLE_SOURCES) $(VENV)/.console-packages
-	@$(FIND_NODE); [ -n "$$node" ] || { echo "Node.js 20 or newer is gone. Run: rm $(VENV)/.console-packages, then make again."; exit 1; }; \
+	@$(NEED_NODE); \
 	$$node $(CONSOLE)/build.mjs || { echo "The console could not be built (see above)."; exit 1; }
 	@touch $@

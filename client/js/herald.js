@@ -99,20 +99,20 @@ export class Client {
       ...tuning
     } = settings;
     const given = Array.isArray(url) ? url : [url ?? globalThis.location?.origin];
-    if (!given.length) endpoint(undefined);
-    for (const one of given) this.#names.set(endpoint(one), one);
+    if (!given.length) endpointOf(undefined);
+    for (const one of given) this.#names.set(endpointOf(one), one);
     this.#settings = settings;
     this.#onMove = onMove ?? (() => {});
     this.#Socket = Socket ?? globalThis.WebSocket;
     if (!this.#Socket) throw new TypeError("There is no WebSocket here; pass one as the setting WebSocket.");
-    this.#getToken = elsewhere?.root.#getToken ?? this.#tokens(token, getToken);
+    this.#getToken = elsewhere ? elsewhere.root.#getToken : this.#tokens(token, getToken);
     this.#onState = onState ?? (() => {});
     this.#defaults = { source: source ?? `/herald-js/${randomId().slice(0, 16)}`, type: EVENT_TYPE };
     const learnable = (named) => addresses(named, given[0]);
     const { root = this, urls = [...this.#names.keys()], refused } = elsewhere ?? {};
     this.#root = root;
     this.#where = elsewhere ? null : new Whereabouts(urls, learnable);
-    const refuses = (target, url, error) => root.#where.refuses(target, url, error);
+    const refuses = (target, refusing, error) => root.#where.refuses(target, refusing, error);
     const refreshable = getToken !== undefined;
     const now = performance.now();
     this.#session = new Session({ random, refreshable, urls, refused, now, learnable, refuses, ...tuning });
@@ -161,7 +161,7 @@ export class Client {
     const name = (url) => this.#names.get(url) ?? url.replace(/^ws/, "http").replace(/\/ws$/, "");
     if (getToken) return async (url) => (getToken.length || this.#names.has(url) ? getToken(name(url)) : undefined);
     if (typeof token !== "object" || token === null) return async (url) => (this.#names.has(url) ? token : undefined);
-    const known = new Map(Object.entries(token).map(([url, value]) => [endpoint(url), value]));
+    const known = new Map(Object.entries(token).map(([url, value]) => [endpointOf(url), value]));
     return async (url) => known.get(url);
   }
 
@@ -227,7 +227,7 @@ export class Client {
 
   async #probe(endpoint) {
     const url = new URL("readyz", endpoint.replace(/^ws/, "http"));
-    let good = false;
+    let good;
     try {
       good = (await fetch(url, { signal: AbortSignal.timeout(PROBE_MS) })).ok;
     } catch {
@@ -318,11 +318,12 @@ export class Client {
   #setTimer(name, ms) {
     clearTimeout(this.#timers.get(name));
     this.#timers.delete(name);
-    if (ms !== null)
+    if (ms !== null) {
       this.#timers.set(
         name,
         setTimeout(() => this.#handle({ kind: "timer", name }), ms),
       );
+    }
   }
 
   async #connect(endpoint) {
@@ -529,12 +530,12 @@ function addresses(named, like) {
   return named.slice(0, URLS_MAX).flatMap((url) => {
     if (typeof url !== "string" || !URL.canParse(url)) return [];
     const { protocol, search, hash } = new URL(url);
-    return !search && !hash && (protocol === "https:" || (insecure && protocol === "http:")) ? [endpoint(url)] : [];
+    return !search && !hash && (protocol === "https:" || (insecure && protocol === "http:")) ? [endpointOf(url)] : [];
   });
 }
 
 /** The WebSocket URL for a domain's address; ws: and wss: are taken as they are. */
-function endpoint(url) {
+function endpointOf(url) {
   if (!url) throw new TypeError("The setting url is needed: the domain's address, such as https://herald.example.");
   const base = new URL(url);
   if (base.protocol === "ws:" || base.protocol === "wss:") return base.href;

@@ -87,7 +87,6 @@ export class Session {
   #byRp = new Map(); // id of an RP -> its live subscription
   #id = 0;
   #attempt = 0;
-  #openedAt = 0;
   #heardAt = 0;
   #pingAt = null;
   #closing = null; // the server's `closing` frame
@@ -248,7 +247,7 @@ export class Session {
   _opened() {
     if (this.#phase !== "connecting") return;
     this.#phase = "open";
-    this.#openedAt = this.#heardAt = this.#now;
+    this.#heardAt = this.#now;
     this.#pingAt = null;
     this.#closing = null;
     this.#held = false;
@@ -728,8 +727,9 @@ export class Session {
     this.#ended = error;
     for (const name of ["connect", "reconnect", "silence", "retry", "probe", "return"]) this.#timer(name, null);
     for (const key of this.#requests.keys()) this.#push({ kind: "failed", key, error });
-    for (const subscription of [...this.#subscriptions.values()])
+    for (const subscription of [...this.#subscriptions.values()]) {
       this.#endSubscription(subscription, asked ? null : error);
+    }
     this.#requests.clear();
     this.#wire.clear();
     this.#push({ kind: "state", key: null, state: "ended", detail: asked ? {} : { error } });

@@ -18,7 +18,7 @@ import { SessionEnded } from "./requests.js";
 import { tellEnd } from "./line.js";
 
 const REASON_CHARS_MAX = 255;
-let made = 0;
+let fields = 0;
 
 /**
  * Ask; resolves to what was typed as the reason ("" without one), null where the answer is no.
@@ -41,7 +41,7 @@ export function ask(question) {
 }
 
 function build({ title, says = "", action, danger = false, reason, type, perform }) {
-  const id = `dialog-${++made}`;
+  const id = `dialog-${++fields}`;
   const dialog = element("dialog", { "aria-labelledby": id });
   const form = element("form", { method: "dialog" });
   const words = element("div");
@@ -52,10 +52,11 @@ function build({ title, says = "", action, danger = false, reason, type, perform
   const go = element("button", { class: `button ${danger ? "danger" : "primary"}` }, action);
   form.append(words);
   if (reason) form.append(field("reason", { label: "Reason", maxlength: REASON_CHARS_MAX, ...reason }));
-  if (type)
+  if (type) {
     form.append(
       field("typed", { label: type.label, required: true, pattern: escaped(type.text), autocomplete: "off" }),
     );
+  }
   const actions = element("div", { class: "actions" });
   actions.append(cancel, go);
   form.append(problem, actions);
@@ -88,7 +89,7 @@ async function work(dialog, { go, problem, perform }) {
 /** A labelled input, as dialogs have them: for `says`, when a question needs more than a reason. */
 export function field(name, { label, hint, value = "", required = false, ...attributes }) {
   const box = element("div", { class: "field" });
-  const id = `dialog-${++made}`;
+  const id = `dialog-${++fields}`;
   const input = element("input", { id, name, value, ...(required && { required: "" }), ...attributes });
   box.append(element("label", { for: id }, label), input);
   if (hint) {
@@ -99,10 +100,10 @@ export function field(name, { label, hint, value = "", required = false, ...attr
 }
 
 function element(name, attributes = {}, text = "") {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  if (text) element.textContent = text;
-  return element;
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text) made.textContent = text;
+  return made;
 }
 
 /** @param {string} text what a pattern attribute is to match to the letter */

@@ -64,8 +64,9 @@ export class EventList {
 
   /** It was hidden, and is seen again: go to its end, if that is where the reader was. */
   shown() {
-    if (this.#list.querySelector("details[open]") === null && this.#newest.hidden)
+    if (this.#list.querySelector("details[open]") === null && this.#newest.hidden) {
       this.#list.scrollTop = this.#list.scrollHeight;
+    }
   }
 
   clear() {

@@ -13,7 +13,7 @@ const TOKEN_URL = "/console/token";
 export class LoggedOut extends HeraldError {}
 
 let client = null;
-let again = new Set(); // what to call to connect anew, when the reader asks for it
+const again = new Set(); // what to call to connect anew, when the reader asks for it
 
 async function getToken() {
   try {

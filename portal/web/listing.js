@@ -193,11 +193,12 @@ export class Listing {
     clear?.addEventListener("click", () => this.#clear());
     next?.addEventListener("click", () => this.#go(next.dataset.cursor));
     first?.addEventListener("click", () => this.#go(""));
-    if (form)
+    if (form) {
       addEventListener("popstate", () => {
         this.#readAddress();
         this.#begin();
       });
+    }
   }
 
   #go(cursor) {

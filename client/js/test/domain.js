@@ -97,12 +97,13 @@ export class Domain {
       for (let frame = decode(pending); frame; frame = decode(pending)) {
         pending = pending.subarray(frame.bytes);
         if (frame.opcode === 0x8) socket.end(encode(0x8, frame.payload));
-        else
+        else {
           this.#frame(
             JSON.parse(frame.payload),
             (answer) => socket.write(encode(0x1, Buffer.from(JSON.stringify(answer)))),
             readers,
           );
+        }
       }
     });
     socket.on("error", () => {});

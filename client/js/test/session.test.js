@@ -185,7 +185,7 @@ test("an unconfirmed publish is sent again with the same event, in order, until 
 test("a refused publish fails with the domain's problem; a passing trouble is tried again", () => {
   const bench = Bench.live();
   bench.give("request", { key: 2, frame: { op: "publish", rp: RP, event: { id: "x" } } });
-  let [{ id }] = bench.sent();
+  const [{ id }] = bench.sent();
   bench.frame({ op: "error", id, type: "urn:herald:problem:unavailable", title: "t", detail: "d" });
   assert.equal(bench.take("failed").length, 0);
   bench.now += bench.timers.get("retry");

@@ -44,20 +44,22 @@ const ADVICE = {
 export function health(peer, quarantines, now, watchedMs) {
   const made = (level, word, sentence, advice = "") => ({ level, sign: SIGNS[level], word, sentence, advice });
   const { state, theirs, delivery, name } = peer;
-  if (state === "asked")
+  if (state === "asked") {
     return made(
       "wait",
       "Asks",
       "It asks to be a peer: an administrator here decides.",
       "Compare fingerprints with its administrator, then approve it, or remove it.",
     );
-  if (state === "suspended")
+  }
+  if (state === "suspended") {
     return made(
       "off",
       "Suspended",
       "Suspended here: nothing is exchanged with it.",
       "Resume it when events may flow again; what was missed follows.",
     );
+  }
   if (state === "proposed") {
     return theirs === "leaves"
       ? made(
@@ -68,10 +70,12 @@ export function health(peer, quarantines, now, watchedMs) {
         )
       : made("wait", "Proposed", "Its administrator has yet to approve this domain.", "Nothing is left to do here.");
   }
-  if (delivery.stopped_at)
+  if (delivery.stopped_at) {
     return made("bad", "Stopped", FAILURES[delivery.class] ?? "Delivery has stopped.", ADVICE[delivery.class]);
-  if (delivery.failures > 0)
+  }
+  if (delivery.failures > 0) {
     return made("bad", "Failing", FAILURES[delivery.class] ?? "Delivery fails.", ADVICE[delivery.class]);
+  }
   if (delivery.class === "paused" || delivery.class === "not-taking") {
     const since = stretch(now - Date.parse(delivery.first_failure_at));
     return made(
@@ -81,20 +85,22 @@ export function health(peer, quarantines, now, watchedMs) {
       ADVICE[delivery.class],
     );
   }
-  if (quarantines[name])
+  if (quarantines[name]) {
     return made(
       "bad",
       "Quarantined",
       "Its own events are refused here: it contradicted itself.",
       "Look at the evidence; lift the quarantine when its administrator has explained it.",
     );
-  if (theirs === "suspends")
+  }
+  if (theirs === "suspends") {
     return made(
       "warn",
       "Suspended there",
       "Its administrator has suspended this domain.",
       "Talk to its administrator.",
     );
+  }
   const waiting = delivery.oldest_at ? now - Date.parse(delivery.oldest_at) : 0;
   const neededMs = (1000 * delivery.backlog) / (rates(peer, now).sent || 0);
   if (delivery.backlog > 0 && waiting > BEHIND_MS && watchedMs > SAMPLED_MS && neededMs > BEHIND_MS) {

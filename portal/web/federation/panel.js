@@ -341,8 +341,9 @@ function labelOf({ name, title, rp }) {
 }
 
 function held({ domain, known }, event) {
-  if (!known)
+  if (!known) {
     return html`<span class="muted" title="It has not said">?<span class="visually-hidden"> not known</span></span>`;
+  }
   return event.held.includes(domain)
     ? html`<span class="has">${SIGNS.good}<span class="visually-hidden"> holds it</span></span>`
     : html`<span class="lacks">…<span class="visually-hidden"> lacks it</span></span>`;

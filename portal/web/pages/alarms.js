@@ -86,7 +86,8 @@ keepCurrent([alarms], (state, events) => {
   const words = rules ? `${plural(rules, "rule")} watched` : "No rules are watched";
   if (watched.textContent !== words) watched.textContent = words;
   for (const { type, data } of events) {
-    if (type === RAISED)
+    if (type === RAISED) {
       document.getElementById("said").textContent = `Alarm, ${data.alarm.severity}: ${data.alarm.detail}`;
+    }
   }
 });

@@ -193,10 +193,11 @@ function tell(rows) {
   const changed = rows.filter(({ name, health }) => said.has(name) && said.get(name) !== health.word);
   const first = said.size === 0;
   said = new Map(rows.map(({ name, health }) => [name, health.word]));
-  if (!first && changed.length)
+  if (!first && changed.length) {
     byId("said").textContent = changed
       .map(({ name, health }) => `${name}: ${health.word}. ${health.sentence}`)
       .join(" ");
+  }
 }
 
 function setText(element, text) {

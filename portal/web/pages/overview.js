@@ -63,11 +63,11 @@ const tiles = new Map(
 );
 
 /** Sums over the gateways, and what the peers come to. */
-function summary(state) {
-  const gateways = Object.values(state.gateways);
+function summary(domain) {
+  const gateways = Object.values(domain.gateways);
   const sum = (name) => gateways.reduce((total, sample) => total + sample[name], 0);
   const each = (name) => gateways.reduce((total, sample) => total + sample[name] / sample.interval_s, 0);
-  const peers = Object.values(state.peers);
+  const peers = Object.values(domain.peers);
   const failing = peers.filter(({ delivery }) => delivery?.failures > 0).length;
   const waiting = peers.filter(({ state }) => state === "asked").length;
   const backlog = peers.reduce((total, { delivery }) => total + (delivery?.backlog ?? 0), 0);
@@ -75,7 +75,7 @@ function summary(state) {
     .map(({ delivery }) => delivery?.oldest_at)
     .filter(Boolean)
     .sort()[0];
-  const newest = Object.values(state.recent_rps)
+  const newest = Object.values(domain.recent_rps)
     .map(({ created_at: at }) => at)
     .sort()
     .at(-1);
@@ -103,8 +103,9 @@ function drawTiles(state, now) {
     const [quantity, note] = TILES[name](now, state);
     setNumber(tile.value, quantity);
     setText(tile.note, String(note));
-    if (name === "history")
+    if (name === "history") {
       tile.meter.value = state.counts.quota_bytes ? state.counts.reserved_bytes / state.counts.quota_bytes : 0;
+    }
   }
   mark(tiles.get("peers"), now.failing ? "bad" : now.waiting ? "warn" : "");
   mark(tiles.get("backlog"), now.failing && now.backlog ? "bad" : "");

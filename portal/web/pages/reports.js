@@ -60,10 +60,13 @@ async function show(id, other) {
     ]);
     report = one.report ? one : null;
     against = two?.report && two.job === one.job ? two : null;
-    if (!one.report)
-      return broken(one.state === "done" ? "What this run wrote is not there any more." : `This run is ${one.state}.`);
+    if (!one.report) {
+      broken(one.state === "done" ? "What this run wrote is not there any more." : `This run is ${one.state}.`);
+      return;
+    }
   } catch (error) {
-    return broken(error.message);
+    broken(error.message);
+    return;
   }
   fillChoice();
   void labels.ask([...rpsNamed(report.report), ...(against ? rpsNamed(against.report) : [])]);
@@ -205,7 +208,7 @@ byId("make")?.addEventListener("click", async () => {
 // ---- what moves ----
 
 /** @returns {Promise<boolean>} whether the domain said which runs there are */
-async function list() {
+async function listRuns() {
   try {
     const { items, engine } = await getJson(`/api/v1/reports?job=${page.job}&limit=${RUNS_LISTED}`);
     for (const run of items) take(run);
@@ -222,7 +225,7 @@ async function list() {
 
 /** Show the report that the address names, or the newest. */
 async function begin() {
-  listed = await list();
+  listed = await listRuns();
   table.show([...runs.values()]);
   const query = new URLSearchParams(location.search);
   const first = query.get("run") ?? done()[0]?.id;

@@ -49,8 +49,9 @@ export async function askForReport(kinds, chosen) {
     action: "Make it",
     perform: async () => {
       const [begin, end] = [new Date(from.field.value), new Date(to.field.value)];
-      if (Number.isNaN(begin.getTime()) || Number.isNaN(end.getTime()))
+      if (Number.isNaN(begin.getTime()) || Number.isNaN(end.getTime())) {
         throw new Error("Say from when and until when.");
+      }
       made = await postForJson("/api/v1/reports", {
         job: job.field.value,
         from: begin.toISOString(),

@@ -352,8 +352,9 @@ function advice({ rp, domain, readers, deliveries, bytes_now: now, saved_bytes: 
 function clusters(report, nameOf) {
   const members = grouped(rowsOf(report.tops.members));
   const regions = rowsOf(report.tops.regions);
-  if (regions.length === 0)
+  if (regions.length === 0) {
     return { ...sentences("Regions", [], "No two rendezvous points have nearly the same subscribers."), wide: true };
+  }
   return {
     title: "Regions: rendezvous points with nearly the same subscribers",
     about: "A dot is a rendezvous point, as large as it has subscribers.",

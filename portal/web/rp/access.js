@@ -110,7 +110,7 @@ function claimsTyped() {
     return JSON.parse(byId("claims").value);
   } catch (error) {
     byId("claims").focus();
-    throw new Error(`This is not JSON: ${error.message}.`);
+    throw new Error(`This is not JSON: ${error.message}.`, { cause: error });
   }
 }
 

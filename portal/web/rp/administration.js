@@ -113,10 +113,12 @@ function facts({ data }) {
   if (data.subscription?.owner) told.push(`of ${data.subscription.owner}`);
   if (typeof data.domain === "string") told.push(data.domain);
   if (data.rules) told.push(`now ${plural(data.rules.length, "rule")}`);
-  if (data.joined !== undefined && data.left !== undefined)
+  if (data.joined !== undefined && data.left !== undefined) {
     told.push(`${data.joined} joined, ${data.left} left${who(data.who)}`);
-  if (Array.isArray(data.kinds))
+  }
+  if (Array.isArray(data.kinds)) {
     told.push(...data.kinds.map(({ action, reason, count }) => `${action} ${reason} ×${count}`));
+  }
   if (data.gateway && data.reason) told.push(`gateway ${data.gateway}`);
   if (data.reason) told.push(`because: ${data.reason}`);
   else if (data.rp?.paused?.reason) told.push(`because: ${data.rp.paused.reason}`);

@@ -77,7 +77,7 @@ export async function policyAsked() {
         policy = JSON.parse(area.value);
       } catch (error) {
         area.focus();
-        throw new Error(`This is not JSON: ${error.message}`);
+        throw new Error(`This is not JSON: ${error.message}`, { cause: error });
       }
       await changed(was.version, { policy });
     },
@@ -163,7 +163,9 @@ async function changed(version, changes) {
     await request("PATCH", page.api, changes, { headers: { "If-Match": `"${version}"` } });
   } catch (error) {
     if (error instanceof Refused && error.status === 412) {
-      throw new Error("Somebody else has changed it meanwhile. Cancel, look at what it is now, and change that.");
+      throw new Error("Somebody else has changed it meanwhile. Cancel, look at what it is now, and change that.", {
+        cause: error,
+      });
     }
     throw error;
   }

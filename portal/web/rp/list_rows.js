@@ -28,8 +28,9 @@ export class ListRows {
   /** @param {HTMLElement} box holds the table, or the words that there is none, and the links to other pages */
   constructor(box) {
     this.#box = box;
-    for (const left of ["pointerleave", "focusout"])
+    for (const left of ["pointerleave", "focusout"]) {
       box.addEventListener(left, () => this.#held && setTimeout(() => this.#takeOver(), 0));
+    }
     document.addEventListener("visibilitychange", () => this.#waiting && this.look());
   }
 
@@ -79,8 +80,9 @@ export class ListRows {
     row.classList.toggle("gone", gone);
     const link = row.querySelector(".rp-link");
     const label = rp.name || rp.title || rp.id;
-    if (link.textContent !== label)
+    if (link.textContent !== label) {
       link.replaceChildren(...label.split(/(?<=\/)/).flatMap((part) => [part, document.createElement("wbr")]));
+    }
     const badge = row.querySelector(".badge.warn");
     if (rp.paused && !badge) {
       const made = document.createElement("span");
@@ -96,15 +98,15 @@ export class ListRows {
     if (!this.#held) return;
     const body = this.#box.querySelector("tbody");
     if (body && (body.matches(":hover") || body.contains(document.activeElement))) return; // when the reader has left
-    const { askedAt, rows: fetched } = this.#held;
+    const { askedAt, rows } = this.#held;
     this.#held = null;
     const before = new Map(this.each());
-    for (const row of fetched.querySelectorAll("tr[data-rp]")) {
+    for (const row of rows.querySelectorAll("tr[data-rp]")) {
       const known = before.get(row.dataset.rp);
       if (known) this.#keep(row, known);
       else if (before.size) this.#mark(row);
     }
-    this.#box.replaceChildren(...[...fetched.childNodes].map((node) => document.adoptNode(node)));
+    this.#box.replaceChildren(...[...rows.childNodes].map((node) => document.adoptNode(node)));
     for (const [id, { rp, gone, at }] of this.#taken) {
       const row = this.#row(id);
       if (row && at >= askedAt) this.#say(row, rp, gone);

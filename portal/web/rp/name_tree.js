@@ -51,8 +51,9 @@ export class NameTree {
       const { items, next } = await getJson(`/api/v1/names?limit=${LEVEL_MAX}&prefix=${encodeURIComponent(name)}`);
       if (this.#open.has(name)) this.#open.set(name, { items, next, failed: "" });
     } catch (error) {
-      if (this.#open.has(name))
+      if (this.#open.has(name)) {
         this.#open.set(name, { ...(this.#open.get(name) ?? { items: [], next: null }), failed: error.message });
+      }
     }
   }
 
@@ -77,10 +78,12 @@ export class NameTree {
   #level(name) {
     const level = this.#open.get(name);
     if (!level) return html`<p class="muted small">Looking…</p>`;
-    if (level.failed && level.items.length === 0)
+    if (level.failed && level.items.length === 0) {
       return html`<p class="small">${level.failed} <button type="button" class="button compact" @click=${() => this.#load(name).then(() => this.#draw())}>Try again</button></p>`;
-    if (level.items.length === 0)
+    }
+    if (level.items.length === 0) {
       return html`<p class="muted small">No names ${name === this.#root ? "yet" : "below"}.</p>`;
+    }
     return html`<ul class="names">${level.items.map((branch) => this.#branch(branch))}
       ${level.next ? html`<li class="muted small">more: search for them</li>` : nothing}</ul>`;
   }

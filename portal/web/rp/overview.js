@@ -56,8 +56,9 @@ export function startLoad(answer) {
 export function showOverview(now, events) {
   state = now;
   for (const { type, data } of events) {
-    if (type === LOAD_SAMPLED)
-      load.add({ sessions: 0, refused: 0, ...data }, 0); // what samples of an RP lack
+    if (type === LOAD_SAMPLED) {
+      load.add({ sessions: 0, refused: 0, ...data }, 0);
+    } // what samples of an RP lack
     else if (type === GATEWAY_LOST) load.forget(data.gateway);
   }
   byId("tiles").classList.remove("loading");

@@ -124,8 +124,9 @@ function emptied(element) {
 // ---- seals ----
 
 function seals({ own, others, epochs }) {
-  if (!own)
+  if (!own) {
     return html`<p class="muted">${page.domain} has published nothing here yet, so there is nothing to seal.</p>`;
+  }
   const open = own.last - own.sealed;
   return html`
     <dl class="facts">

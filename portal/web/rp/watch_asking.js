@@ -206,14 +206,14 @@ function optional(limits) {
   return Object.keys(limits).length > 1 ? "; empty: no matter" : "";
 }
 
-function limitsTyped(box, { limits, filters }) {
+function limitsTyped(fields, { limits, filters }) {
   const made = {};
   for (const name of Object.keys(limits)) {
-    const value = typedNumber(box, name);
+    const value = typedNumber(fields, name);
     if (value !== undefined) made[name] = value;
   }
   for (const name of Object.keys(filters)) {
-    const value = box.querySelector(`[name="${name}"]`).value.trim();
+    const value = fields.querySelector(`[name="${name}"]`).value.trim();
     if (value) made[name] = value;
   }
   return made;
@@ -225,20 +225,20 @@ function parsed(textarea) {
   } catch (error) {
     textarea.setAttribute("aria-invalid", "true");
     textarea.focus();
-    throw new Error(`The claims are not JSON: ${error.message}`);
+    throw new Error(`The claims are not JSON: ${error.message}`, { cause: error });
   }
 }
 
 // ---- small parts ----
 
-let made = 0;
+let fieldsMade = 0;
 
 function labelled(name, label, element) {
   const all = box();
   all.className = "field";
   const title = document.createElement("label");
   element.name = name;
-  element.id = title.htmlFor = `watch-${++made}`;
+  element.id = title.htmlFor = `watch-${++fieldsMade}`;
   title.textContent = label;
   all.append(title, element);
   return all;

@@ -123,6 +123,7 @@ test("peers do not stand on each other or on the own domain where there is room"
 });
 
 test("gateways are around the middle", () => {
-  for (const { x, y } of ring(["g1", "g2", "g3"], 600, 400).values())
+  for (const { x, y } of ring(["g1", "g2", "g3"], 600, 400).values()) {
     assert.ok(Math.abs(Math.hypot(x - 300, y - 200) - 50) < 1);
+  }
 });

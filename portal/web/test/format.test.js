@@ -63,6 +63,7 @@ test("what is not known is said to be unknown, and never NaN", () => {
 test("each example names the rendezvous point and carries the token", () => {
   const made = snippets({ origin: "https://h.example", rp: "abc", token: "t0k" });
   assert.deepEqual(Object.keys(made), ["curl", "python", "javascript"]);
-  for (const text of Object.values(made))
+  for (const text of Object.values(made)) {
     assert.match(text, /https:\/\/h\.example\/api\/v1\/rps\/abc\/events[^]*Bearer t0k/);
+  }
 });

@@ -22,8 +22,9 @@ function keyPair() {
 }
 
 function packed(value) {
-  if (typeof value === "string")
+  if (typeof value === "string") {
     return Buffer.concat([Buffer.from([0xd9, Buffer.byteLength(value)]), Buffer.from(value)]);
+  }
   if (Buffer.isBuffer(value)) return Buffer.concat([Buffer.from([0xc4, value.length]), value]);
   const number = Buffer.alloc(9, 0xcf);
   number.writeBigUInt64BE(BigInt(value), 1);

@@ -136,8 +136,9 @@ test("names of more than are kept: the oldest are forgotten", async () => {
     return new Response(JSON.stringify(Object.fromEntries(ids.map((id) => [id, `/d/${id}/`]))));
   };
   const labels = new RpLabels("/labels", () => {});
-  for (let number = 0; number < 3_000; number += 50)
+  for (let number = 0; number < 3_000; number += 50) {
     await labels.ask(Array.from({ length: 50 }, (_, index) => `rp${number + index}`));
+  }
   assert.equal(labels.of("rp2999"), "/d/rp2999/");
   assert.equal(labels.of("rp0"), "rp0");
   assert.deepEqual([labels.lacks(["rp2999"]), labels.lacks(["rp2999", "rp0"])], [false, true]);

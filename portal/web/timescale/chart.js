@@ -25,8 +25,9 @@ export class TypeColours {
   #numbers = new Map();
 
   of(type) {
-    if (!this.#numbers.has(type) && this.#numbers.size < 200)
+    if (!this.#numbers.has(type) && this.#numbers.size < 200) {
       this.#numbers.set(type, Math.min(this.#numbers.size + 1, 6));
+    }
     return this.#numbers.get(type) ?? 6;
   }
 

@@ -142,7 +142,7 @@ export class Detail {
   #raw(shown) {
     const { bytes: all } = shown;
     const most = shown.whole ? all.length : HEX_BYTES_FIRST;
-    const width = ROW_BYTES.find((count) => rowChars(count) * CHAR_PX < this.#element.clientWidth - PADDING_PX) ?? 8;
+    const width = ROW_BYTES.find((wide) => rowChars(wide) * CHAR_PX < this.#element.clientWidth - PADDING_PX) ?? 8;
     return html`<details class="more"><summary>The exact bytes</summary>
       <pre class="ts-raw" tabindex="0" role="region" aria-label="The event's bytes, hexadecimal and as text">${hexdump(all, { width, most })}</pre>
       ${
@@ -207,8 +207,8 @@ export class Detail {
 }
 
 /** Characters of a row of the hexdump. */
-function rowChars(count) {
-  return 6 + 2 + 3 * count - 1 + 2 + count;
+function rowChars(rowBytes) {
+  return 6 + 2 + 3 * rowBytes - 1 + 2 + rowBytes;
 }
 
 const VERDICTS = {
@@ -225,8 +225,9 @@ function fact(name, value) {
 }
 
 function dataOf(event) {
-  if ("data" in event)
+  if ("data" in event) {
     return html`<pre class="ts-data" tabindex="0" role="region" aria-label="The event's data">${typeof event.data === "string" ? event.data : JSON.stringify(event.data, null, 2)}</pre>`;
+  }
   if (typeof event.data_base64 !== "string") return html`<p class="muted">It has none.</p>`;
   const data = fromBase64(event.data_base64);
   return html`<pre class="ts-raw" tabindex="0" role="region" aria-label="The event's binary data">${hexdump(data, { most: HEX_BYTES_FIRST })}</pre>

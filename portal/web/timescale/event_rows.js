@@ -19,8 +19,9 @@ export function seen(readers, scale) {
 /** Why no event is seen: there is none just here, or a history could not be read. */
 function nothingSeen(readers) {
   const unread = readers.find(({ state }) => state === "away" || state === "broken");
-  if (!unread)
+  if (!unread) {
     return html`<div class="empty"><strong>No event in this stretch of time</strong><span>Move or zoom out; Fit shows all that is held.</span></div>`;
+  }
   const next = unread.state === "away" ? "It is asked again by itself." : "Remove it, or look whether you may read it.";
   return html`<div class="broken"><strong>The history could not be read</strong><span>${unread.says} ${next}</span></div>`;
 }

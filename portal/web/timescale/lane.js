@@ -178,8 +178,9 @@ function offsets(from, to) {
 }
 
 function gapText(from, to, previous) {
-  if (previous !== null && previous !== undefined)
+  if (previous !== null && previous !== undefined) {
     return "The log began anew; what was missed of the old one is unknown";
+  }
   return to < from
     ? "An unknown number of events is missing"
     : `${offsets(from, to)} ${from === to ? "is" : "are"} missing`;

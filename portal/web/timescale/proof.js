@@ -116,8 +116,9 @@ function sealOf({ seal: statement, leaf_index: index }, { rp, sequence, origin }
   }
   if (seal.rp !== rp) throw new Wrong(`The seal is about ${seal.rp}.`);
   if (origin !== null && seal.origin !== origin) throw new Wrong(`The seal is of ${seal.origin}, not of ${origin}.`);
-  if (seal.first + index !== sequence || index >= count)
+  if (seal.first + index !== sequence || index >= count) {
     throw new Wrong(`The seal speaks of event ${seal.first + index} of the feed.`);
+  }
   return seal;
 }
 
@@ -139,6 +140,7 @@ async function rootReached({ path, leaf_index: leaf }, seal, bytes, subtle) {
     [index, last] = [index >> 1, last >> 1];
   }
   if (last !== 0 || !equal(current, seal.root)) throw wrong;
+  return "page";
 }
 
 async function sealSigned({ seal: statement, document }, seal, subtle) {
@@ -162,8 +164,9 @@ async function sealSigned({ seal: statement, document }, seal, subtle) {
 async function documentSigned({ document }, seal, subtle) {
   const keys = keysOf(document, seal.origin);
   for (const { kid, x } of subtle ? keys : []) {
-    if ((await thumbprint(subtle, x)) !== kid)
+    if ((await thumbprint(subtle, x)) !== kid) {
       throw new Wrong("The domain document lists a key that is not named by its thumbprint.");
+    }
   }
   const [first] = keys;
   const place = document.kids.indexOf(first.kid);
@@ -177,8 +180,9 @@ async function documentSigned({ document }, seal, subtle) {
 function keysOf(document, origin) {
   const { domain, keys } = JSON.parse(new TextDecoder().decode(fromBase64(document.payload)));
   if (domain !== origin) throw new Wrong(`The domain document is not that of ${origin}.`);
-  if (!Array.isArray(keys) || keys.length < 1 || keys.length > KEYS_MAX)
+  if (!Array.isArray(keys) || keys.length < 1 || keys.length > KEYS_MAX) {
     throw new Wrong("The domain document lists no keys.");
+  }
   return keys;
 }
 

@@ -104,8 +104,9 @@ export class Publishing {
         error instanceof Problem ||
         error instanceof Refused ||
         ["Unanswered", "SessionEnded", "Closed", "ClientClosed"].includes(error.name)
-      ))
+      )) {
         throw error;
+      }
     } finally {
       button.removeAttribute("aria-busy");
     }

@@ -100,9 +100,9 @@ export class LaneReader {
     const { lane } = this;
     if (this.state !== "ready" || this.#loading) return;
     const earlier = lane.events[0]?.at > from && lane.oldest > lane.first;
-    if (earlier && !(this.#follows && lane.events.length >= HELD_MAX))
+    if (earlier && !(this.#follows && lane.events.length >= HELD_MAX)) {
       await this.#ask({ before: lane.oldest }, null, this.#follows ? "newer" : "older");
-    else if (!this.#follows && !lane.whole && lane.events.at(-1)?.at < to) await this.#ask({ after: lane.newest });
+    } else if (!this.#follows && !lane.whole && lane.events.at(-1)?.at < to) await this.#ask({ after: lane.newest });
   }
 
   // ---- the past ----

@@ -112,8 +112,9 @@ export function ticks(scale, spacing = 110, zoneMs = (at) => -new Date(at).getTi
   const step = STEPS.find((one) => one >= wanted) ?? STEPS.at(-1);
   const ahead = zoneMs(scale.from);
   const found = [];
-  for (let at = Math.ceil((scale.from + ahead) / step) * step - ahead; at <= scale.to; at += step)
+  for (let at = Math.ceil((scale.from + ahead) / step) * step - ahead; at <= scale.to; at += step) {
     found.push({ at, step });
+  }
   return found;
 }
 

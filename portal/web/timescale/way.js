@@ -44,7 +44,7 @@ function readerStep(reading, late) {
   if (!reading) return [];
   const { sessions, behind, ms } = reading;
   const all = `${sessions} ${sessions === 1 ? "session" : "sessions"}`;
-  if (behind === 0)
+  if (behind === 0) {
     return [
       {
         name: "Readers",
@@ -53,6 +53,7 @@ function readerStep(reading, late) {
         says: sessions ? `written to ${all}, this page among them` : "nobody reads here",
       },
     ];
+  }
   return [{ name: "Readers", state: late ? "late" : "wait", ms: null, says: `${behind} of ${all} behind` }];
 }
 
