@@ -129,6 +129,8 @@ export interface ClientSettings {
   getToken?: (url: string) => Promise<string | undefined>;
   /** The client goes on at another replica; `text` says it in words. */
   onMove?: (move: Move) => void;
+  /** Which of the URLs that a domain names may be gone on at. Default: https ones, and http where the first given is http. */
+  learnable?: (named: unknown) => string[];
   /** `source` of events that state none. Default: random, one for each client. */
   source?: string;
   /** The state of the connection as a whole. */

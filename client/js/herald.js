@@ -96,6 +96,7 @@ export class Client {
       onMove,
       WebSocket: Socket,
       random = Math.random,
+      learnable = (named) => addresses(named, given[0]),
       ...tuning
     } = settings;
     const given = Array.isArray(url) ? url : [url ?? globalThis.location?.origin];
@@ -108,7 +109,6 @@ export class Client {
     this.#getToken = elsewhere ? elsewhere.root.#getToken : this.#tokens(token, getToken);
     this.#onState = onState ?? (() => {});
     this.#defaults = { source: source ?? `/herald-js/${randomId().slice(0, 16)}`, type: EVENT_TYPE };
-    const learnable = (named) => addresses(named, given[0]);
     const { root = this, urls = [...this.#names.keys()], refused } = elsewhere ?? {};
     this.#root = root;
     this.#where = elsewhere ? null : new Whereabouts(urls, learnable);

@@ -120,6 +120,18 @@ test("a shared durable subscription is read and acknowledged wherever it is deli
   assert.equal(shared.state, "live");
 });
 
+test("a client that may go to no other domain ends with what its own answers", async (context) => {
+  const { a, b } = await replicas(context);
+  const client = new Client({ url: a.url, token: "t", learnable: () => [], ...QUICK });
+  context.after(() => client.close());
+  a.deliversNoMore("s", b.url);
+  const ended = new Promise((resolve) => {
+    client.attach("s", { onState: (state, { error }) => state === "ended" && resolve(error) });
+  });
+  assert.equal((await ended).code, "moved");
+  assert.deepEqual(b.tokens, []);
+});
+
 test("at another replica a subscription goes on from its vector, without a gap and without what it has", () => {
   const session = new Session({ random: () => 0.5, refreshable: false, urls: ["ws://a/ws", "ws://b/ws"], spreadMs: 0 });
   const vector = (a, b) => `~${"a".repeat(16)}=${a}.${"b".repeat(16)}=${b}`;
