@@ -40,6 +40,7 @@ check: $(VENV)/.dev-installed $(VENV)/.console-packages ## check style, formatti
 	@PYTHONPATH=client $(BIN)/lint-imports
 	@$(NEED_NODE); tools=$(CONSOLE)/node_modules/.bin; \
 	$$node $$tools/eslint --config $(CONSOLE)/eslint.config.js $(CONSOLE) client/js \
+	&& $$node $$tools/tsc --project $(CONSOLE) \
 	&& $$node $$tools/prettier --config $(CONSOLE)/.prettierrc.json --check '$(CONSOLE)/**/*.{js,mjs}' 'client/js/**/*.{js,ts}'
 
 bench: $(VENV)/.dev-installed $(VENV)/.console-built ## measure against nchan, NATS and Channels (ARGS='--help' for choices)

@@ -26,7 +26,7 @@ function textOf(value) {
 
 /** A problem document, or the error frame of the same content. What is of another type than it should be is left out. */
 export class Problem extends HeraldError {
-  /** @param {{type?: string, title?: string, status?: number, detail?: string, retry_after_s?: number}} document */
+  /** @param {{type?: string, title?: string, status?: number, detail?: string, retry_after_s?: number, [extension: string]: unknown}} document */
   constructor(document) {
     super(textOf(document.detail) || textOf(document.title) || "The domain refused the operation.");
     this.type = textOf(document.type) || "about:blank";

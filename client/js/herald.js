@@ -20,6 +20,8 @@ export { ClientClosed, Closed, HeraldError, Problem } from "./errors.js";
 const SUBPROTOCOL = "herald.v1";
 const EVENT_TYPE = "io.herald.message";
 const PROBE_MS = 5_000;
+/** @type {{signal?: AbortSignal}} */
+const NO_OPTIONS = {};
 const LEARNED_MAX = 1_000; // RPs whose replicas are asked for
 /** Events an iterating program may lag behind before the flow is stopped; it goes on, from the log, at half of it. */
 const LAG_MAX = 1_000;
@@ -61,6 +63,7 @@ export class Client {
   #names = new Map(); // endpoint -> the URL that the program gave
   #url = null; // the endpoint in use
   #settings;
+  /** @type {Client} */
   #root = this; // the client that the program made: it knows what is served where
   #where;
   #elsewhere = new Map(); // replicas, and who of them refuse -> the client for what is only at the others
@@ -83,7 +86,7 @@ export class Client {
   #online = () => this.#handle({ kind: "online" });
 
   /**
-   * @param {object} settings see herald.d.ts
+   * @param {import("./herald.d.ts").ClientSettings & {random?: () => number}} settings
    * @param {{root: Client, urls: string[], refused: Map<string, Error>}} [elsewhere] for a client of a client
    */
   constructor(settings = {}, elsewhere = undefined) {
@@ -133,12 +136,12 @@ export class Client {
    * Publish one event; the promise is kept when the domain has stored it as durably as the RP asks. An unconfirmed
    * event is sent again after each reconnection with the same id, and stored once.
    */
-  async publish(rp, dataOrEvent, { signal } = {}) {
+  async publish(rp, dataOrEvent, { signal } = NO_OPTIONS) {
     return this.#request({ op: "publish", rp, event: toEvent(dataOrEvent, this.#defaults) }, signal);
   }
 
   /** Publish many events in one frame; the answer has `results`, one for each. */
-  async publishAll(rp, items, { signal } = {}) {
+  async publishAll(rp, items, { signal } = NO_OPTIONS) {
     const events = items.map((item) => toEvent(item, this.#defaults));
     return this.#request({ op: "publish", rp, events }, signal);
   }
@@ -232,8 +235,7 @@ export class Client {
       good = (await fetch(url, { signal: AbortSignal.timeout(PROBE_MS) })).ok;
     } catch {
       // Browsers do not say what another site answered unless it allows that; that it answers can be seen.
-      const silent = { mode: "no-cors", signal: AbortSignal.timeout(PROBE_MS) };
-      good = await fetch(url, silent).then(
+      good = await fetch(url, { mode: "no-cors", signal: AbortSignal.timeout(PROBE_MS) }).then(
         ({ type }) => type === "opaque",
         () => false,
       );
@@ -400,6 +402,7 @@ class Subscription {
   cursor = null;
   #options;
   #acknowledge;
+  /** @type {(kind: "pause" | "resume" | "unsubscribe") => void} */
   #tell = () => {};
   #queue = [];
   #wake = null;

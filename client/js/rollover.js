@@ -37,6 +37,7 @@ const BACK = "answers again";
  * Full jitter: a delay between 0 and the doubled and capped bound.
  * @param {number} attempt attempts that failed before this one
  * @param {number} random in [0, 1)
+ * @param {{backoffMinMs: number, backoffMaxMs: number}} [bounds]
  */
 export function backoffMs(attempt, random, { backoffMinMs, backoffMaxMs } = ROLLOVER_DEFAULTS) {
   return Math.round(random * Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(attempt, 30)));

@@ -76,6 +76,20 @@ function feedsOf(said) {
   return Object.fromEntries(Object.entries(isObject(said) ? said : {}).filter(([, lost]) => isPlace(lost)));
 }
 
+/**
+ * @typedef {object} Wiring
+ * @property {() => number} random a number in [0, 1)
+ * @property {boolean} refreshable whether a fresh token can be had, so that an expired one is no end
+ * @property {string[]} [urls] the replicas, the preferred one first
+ * @property {Map<string, Error>} [refused] what some of them answered already, so that the others are asked first
+ * @property {number} [now] the time from which these answers count
+ * @property {(named: unknown) => string[]} [learnable] which of the URLs that a domain named are to be used
+ * @property {(target: string, url: string, error: Error) => Error | null} [refuses] a replica refuses a target:
+ *   what to end with, or null: another may serve it
+ *
+ * @typedef {Partial<Record<keyof typeof DEFAULTS, number>>} Tuning
+ */
+
 export class Session {
   #options;
   #random;
@@ -101,17 +115,7 @@ export class Session {
   #now = 0;
   #out = [];
 
-  /**
-   * @param {object} settings
-   * @param {() => number} settings.random a number in [0, 1)
-   * @param {boolean} settings.refreshable whether a fresh token can be had, so that an expired one is no end
-   * @param {string[]} settings.urls the replicas, the preferred one first
-   * @param {Map<string, Error>} settings.refused what some of them answered already, so that the others are asked first
-   * @param {number} settings.now the time from which these answers count
-   * @param {(named: unknown) => string[]} settings.learnable which of the URLs that a domain named are to be used
-   * @param {(target: string, url: string, error: Error) => Error | null} settings.refuses a replica refuses a target:
-   *   what to end with, or null: another may serve it
-   */
+  /** @param {Wiring & Tuning} settings */
   constructor({
     random,
     refreshable,

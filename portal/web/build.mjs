@@ -84,6 +84,7 @@ async function removeOld(current) {
   }
 }
 
+/** @returns {Promise<esbuild.BuildOptions>} */
 async function settings() {
   const pages = (await readdir(path.join(HERE, "pages"))).filter((name) => name.endsWith(".js"));
   return {

@@ -40,6 +40,7 @@ export function ask(question) {
   });
 }
 
+/** @param {Parameters<typeof ask>[0]} question */
 function build({ title, says = "", action, danger = false, reason, type, perform }) {
   const id = `dialog-${++fields}`;
   const dialog = element("dialog", { "aria-labelledby": id });
@@ -86,7 +87,10 @@ async function work(dialog, { go, problem, perform }) {
   }
 }
 
-/** A labelled input, as dialogs have them: for `says`, when a question needs more than a reason. */
+/**
+ * A labelled input, as dialogs have them: for `says`, when a question needs more than a reason.
+ * @param {string} name @param {{label: string, hint?: string, value?: string, required?: boolean, [attribute: string]: unknown}} about
+ */
 export function field(name, { label, hint, value = "", required = false, ...attributes }) {
   const box = element("div", { class: "field" });
   const id = `dialog-${++fields}`;

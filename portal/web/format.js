@@ -20,7 +20,7 @@ class Quantity {
   }
 }
 
-/** @param {number} value @param {[number, string][]} scales largest first */
+/** @param {number} value @param {[number, string][]} scales largest first @returns {[number, string]} */
 function scaled(value, scales) {
   const [size, unit] = scales.find(([least]) => Math.abs(value) >= least) ?? scales.at(-1);
   return [value / size, unit];
@@ -47,6 +47,7 @@ export function rate(value, unit = "/s") {
   return new Quantity(THREE.format(value / 1e6), `M${unit}`);
 }
 
+/** @type {[number, string][]} */
 const BYTES = [
   [1024 ** 4, "TiB"],
   [1024 ** 3, "GiB"],

@@ -1,5 +1,7 @@
 /** Stretches of time that people state: "10 minutes" rather than 600 s, and the field to state them with. */
 
+import { find } from "./elements.js";
+
 const UNITS_S = { seconds: 1, minutes: 60, hours: 3600, days: 86_400 };
 let made = 0;
 
@@ -31,7 +33,7 @@ export function lastingField(name, { label, hint = "", seconds }) {
 
 /**
  * A labelled number with what it counts.
- * @param {string} name @param {{label: string, hint?: string, value?: number | "", unit: string | HTMLElement}} about
+ * @param {string} name @param {{label: string, hint?: string, value?: number | string, unit: string | HTMLElement}} about
  */
 export function numberField(name, { label, hint = "", value = "", unit }) {
   const box = document.createElement("div");
@@ -62,8 +64,8 @@ export function numberField(name, { label, hint = "", value = "", unit }) {
 
 /** What a field holds, in seconds or in what it counts; undefined where it is empty. @param {ParentNode} box @param {string} name */
 export function typedNumber(box, name) {
-  const { value } = box.querySelector(`[name="${name}"]`);
+  const { value } = find(box, `[name="${name}"]`, HTMLInputElement);
   if (value === "") return undefined;
-  const unit = box.querySelector(`[name="${name}-unit"]`);
+  const unit = find(box, `[name="${name}-unit"]`, HTMLSelectElement);
   return Number(value) * (unit ? UNITS_S[unit.value] : 1);
 }

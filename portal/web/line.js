@@ -47,7 +47,8 @@ export function tellEnd(error) {
   else showEnded(error instanceof Closed || error ? error.message : "The connection has ended.", reconnect);
 }
 
-function tell(state, { retryInMs, reason, error } = {}) {
+/** @param {import("../../client/js/herald.d.ts").ConnectionState} state @param {import("../../client/js/herald.d.ts").StateDetail} detail */
+function tell(state, { retryInMs, reason, error }) {
   if (state === "ended" && !error) return; // we closed it ourselves
   if (state === "ended") tellEnd(error);
   else showConnection(state, { retryInMs, reason });

@@ -23,6 +23,10 @@ import { Refused, SessionEnded, getJson } from "./requests.js";
 import { Table, html, nothing, render } from "./table.js";
 import { fillTimes } from "./times.js";
 
+/** @import { TableOptions } from "./table.js" */
+
+/** @import { AdminEvent, DomainState } from "./shapes.d.ts" */
+
 const ROWS = 50;
 const CURSOR = "cursor";
 
@@ -41,8 +45,8 @@ export class Listing {
   );
 
   /**
-   * @param {{id?: string, url: string, table: object, concerns?: (event: {type: string, data: any}) => boolean,
-   *   query?: (filters: Record<string, string>) => Record<string, string>, onShown?: (answer: any) => void}} options
+   * @param {{id?: string, url: string, table: TableOptions, concerns?: (event: AdminEvent, items: any[]) => boolean,
+   *   query?: (filters: Record<string, any>) => Record<string, string>, onShown?: (answer: any) => void}} options
    *   `id` of the box ("listing"); `query` turns filters into the request's query where they are not the same.
    */
   constructor(options) {
@@ -261,7 +265,7 @@ export class Listing {
  * Have listings look again when an administrative event concerns them. For who may follow the domain's events; for others
  * the page is as old as its last look. Returns the Live, or null.
  * @param {Listing[]} listings
- * @param {(state: object, events: object[]) => void} [onChange] for what else the page shows of the state
+ * @param {(state: DomainState, events: AdminEvent[]) => void} [onChange] for what else the page shows of the state
  */
 export function keepCurrent(listings, onChange = () => {}) {
   if (!("live" in document.getElementById("main").dataset)) return null;

@@ -22,23 +22,34 @@ import { line, onAgain, tellEnd } from "./line.js";
 import { Refused, SessionEnded, getJson } from "./requests.js";
 import { DOMAIN, RP, apply } from "./state.js";
 
+/** @import { AdminEvent, DomainState, RpState } from "./shapes.d.ts" */
+
+/** @import { StateDetail, SubscriptionState } from "../../client/js/herald.d.ts" */
+
 const CATALOGUE_URL = document.documentElement?.dataset.catalogue || "/api/v1/admin/catalogue"; // the page's is kept by the browser
 const EVENTS_KEPT = 500; // for the next onChange; a hidden tab drops older ones, its state has them
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
 let catalogue = null; // the same for the page's life
 
-/** The domain's state (docs/protocol.md has its shape). */
+/** The domain's state. @param {Options<DomainState>} [options] @returns {Live<DomainState>} */
 export function openDomain(options) {
   return new Live("domain.admin", "/api/v1/admin/snapshot", DOMAIN, options);
 }
 
-/** The state of the RP with the id `id`. */
+/** The state of the RP with the id `id`. @param {string} id @param {Options<RpState>} [options] @returns {Live<RpState>} */
 export function openRp(id, options) {
   return new Live(`${id}.admin`, `/api/v1/rps/${encodeURIComponent(id)}/snapshot`, RP, options);
 }
 
+/**
+ * @template S
+ * @typedef {{onChange?: (state: S, events: AdminEvent[], about: {fresh: boolean}) => void,
+ *   onState?: (state: "live" | "away" | "ended", error?: Error) => void}} Options
+ */
+
+/** @template {DomainState | RpState} S what the state is */
 export class Live {
-  /** The state; null before the first snapshot. Read it, never write it. */
+  /** The state; null before the first snapshot. Read it, never write it. @type {S | null} */
   state = null;
   /** Whether the state is current: false while it is fetched, and while the connection is away. */
   current = false;
@@ -58,9 +69,8 @@ export class Live {
   /**
    * @param {string} rp the administrative RP
    * @param {string} url of its snapshot
-   * @param {string} where which effects of the catalogue apply: DOMAIN or RP
-   * @param {{onChange?: (state: object, events: object[], about: {fresh: boolean}) => void,
-   *   onState?: (state: "live" | "away" | "ended", error?: Error) => void}} [options]
+   * @param {"domain" | "rp"} where which effects of the catalogue apply: DOMAIN or RP
+   * @param {Options<S>} [options]
    */
   constructor(rp, url, where, { onChange = () => {}, onState = () => {} } = {}) {
     this.#rp = rp;
@@ -132,7 +142,8 @@ export class Live {
     });
   }
 
-  #connected(state, { error } = {}) {
+  /** @param {SubscriptionState} state @param {StateDetail} detail */
+  #connected(state, { error }) {
     this.current = state === "live";
     if (state === "live") {
       showConnection("live");

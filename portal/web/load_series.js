@@ -8,6 +8,10 @@
 
 import { Series } from "./series.js";
 
+/** @import { Sample } from "./shapes.d.ts" */
+
+/** @typedef {{start: number, until: number, series: Record<string, (number | null)[]>, seen: Record<string, number>}} LoadAnswer */
+
 export const STEPS = 360;
 export const STEP_S = 10;
 export const RATES = ["events_in", "bytes_in", "deliveries", "bytes_out", "publishes", "refused"];
@@ -21,7 +25,7 @@ export class LoadSeries {
   #open = new Map(); // start of a step -> {sums, until, now: Map(gateway -> numbers), counts}
   #seen = new Map(); // gateway -> end of its newest sample, seconds since 1970
 
-  /** Begin with the domain's answer. @param {{start: number, until: number, series: object, seen: object}} answer */
+  /** Begin with the domain's answer. @param {LoadAnswer} answer */
   reset({ start, until, series, seen }) {
     this.series.reset(start, series);
     this.#open.clear();
@@ -40,7 +44,7 @@ export class LoadSeries {
 
   /**
    * Take a sample of a gateway (data of io.herald.load.sampled at domain.admin); one that was counted already changes nothing.
-   * @param {object} sample
+   * @param {Omit<Sample, "cpu_s" | "rss_bytes" | "lag_ms" | "hot">} sample
    * @param {number} backlog events that wait for peers now
    */
   add(sample, backlog) {

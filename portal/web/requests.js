@@ -76,5 +76,5 @@ export function postForJson(url, body) {
 }
 
 function csrfToken() {
-  return document.querySelector("meta[name=csrf]")?.content ?? "";
+  return /** @type {HTMLMetaElement | null} */ (document.querySelector("meta[name=csrf]"))?.content ?? "";
 }

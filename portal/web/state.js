@@ -9,15 +9,23 @@
 export const DOMAIN = "domain";
 export const RP = "rp";
 
+/**
+ * @typedef {{op: "put" | "merge" | "remove", at: (string | string[])[], in?: "domain" | "rp", when?: Record<string, unknown>,
+ *   each?: string, value?: unknown, if?: "present" | "absent", without?: string[], newer?: string, most?: number,
+ *   by?: string}} Effect as admin_rp/state.py says
+ */
+
 /** What cannot be read; no JSON value is it. */
 const MISSING = Symbol("missing");
 
 /**
  * The state after `event`. Types that the catalogue does not have change nothing.
- * @param {{types: Record<string, {effects: object[]}>}} catalogue
+ * @template {object} S
+ * @param {{types: Record<string, {effects: Effect[]}>}} catalogue
  * @param {"domain" | "rp"} which
- * @param {object} state
- * @param {object} event a CloudEvent
+ * @param {S} state
+ * @param {{type: string, data?: unknown}} event a CloudEvent
+ * @returns {S}
  */
 export function apply(catalogue, which, state, event) {
   const effects = Object.hasOwn(catalogue.types, event.type) ? catalogue.types[event.type].effects : [];
@@ -100,13 +108,15 @@ function older(path, value, held) {
 }
 
 /** A copy with `value` at `path`; objects that are missing on the way are made. */
-function put(state, [name, ...rest], value) {
+function put(state, path, value) {
+  const [name, ...rest] = path;
   if (rest.length === 0) return { ...state, [name]: value };
   const inner = Object.hasOwn(state, name) && isObject(state[name]) ? state[name] : {};
   return { ...state, [name]: put(inner, rest, value) };
 }
 
-function without(state, [name, ...rest]) {
+function without(state, path) {
+  const [name, ...rest] = path;
   return rest.length ? { ...state, [name]: without(state[name], rest) } : omit(state, [name]);
 }
 

@@ -28,6 +28,9 @@ export { html, nothing, render };
 /** @typedef {{name: string, cell: (row: any) => unknown, by?: (row: any) => string | number | null, header?: boolean,
  *   number?: boolean, width?: string, wideOnly?: boolean}} Column */
 
+/** @typedef {{caption: string, columns: Column[], key: (row: any) => string, sort?: {column: number, descending?: boolean},
+ *   empty?: unknown, rowsMax?: number}} TableOptions */
+
 export class Table {
   #element;
   #options;
@@ -39,8 +42,7 @@ export class Table {
 
   /**
    * @param {HTMLElement} element an empty box that the table fills
-   * @param {{caption: string, columns: Column[], key: (row: any) => string, sort?: {column: number, descending?: boolean},
-   *   empty?: unknown, rowsMax?: number}} options
+   * @param {TableOptions} options
    */
   constructor(element, options) {
     this.#element = element;

@@ -1,6 +1,7 @@
 /** Instants as a reader reads them: in their own zone, with the exact instant in UTC as the title. */
 
 const DATE_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+/** @type {Intl.DateTimeFormatOptions} */
 const TO_THE_MILLISECOND = {
   hour: "2-digit",
   minute: "2-digit",
@@ -92,11 +93,13 @@ export function startTimes() {
 export function fillTimes(root) {
   if (document.hidden) return;
   const now = serverNow();
-  for (const element of root.querySelectorAll(
+  /** @type {NodeListOf<HTMLTimeElement>} */
+  const found = root.querySelectorAll(
     Object.keys(SAYS)
       .map((mark) => `time[data-${mark}]`)
       .join(),
-  )) {
+  );
+  for (const element of found) {
     const at = Date.parse(element.dateTime);
     if (Number.isNaN(at)) continue;
     const mark = Object.keys(SAYS).find((name) => name in element.dataset);

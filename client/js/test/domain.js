@@ -25,8 +25,8 @@ export class Domain {
       response.end(JSON.stringify({ type: "urn:herald:problem:unauthenticated", detail: "The signature is wrong." }));
     });
     this.server.on("upgrade", (request, socket) => this.#accept(request, socket));
-    await new Promise((resolve) => this.server.listen(this.port, "127.0.0.1", resolve));
-    this.port = this.server.address().port;
+    await new Promise((resolve) => this.server.listen(this.port, "127.0.0.1", () => resolve(null)));
+    this.port = /** @type {import("node:net").AddressInfo} */ (this.server.address()).port;
     return this;
   }
 
@@ -99,7 +99,7 @@ export class Domain {
         if (frame.opcode === 0x8) socket.end(encode(0x8, frame.payload));
         else {
           this.#frame(
-            JSON.parse(frame.payload),
+            JSON.parse(new TextDecoder().decode(frame.payload)),
             (answer) => socket.write(encode(0x1, Buffer.from(JSON.stringify(answer)))),
             readers,
           );

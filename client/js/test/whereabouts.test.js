@@ -9,7 +9,7 @@ import { Whereabouts } from "../whereabouts.js";
 const [A, B, C] = ["wss://a.example/ws", "wss://b.example/ws", "wss://c.example/ws"];
 const NOT_FOUND = new Problem({ type: "urn:herald:problem:not-found", detail: "There is none." });
 const moved = (...to) => new Problem({ type: "urn:herald:problem:moved", detail: "It has moved.", to });
-const made = (...urls) => new Whereabouts(urls, (named) => named);
+const made = (...urls) => new Whereabouts(urls, (named) => /** @type {string[]} */ (named));
 
 test("what one refuses may be at another, and what all refuse ends with all answers", () => {
   const where = made(A, B);

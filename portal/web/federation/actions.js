@@ -1,9 +1,12 @@
 /** What an administrator or operator does about a peer: a question first, then the request; its effect comes back as an event. */
 
+import { find } from "../elements.js";
 import { ask } from "../dialog.js";
 import { request } from "../requests.js";
 import { html, nothing, render } from "../table.js";
 import { toast } from "../toast.js";
+
+/** @import { Peer, PeerDetail } from "../shapes.d.ts" */
 
 const PEERS = "/api/v1/peers";
 const DIGITS = 5; // of a safety number's last group
@@ -75,7 +78,7 @@ export async function addPeer(openPeer) {
   return seen.domain;
 }
 
-/** @param {object} detail as GET /api/v1/peers/NAME answers */
+/** @param {PeerDetail} detail */
 export async function approve(detail) {
   const says = words(html`${comparison(detail)}${trustSwitches(detail)}`);
   const done = await ask({
@@ -111,7 +114,7 @@ export async function resume(name) {
   if (done !== null) toast(`${name} is resumed.`);
 }
 
-/** @param {object} row of the state. Resolves to whether it was removed. */
+/** @param {Peer} row of the state. Resolves to whether it was removed. */
 export async function remove({ name, state }) {
   const asks = state === "asked";
   const done = await ask({
@@ -189,13 +192,13 @@ const RATES = [
   ["requests_per_s", "Requests per second"],
 ];
 
-/** @param {object} detail as GET /api/v1/peers/NAME answers. Resolves to whether it was changed. */
+/** Change what it may send, its address or the note. @param {PeerDetail} detail @returns {Promise<boolean>} whether it was changed */
 export async function change(detail) {
   const says = words(html`<p>What it may send; more is refused with the time to come back.</p>
     ${RATES.map(([name, label]) => html`<div class="field"><label for=${`peer-${name}`}>${label}</label><input id=${`peer-${name}`} name=${name} type="number" min="1" required .value=${String(detail[name])}></div>`)}
     <div class="field"><label for="peer-address">Address</label><input id="peer-address" name="url" type="url" required .value=${detail.url}></div>
     <div class="field"><label for="peer-note">Note</label><input id="peer-note" name="note" maxlength="255" .value=${detail.note}></div>`);
-  const field = (name) => says.querySelector(`[name=${name}]`).value;
+  const field = (name) => find(says, `[name=${name}]`, HTMLInputElement).value;
   const done = await ask({
     title: `Change ${detail.name}`,
     says,

@@ -6,6 +6,8 @@
 
 import { stretch } from "../times.js";
 
+/** @import { Peer, Quarantine } from "../shapes.d.ts" */
+
 const BEHIND_MS = 10_000; // while something is published something always waits: it is behind when it needs longer than this
 const SAMPLED_MS = 3_000; // after this long, whatever flows has been sampled
 const TRAFFIC_MS = 5_000; // a sample that is older says nothing of now
@@ -35,8 +37,8 @@ const ADVICE = {
 };
 
 /**
- * @param {object} peer a row of state.peers
- * @param {Record<string, object>} quarantines of the state
+ * @param {Peer} peer a row of state.peers
+ * @param {Record<string, Quarantine>} quarantines of the state
  * @param {number} now milliseconds, by the domain's clock
  * @param {number} watchedMs for how long traffic has been told
  * @returns {{level: string, sign: string, word: string, sentence: string, advice: string}}
@@ -114,14 +116,19 @@ export function health(peer, quarantines, now, watchedMs) {
   return made("good", "Well", delivery.backlog > 0 ? "Events are on their way." : "It has everything.");
 }
 
-/** Rates of now, events per second: `sent` to the peer, `taken` of it, `copies` that were here already. */
+/**
+ * Rates of now, events per second: `sent` to the peer, `taken` of it, `copies` that were here already.
+ * @param {Pick<Peer, "traffic">} peer @param {number} now
+ */
 export function rates({ traffic }, now) {
   const known = traffic?.at && traffic.interval_s > 0 && now - Date.parse(traffic.at) < TRAFFIC_MS;
   const each = (name) => (known ? traffic[name] / traffic.interval_s : 0);
   return { sent: each("sent"), taken: each("taken"), copies: each("copies") };
 }
 
-/** Rows with their health and rates, those that ask for attention first, then by name. */
+/** @typedef {Peer & {health: ReturnType<typeof health>, rates: ReturnType<typeof rates>}} JudgedPeer */
+
+/** Rows with their health and rates, those that ask for attention first, then by name. @param {Record<string, Peer>} peers @returns {JudgedPeer[]} */
 export function judged(peers, quarantines, now, watchedMs) {
   return Object.values(peers)
     .map((peer) => ({ ...peer, health: health(peer, quarantines, now, watchedMs), rates: rates(peer, now) }))

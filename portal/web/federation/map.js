@@ -11,6 +11,8 @@ import { count, plural, rate } from "../format.js";
 import { html, nothing, render } from "../table.js";
 import { GATEWAY_RADIUS, OWN_RADIUS, PEER_RADIUS, place, ring } from "./layout.js";
 
+/** @import { JudgedPeer } from "./health.js" */
+
 const PEERS_MAX = 48; // drawn, where there is room; those that ask for attention first. The table has all of them
 const ROOM = 17_000; // px² that a peer with its words needs
 const BOW = 16; // how far a flow's bow is from the line, px
@@ -25,6 +27,7 @@ export class FederationMap {
   #onOpen;
   #size = { width: 0, height: 0 };
   #places = { key: "", peers: new Map() };
+  /** @type {Parameters<FederationMap["show"]> | null} */
   #last = null;
   #drawn = false;
 
@@ -40,7 +43,7 @@ export class FederationMap {
   }
 
   /**
-   * @param {object[]} rows as judged() of health.js gives them
+   * @param {JudgedPeer[]} rows
    * @param {{own: string, gateways: {gateway: string, sessions: number}[], selected: string}} about
    */
   show(rows, about) {

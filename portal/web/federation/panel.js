@@ -11,6 +11,10 @@ import { breakable, html, nothing, render } from "../table.js";
 import * as actions from "./actions.js";
 import { SIGNS } from "./health.js";
 
+/** @import { Misbehaviour, Quarantine } from "../shapes.d.ts" */
+
+/** @import { JudgedPeer } from "./health.js" */
+
 const LINKS_PAGE = 20;
 const NEWEST = 10;
 const AGAIN_MS = 2_000; // between two looks at what events say has changed; without any there is none
@@ -60,8 +64,8 @@ export class Panel {
   }
 
   /**
-   * @param {object | null} row of judged(); null when there is no such peer (any more)
-   * @param {{misbehaviour: object[], quarantine: object | null}} about of the state, of this peer
+   * @param {JudgedPeer | null} row null when there is no such peer (any more)
+   * @param {{misbehaviour: Misbehaviour[], quarantine: Quarantine | null}} about of the state, of this peer
    * @param {boolean} touched an event was about this peer
    */
   show(row, about, touched) {

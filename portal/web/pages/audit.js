@@ -1,5 +1,6 @@
 /** Who did what, newest first. What is done in the domain, or refused, makes the page look again. */
 
+import { byId } from "../elements.js";
 import { Listing, keepCurrent } from "../listing.js";
 import { RpLabels } from "../rp_labels.js";
 import { breakable, html, nothing, render } from "../table.js";
@@ -11,7 +12,7 @@ const NO_ACT =
 const OUTCOMES = { ok: "good", refused: "warn", failed: "bad" };
 const page = document.getElementById("main").dataset;
 const labels = new RpLabels(page.labelsUrl, () => entries.redraw());
-const link = document.getElementById("export");
+const link = byId("export", HTMLAnchorElement);
 
 const entries = new Listing({
   url: "/api/v1/audit",
@@ -66,7 +67,7 @@ function objectOf({ kind, id }) {
 
 // ---- one entry ----
 
-const dialog = document.getElementById("entry");
+const dialog = byId("entry", HTMLDialogElement);
 
 function open(entry) {
   const facts = [

@@ -1,5 +1,6 @@
 /** On every page: times in the reader's zone, countdowns, copy buttons, the look. */
 
+import { find, findAll } from "../elements.js";
 import { startTimes } from "../times.js";
 
 const COPIED_MS = 2_000;
@@ -7,10 +8,10 @@ const LOOK_KEY = "herald-look"; // pages/theme.js reads it before anything is dr
 
 function startCopyButtons() {
   if (!navigator.clipboard) return; // only on secure origins: without it the buttons stay hidden
-  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+  for (const button of findAll(document, "[data-copy]")) button.hidden = false;
   document.addEventListener("click", async ({ target }) => {
-    const button = target.closest?.("[data-copy]");
-    if (!button || button.dataset.label) return;
+    const button = target instanceof Element && target.closest("[data-copy]");
+    if (!(button instanceof HTMLElement) || button.dataset.label) return;
     button.dataset.label = button.textContent;
     try {
       await navigator.clipboard.writeText(button.dataset.copy);
@@ -30,13 +31,14 @@ function startLook() {
   if (!choice) return;
   const root = document.documentElement;
   choice.hidden = false;
-  choice.querySelector(`[value="${root.dataset.theme ?? "system"}"]`).checked = true;
+  find(choice, `[value="${root.dataset.theme ?? "system"}"]`, HTMLInputElement).checked = true;
   choice.addEventListener("change", ({ target }) => {
-    if (target.value === "system") delete root.dataset.theme;
-    else root.dataset.theme = target.value;
+    const { value } = /** @type {HTMLInputElement} */ (target);
+    if (value === "system") delete root.dataset.theme;
+    else root.dataset.theme = value;
     try {
-      if (target.value === "system") localStorage.removeItem(LOOK_KEY);
-      else localStorage.setItem(LOOK_KEY, target.value);
+      if (value === "system") localStorage.removeItem(LOOK_KEY);
+      else localStorage.setItem(LOOK_KEY, value);
     } catch {
       // It holds for this page then.
     }

@@ -1,5 +1,6 @@
 /** Peers on a map and in a table, and one of them whole. Live from domain.admin; the peer that is open is in the address. */
 
+import { byId, find } from "../elements.js";
 import { awayWords } from "../away.js";
 import { addPeer } from "../federation/actions.js";
 import { judged, summary } from "../federation/health.js";
@@ -14,7 +15,6 @@ import { fillTimes, serverNow } from "../times.js";
 const TICK_MS = 1_000; // what grows old without an event: backlogs, samples of traffic
 const WRONG_SHOWN = 5;
 const page = document.getElementById("main").dataset;
-const byId = (id) => document.getElementById(id);
 const may = { administrate: page.administrate === "true", operate: page.operate === "true" };
 const hrefOf = (name) => `${page.listUrl}/${encodeURIComponent(name)}`;
 
@@ -104,9 +104,7 @@ function turnTo(name) {
 panel.onClose = () => {
   const was = panel.name;
   open("");
-  byId("map")
-    .querySelector(`[href="${CSS.escape(hrefOf(was))}"]`)
-    ?.focus();
+  find(byId("map"), `[href="${CSS.escape(hrefOf(was))}"]`, SVGElement)?.focus();
 };
 addEventListener("popstate", () => turnTo(nameOfAddress()));
 byId("panel").addEventListener("keydown", ({ key }) => key === "Escape" && panel.onClose());

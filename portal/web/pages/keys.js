@@ -1,5 +1,6 @@
 /** Signing keys, new tokens, revocations. Who may do what is said by the page's marks, and checked by the domain. */
 
+import { byId, find } from "../elements.js";
 import { ask } from "../dialog.js";
 import { Listing, keepCurrent } from "../listing.js";
 import { tellEnd } from "../line.js";
@@ -9,7 +10,6 @@ import { fillTimes } from "../times.js";
 import { toast } from "../toast.js";
 
 const page = document.getElementById("main").dataset;
-const byId = (id) => document.getElementById(id);
 
 // ---- signing keys ----
 
@@ -157,7 +157,9 @@ byId("token-form")?.addEventListener("submit", (event) => {
 const WHAT = { token: "token id", subject: "subject", key: "key id" };
 
 async function revoke(form) {
-  const { kind, value, issuer, reason } = Object.fromEntries(new FormData(form));
+  const { kind, value, issuer, reason } = /** @type {Record<string, string>} */ (
+    Object.fromEntries(new FormData(form))
+  );
   const what =
     kind === "subject"
       ? `all tokens issued to ${value} until now`
@@ -244,12 +246,12 @@ const revocations = new Listing({
     ],
   },
 });
-byId("revocations-filters")
-  .elements.namedItem("kind")
-  .addEventListener("change", ({ target }) => {
-    byId("revocations-filters").elements.namedItem("value").placeholder = WHAT[target.value]
-      ? `The ${WHAT[target.value]}`
-      : "Token id, subject or key id";
-  });
+const filters = byId("revocations-filters");
+const kind = find(filters, "[name=kind]", HTMLSelectElement);
+kind.addEventListener("change", () => {
+  find(filters, "[name=value]", HTMLInputElement).placeholder = WHAT[kind.value]
+    ? `The ${WHAT[kind.value]}`
+    : "Token id, subject or key id";
+});
 
 keepCurrent([keys, revocations]);

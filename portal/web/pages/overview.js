@@ -1,5 +1,6 @@
 /** The domain at a glance: numbers, the last hour, alarms, what is busy. Live from domain.admin. */
 
+import { byId, findAll } from "../elements.js";
 import { causeOf } from "../alarm_cause.js";
 import { awayWords } from "../away.js";
 import { LoadSeries, STEPS } from "../load_series.js";
@@ -18,7 +19,6 @@ const HOT_SHOWN = 8;
 const ENDING_EVERY_MS = 30_000; // how often is asked how many leases end soon
 const LINES_EVERY_MS = 1_000; // how often the lines of the last hour are drawn anew
 const page = document.getElementById("main").dataset;
-const byId = (id) => document.getElementById(id);
 
 const load = new LoadSeries();
 const hottest = new Hottest(page.labelsUrl);
@@ -50,7 +50,7 @@ const TILES = {
   ],
 };
 const tiles = new Map(
-  [...document.querySelectorAll("[data-tile]")].map((element) => [
+  findAll(document, "[data-tile]").map((element) => [
     element.dataset.tile,
     {
       element,

@@ -1,6 +1,7 @@
 /** How far each limit is used; what has no limit has no bar. Asked again as the load moves; connections come from the gateways' samples. */
 
 import { bytes, count, percent } from "../format.js";
+import { findAll } from "../elements.js";
 import { keepCurrent } from "../listing.js";
 import { SessionEnded, getJson } from "../requests.js";
 import { tellEnd } from "../line.js";
@@ -9,7 +10,7 @@ import { PausedLook } from "../looks.js";
 const LIMITS_URL = "/api/v1/limits";
 const CHANGES = /^io\.herald\.(load\.sampled|rp\.|subscription\.|replica\.)/;
 const problem = document.getElementById("away");
-const rows = new Map([...document.querySelectorAll("[data-limit]")].map((element) => [element.dataset.limit, element]));
+const rows = new Map(findAll(document, "[data-limit]").map((element) => [element.dataset.limit, element]));
 
 /** One bar: used of most, in the limit's unit. */
 function show(name, { unit, limit, used, remaining }) {

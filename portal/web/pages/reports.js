@@ -1,5 +1,6 @@
 /** Reports: the latest of a kind in pictures and tables, compared with another, and how runs go. Live from domain.admin. */
 
+import { byId } from "../elements.js";
 import { html, nothing, render } from "lit-html";
 
 import { openDomain } from "../live.js";
@@ -17,11 +18,12 @@ import { change, period, plain, shown, spoken, unitBeside } from "../reports/wor
 const RUNS_LISTED = 100;
 const page = document.getElementById("main").dataset;
 const mayRun = "mayRun" in page;
-const byId = (id) => document.getElementById(id);
-const kinds = [...document.querySelectorAll("nav.tabs a")].map((link) => ({
-  job: new URL(link.href).searchParams.get("job"),
-  title: link.textContent.trim(),
-}));
+const kinds = [.../** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("nav.tabs a"))].map(
+  (link) => ({
+    job: new URL(link.href).searchParams.get("job"),
+    title: link.textContent.trim(),
+  }),
+);
 
 const runs = new Map(); // of this kind, by id: as the domain listed them, then as its events say
 const labels = new RpLabels(page.labelsUrl, () => draw());
@@ -198,8 +200,10 @@ function fillChoice() {
   byId("made").title = digest ? `Digest of the segments: ${digest}` : "";
 }
 
-byId("run").addEventListener("change", ({ target }) => void choose(target.value));
-byId("against").addEventListener("change", ({ target }) => void choose(report.id, target.value || null));
+const runChoice = byId("run", HTMLSelectElement);
+runChoice.addEventListener("change", () => void choose(runChoice.value));
+const againstChoice = byId("against", HTMLSelectElement);
+againstChoice.addEventListener("change", () => void choose(report.id, againstChoice.value || null));
 byId("make")?.addEventListener("click", async () => {
   const made = await askForReport(kinds, page.job);
   if (made && made.job === page.job) wanted = made.id;

@@ -43,7 +43,8 @@ function watch() {
       markOverview(state !== "live");
       byId("is-away").hidden = state !== "away" || Boolean(live.state); // what is shown is old, as the pill says
       setText(byId("is-away"), awayWords(state, error));
-      if (state === "ended" && ["gone", "not-found"].includes(error?.code)) gone();
+      const code = error && "code" in error ? error.code : null;
+      if (state === "ended" && (code === "gone" || code === "not-found")) gone();
     },
   });
   void begin();

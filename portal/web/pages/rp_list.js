@@ -3,6 +3,7 @@
  * events, rates come from the samples. For others, whom domain.admin is not for, the ends of the logs are asked for.
  */
 
+import { byId } from "../elements.js";
 import { plural } from "../format.js";
 import { openDomain } from "../live.js";
 import { SAMPLES, pollEnds } from "../poll.js";
@@ -11,6 +12,8 @@ import { NameTree } from "../rp/name_tree.js";
 import { ListRates, PolledRates } from "../rp/list_rates.js";
 import { ListRows } from "../rp/list_rows.js";
 import { drawSparkline } from "../sparkline.js";
+
+/** @import { RowRate } from "../rp/list_rates.js" */
 
 const DRAWN_EVERY_MS = 1_000;
 const FAILURES_SHOWN = 2; // one lost answer is no news
@@ -24,7 +27,7 @@ else poll();
 
 function watch() {
   const rates = new ListRates();
-  const tree = new NameTree(document.getElementById("tree"), { root: page.root, prefix: page.prefix });
+  const tree = new NameTree(byId("tree", HTMLDetailsElement), { root: page.root, prefix: page.prefix });
   const draw = () => {
     for (const [rp, row] of rows.each()) showRate(row, rates.of(rp));
   };
@@ -84,7 +87,7 @@ function poll() {
   if (rows.ids().length) pollEnds(page.url, rows.ids(), onEnds, onFailure);
 }
 
-/** @param {Element} row @param {{in: object, out?: object, idle: boolean, about?: string, samples: number[]} | null} rate */
+/** @param {Element} row @param {RowRate | null} rate */
 function showRate(row, rate) {
   if (!rate) return;
   const input = row.querySelector("[data-rate]");

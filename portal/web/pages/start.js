@@ -1,5 +1,6 @@
 /** Start here, with a rendezvous point: examples with a token that works, and the first events as they arrive. */
 
+import { byId, find, findAll } from "../elements.js";
 import { line, tellEnd } from "../line.js";
 import { SessionEnded, postForJson } from "../requests.js";
 import { snippets } from "../snippets.js";
@@ -9,7 +10,6 @@ const ROWS_MAX = 5;
 const RENEWED_BEFORE_MS = 60_000; // so long before the token's end the examples get another
 const RETRY_MS = 5_000;
 const page = document.getElementById("main").dataset;
-const byId = (id) => document.getElementById(id);
 
 async function fillExamples() {
   let token;
@@ -22,10 +22,10 @@ async function fillExamples() {
     return;
   }
   const texts = snippets({ origin: location.origin, rp: page.rp, token: token.token });
-  for (const pre of document.querySelectorAll("[data-snippet]")) {
+  for (const pre of findAll(document, "[data-snippet]")) {
     const text = texts[pre.dataset.snippet];
     pre.textContent = text;
-    pre.parentElement.querySelector("[data-copy]").dataset.copy = text;
+    find(pre.parentElement, "[data-copy]", HTMLElement).dataset.copy = text;
   }
   const ends = document.createElement("time");
   ends.dateTime = token.expires_at;

@@ -1,5 +1,6 @@
 /** Processes, stores, findings. Gateways come live from domain.admin; the rest is asked of the server while the page is seen. */
 
+import { byId } from "../elements.js";
 import { bytes, count, duration, percent, plural, rate } from "../format.js";
 import { keepCurrent } from "../listing.js";
 import { tellEnd } from "../line.js";
@@ -12,7 +13,6 @@ const STATE_EVERY_MS = 5_000;
 const SECOND_LOOK_MS = 1_500; // processor shares are between two looks
 const FINDINGS_TIMEOUT_MS = 20_000; // the server bounds the checks itself, below this
 const page = document.getElementById("main").dataset;
-const byId = (id) => document.getElementById(id);
 
 /** Draw in an element, without what stood there while loading. */
 function draw(content, element) {
@@ -271,10 +271,10 @@ const gateways = new Table(byId("gateways"), {
 // ---- settings: written by the server, found here ----
 
 function findSettings() {
-  const text = byId("setting").value.trim().toLowerCase();
-  const chosen = byId("chosen").checked && !text; // who looks for one means all of them
+  const text = byId("setting", HTMLInputElement).value.trim().toLowerCase();
+  const chosen = byId("chosen", HTMLInputElement).checked && !text; // who looks for one means all of them
   let shown = 0;
-  for (const row of byId("settings").tBodies[0].rows) {
+  for (const row of byId("settings", HTMLTableElement).tBodies[0].rows) {
     row.hidden = (chosen && row.dataset.origin === "default") || !row.cells[0].textContent.toLowerCase().includes(text);
     shown += Number(!row.hidden);
   }

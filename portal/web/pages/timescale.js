@@ -1,5 +1,6 @@
 /** The timescale debugger: lanes of events under one axis, a list of what is seen, one event whole, a test event on its way. */
 
+import { byId } from "../elements.js";
 import { html, render } from "lit-html";
 import { count, duration, plural } from "../format.js";
 import { eachFrame } from "../frame.js";
@@ -20,7 +21,6 @@ const FARTHER = 2;
 const PAN_PART = 0.25; // of what is seen
 const FIT_MIN_MS = 1_000;
 const page = document.getElementById("main").dataset;
-const byId = (id) => document.getElementById(id);
 
 const readers = [];
 let selected = null; // {reader, offset}
@@ -48,7 +48,7 @@ const detail = new Detail(byId("detail"), {
   domain: page.domain,
   asks: { step: stepTime, close: unselect },
 });
-const publishing = new Publishing(byId("publish"), {
+const publishing = new Publishing(byId("publish", HTMLFormElement), {
   url: page.eventUrl,
   domain: page.domain,
   source: page.source,
@@ -319,10 +319,14 @@ byId("later").addEventListener("click", () => pan(PAN_PART * view.scale.span));
 byId("fit").addEventListener("click", fit);
 byId("jump").addEventListener("submit", (event) => {
   event.preventDefault();
-  const at = new Date(byId("jump-at").value).getTime();
+  const at = new Date(byId("jump-at", HTMLInputElement).value).getTime();
   if (!Number.isNaN(at)) void jump(at);
 });
-startSearch({ input: byId("search"), list: byId("found"), onChoose: (reference) => void add(reference) });
+startSearch({
+  input: byId("search", HTMLInputElement),
+  list: byId("found"),
+  onChoose: (reference) => void add(reference),
+});
 
 // ---- what the address asks for ----
 

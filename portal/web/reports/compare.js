@@ -2,6 +2,8 @@
 
 import { rowsOf } from "./words.js";
 
+/** @import { Report } from "../shapes.d.ts" */
+
 const MOVERS_MAX = 10;
 
 /** For each short list: what names a row, and by which column its rows are compared. */
@@ -21,7 +23,7 @@ const MEASURES = {
 
 /**
  * Headline numbers side by side: [{name, unit, now, before}].
- * @param {{headline: object}} now @param {{headline: object}} before
+ * @param {Pick<Report, "headline">} now @param {Pick<Report, "headline">} before
  */
 export function headlines(now, before) {
   return Object.entries(now.headline).map(([name, { value, unit }]) => ({

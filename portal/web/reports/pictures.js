@@ -10,11 +10,13 @@ import { bytes, count, duration, percent, plural, rate } from "../format.js";
 import { bars, cluster, columnsOf, heat } from "./drawing.js";
 import { instant, rowsOf, shown } from "./words.js";
 
+/** @import { Report } from "../shapes.d.ts" */
+
 const BARS = 10;
 const HOUR_S = 3600;
 const FORECAST_DAYS = 366; // a line drawn further says nothing
 
-/** @param {object} report report.json @param {(rp: string) => string} nameOf of an RP */
+/** @param {Report} report @param {(rp: string) => string} nameOf of an RP */
 export function pictures(report, nameOf) {
   const made = PICTURES[report.report]?.(report, nameOf) ?? [];
   return made.filter(Boolean);

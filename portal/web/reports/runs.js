@@ -5,16 +5,18 @@ import { Table, html, nothing, render } from "../table.js";
 import { askToCancel } from "./asking.js";
 import { period } from "./words.js";
 
+/** @import { ReportRun } from "../shapes.d.ts" */
+
 const BADGES = { done: "good", failed: "bad", running: "", queued: "", superseded: "" };
 const WAITING_SHOWN = 5;
 
-/** Those under way, of all kinds, the running one first. @param {Record<string, object>} runs of the state */
+/** Those under way, of all kinds, the running one first. @param {Record<string, ReportRun>} runs of the state */
 export function underWay(runs) {
   const open = Object.values(runs).filter(({ state }) => state === "running" || state === "queued");
   return open.sort((a, b) => (a.state === "running" ? -1 : b.state === "running" ? 1 : Number(a.id) - Number(b.id)));
 }
 
-/** @param {HTMLElement} element @param {object[]} open what `underWay` gave @param {boolean} mayRun */
+/** @param {HTMLElement} element @param {ReportRun[]} open what `underWay` gave @param {boolean} mayRun */
 export function drawUnderWay(element, open, mayRun) {
   const shown = open.slice(0, WAITING_SHOWN);
   render(
@@ -49,7 +51,7 @@ function waits({ reason, next_try_at: at }) {
 export class Runs {
   #table;
 
-  /** @param {HTMLElement} element @param {(run: object) => void} open called with a run to show */
+  /** @param {HTMLElement} element @param {(run: ReportRun) => void} open called with a run to show */
   constructor(element, open) {
     this.#table = new Table(element, {
       caption: "Runs of this report, newest first",
@@ -108,7 +110,7 @@ export class Runs {
     });
   }
 
-  /** @param {object[]} runs */
+  /** @param {ReportRun[]} runs */
   show(runs) {
     this.#table.show(runs);
   }

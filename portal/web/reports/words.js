@@ -19,7 +19,7 @@ const HOUR_MS = 3_600_000;
  */
 export function shown(value, unit) {
   if (value === null || value === undefined) return NOTHING;
-  if (unit === "UTC") return instant(value);
+  if (unit === "UTC") return instant(String(value));
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value !== "number") return value === "" ? NOTHING : String(value);
   if (unit === "bytes") return bytes(value);
@@ -54,12 +54,12 @@ export function instant(iso) {
 export function period({ from, to }) {
   const begin = new Date(from);
   const end = new Date(to);
-  const length = end - begin;
+  const length = end.getTime() - begin.getTime();
   if (length === HOUR_MS) return `${DATE_TIME.format(begin)}, one hour`;
   const whole = (at) => at.getUTCHours() + at.getUTCMinutes() + at.getUTCSeconds() === 0;
   if (whole(begin) && whole(end)) {
     const utc = (at) => DATE.format(new Date(at.getTime() + at.getTimezoneOffset() * 60_000));
-    const last = new Date(end - 1);
+    const last = new Date(end.getTime() - 1);
     return length <= 24 * HOUR_MS ? `${utc(begin)} (UTC)` : `${utc(begin)} to ${utc(last)} (UTC)`;
   }
   return `${DATE_TIME.format(begin)} to ${DATE_TIME.format(end)}`;

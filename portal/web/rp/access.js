@@ -1,19 +1,23 @@
 /** The policy of an RP in words, and why it decides as it does about somebody. */
 
+import { find, findAll } from "../elements.js";
 import { getJson, request } from "../requests.js";
 import { html, nothing, render } from "../table.js";
 import { policyAsked } from "./changing.js";
 import { byId, page, setText, whenShown } from "./page.js";
+
+/** @import { AdminEvent } from "../shapes.d.ts" */
 
 /** Wire the tab. */
 export function startAccess() {
   show(JSON.parse(byId("policy").textContent));
   if (byId("change-policy")) byId("change-policy").hidden = false;
   byId("change-policy")?.addEventListener("click", () => void policyAsked());
-  const form = byId("explain");
-  if (!form) return;
+  if (!byId("explain")) return;
+  const form = byId("explain", HTMLFormElement);
   form.addEventListener("change", () => {
-    for (const box of form.querySelectorAll("[data-who]")) box.hidden = box.dataset.who !== form.elements.who.value;
+    const { value } = find(form, "[name=who]:checked", HTMLInputElement);
+    for (const box of findAll(form, "[data-who]")) box.hidden = box.dataset.who !== value;
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -22,7 +26,7 @@ export function startAccess() {
   whenShown("access", () => void look());
 }
 
-/** @param {object[]} events */
+/** @param {AdminEvent[]} events */
 export function showAccess(events) {
   if (events.some(({ type, data }) => type === "io.herald.rp.changed" && data.changed.includes("policy"))) void look();
 }
@@ -96,7 +100,7 @@ async function explain(form) {
   button.setAttribute("aria-busy", "true");
   try {
     if (who === "claims") asked.claims = claimsTyped();
-    if (who === "token") asked.token = byId("token").value.trim();
+    if (who === "token") asked.token = byId("token", HTMLTextAreaElement).value.trim();
     render(explanation(await request("POST", `${page.api}/policy/explain`, asked), asked.operation), box);
   } catch (error) {
     render(html`<p class="answer" data-kind="bad">${error.message}</p>`, box);
@@ -107,7 +111,7 @@ async function explain(form) {
 
 function claimsTyped() {
   try {
-    return JSON.parse(byId("claims").value);
+    return JSON.parse(byId("claims", HTMLTextAreaElement).value);
   } catch (error) {
     byId("claims").focus();
     throw new Error(`This is not JSON: ${error.message}.`, { cause: error });

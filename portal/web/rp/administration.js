@@ -6,6 +6,8 @@ import { html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
 import { byId } from "./page.js";
 
+/** @import { AdminEvent } from "../shapes.d.ts" */
+
 const CATALOGUE_URL = "/api/v1/admin/catalogue"; // live.js has fetched it: the browser has it
 const ROWS_MAX = 300;
 const READERS = "io.herald.sessions.changed";
@@ -28,7 +30,7 @@ let types = null;
 let loaded = false;
 let rows = []; // {id, event}, the newest first
 
-/** Begin with what the administrative RP remembers. @param {{offset: number, event: object}[] | null} events the newest first */
+/** Begin with what the administrative RP remembers. @param {{offset: number, event: AdminEvent}[] | null} events the newest first */
 export async function startAdministration(events) {
   byId("show-readers").addEventListener("change", draw);
   types = await getJson(CATALOGUE_URL)
@@ -39,7 +41,7 @@ export async function startAdministration(events) {
   draw();
 }
 
-/** @param {object[]} events oldest first */
+/** @param {AdminEvent[]} events oldest first */
 export function showAdministration(events) {
   if (take(events) && loaded) draw();
 }
@@ -60,7 +62,7 @@ function draw() {
   const box = byId("happened");
   if (!begun) box.replaceChildren();
   begun = true;
-  const shown = byId("show-readers").checked ? rows : rows.filter(({ type }) => type !== READERS);
+  const shown = byId("show-readers", HTMLInputElement).checked ? rows : rows.filter(({ type }) => type !== READERS);
   render(
     shown.length
       ? html`<ol class="happened">${shown.map(row)}</ol>`

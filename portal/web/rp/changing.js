@@ -1,5 +1,6 @@
 /** Questions that need more than a reason: what to change, how much to trim, whom to invite, what the policy is to be. */
 
+import { find } from "../elements.js";
 import { ask, field } from "../dialog.js";
 import { count } from "../format.js";
 import { Refused, getJson, request } from "../requests.js";
@@ -35,7 +36,7 @@ export async function changeAsked() {
       hint: "Empty: they are kept whatever their age.",
     }),
   );
-  const typed = (name) => fields.querySelector(`[name=${name}]`).value.trim();
+  const typed = (name) => find(fields, `[name=${name}]`, HTMLInputElement).value.trim();
   const changes = () => {
     const history = {};
     if (Number(typed("events")) !== was.history.max_events) history.max_events = Number(typed("events"));
@@ -89,7 +90,7 @@ export async function policyAsked() {
 export async function trimAsked() {
   const { epoch, offset } = (await described()) ?? {};
   if (!epoch) return;
-  const held = Number(byId("events-meter").value);
+  const held = Number(byId("events-meter", HTMLMeterElement).value);
   const keep = field("keep", {
     label: "Keep the newest events",
     type: "number",

@@ -1,5 +1,6 @@
 /** The events of an RP as they come, and the form that publishes one. It reads the RP from when its tab is first shown. */
 
+import { find } from "../elements.js";
 import { ClientClosed, Closed, Problem } from "../../../client/js/herald.js";
 import { EventList, ROWS_MAX } from "../event_list.js";
 import { count } from "../format.js";
@@ -38,7 +39,7 @@ export function endEvents() {
 }
 
 function chosenFrom() {
-  const chosen = document.querySelector("input[name=from]:checked").value;
+  const chosen = find(document, "input[name=from]:checked", HTMLInputElement).value;
   return chosen === "recent" ? page.recent : chosen;
 }
 
@@ -56,7 +57,7 @@ function subscribe(from) {
     from,
     onEvent: (_event, received) => list.add(received),
     onGap: (gap) => list.addGap(gap),
-    onState: (state, { error } = {}) => {
+    onState: (state, { error }) => {
       connected = state === "live";
       byId("events").setAttribute("aria-busy", String(!connected));
       if (state === "ended" && error instanceof Problem) showEnd(ending(error));

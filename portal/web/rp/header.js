@@ -1,5 +1,6 @@
 /** The head of an RP's page: what it is called, whether it is paused or gone, and what is done to it as a whole. */
 
+import { findAll } from "../elements.js";
 import { ask } from "../dialog.js";
 import { plural } from "../format.js";
 import { request } from "../requests.js";
@@ -7,6 +8,8 @@ import { breakable, html, render } from "../table.js";
 import { toast } from "../toast.js";
 import { changeAsked, trimAsked } from "./changing.js";
 import { byId, page, setText } from "./page.js";
+
+/** @import { RpState } from "../shapes.d.ts" */
 
 let current = null; // the RP's row in the state; null before the first snapshot, and when it is gone
 
@@ -26,7 +29,7 @@ export function startHeader() {
   });
 }
 
-/** @param {object} state of the RP */
+/** @param {RpState} state of the RP */
 export function showHeader(state) {
   if (!state.rp) {
     gone();
@@ -51,7 +54,7 @@ export function gone() {
   byId("is-gone").hidden = false;
   byId("is-paused").hidden = true;
   byId("actions")?.remove();
-  for (const button of document.querySelectorAll("[role=tabpanel] .button:not(a)")) button.disabled = true;
+  for (const button of findAll(document, "[role=tabpanel] .button:not(a)")) button.toggleAttribute("disabled", true);
 }
 
 const rendered = new WeakSet();
@@ -89,7 +92,7 @@ async function resume() {
 }
 
 async function remove() {
-  const held = Number(byId("events-meter").value);
+  const held = Number(byId("events-meter", HTMLMeterElement).value);
   const says = document.createElement("div");
   render(
     html`<p>It is gone for good, with:</p>

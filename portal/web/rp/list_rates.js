@@ -4,6 +4,12 @@ import { rate } from "../format.js";
 import { Rate, rateText } from "../poll.js";
 import { serverNow } from "../times.js";
 
+/** @import { Sample } from "../shapes.d.ts" */
+
+/**
+ * @typedef {{in: unknown, out?: unknown, idle: boolean, about?: string, samples: number[], slots?: number}} RowRate `in`, `out`: Quantities or text
+ */
+
 export const SLOTS = 60; // seconds of the small lines
 const SMOOTH = 4; // ticks that the number shown is the mean of, so that it can be read
 const HOT_MAX = 20; // RPs that a sample names; fewer: nothing moved at the others
@@ -18,7 +24,7 @@ export class ListRates {
   #ticks = new Map(); // rp -> [{in, out}], the newest SLOTS
   #least = 0;
 
-  /** @param {object} sample of the domain */
+  /** @param {Pick<Sample, "gateway" | "at" | "interval_s" | "hot">} sample of the domain */
   take({ gateway, at, interval_s: interval, hot }) {
     const named = new Map(hot.map((row) => [row.rp, { in: row.events_in / interval, out: row.deliveries / interval }]));
     const moved = [...named.values()].map((row) => row.in + row.out);
@@ -50,7 +56,7 @@ export class ListRates {
     this.#ticks = kept;
   }
 
-  /** What to show of an RP; null before anything is known. @param {string} rp */
+  /** What to show of an RP; null before anything is known. @param {string} rp @returns {RowRate | null} */
   of(rp) {
     const ticks = this.#ticks.get(rp);
     if (!ticks || this.#gateways.size === 0) return null;
@@ -75,7 +81,7 @@ export class ListRates {
 export class PolledRates {
   #rates = new Map();
 
-  /** @param {string} rp @param {{epoch: string, offset: number}} end @param {number} at */
+  /** @param {string} rp @param {{epoch: string, offset: number}} end @param {number} at @returns {RowRate | null} */
   look(rp, end, at) {
     const known = this.#rates.get(rp) ?? new Rate();
     this.#rates.set(rp, known);

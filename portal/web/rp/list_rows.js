@@ -4,9 +4,12 @@
  * are taken over. While the pointer or the focus is among the rows, none moves.
  */
 
+import { findAll } from "../elements.js";
 import { tellEnd } from "../line.js";
 import { PausedLook } from "../looks.js";
 import { Refused, SessionEnded, Unanswered } from "../requests.js";
+
+/** @import { Rp } from "../shapes.d.ts" */
 
 const AGAIN_MS = 5_000; // after one that was not answered
 const NEW_MS = 3_000;
@@ -34,9 +37,9 @@ export class ListRows {
     document.addEventListener("visibilitychange", () => this.#waiting && this.look());
   }
 
-  /** [id, row] of all rows. */
+  /** Of all rows. @returns {[id: string, row: HTMLElement][]} */
   each() {
-    return [...this.#box.querySelectorAll("tr[data-rp]")].map((row) => [row.dataset.rp, row]);
+    return findAll(this.#box, "tr[data-rp]").map((row) => [row.dataset.rp, row]);
   }
 
   ids() {
@@ -54,7 +57,7 @@ export class ListRows {
     if (time && time.dateTime < expiresAt) time.dateTime = expiresAt;
   }
 
-  /** An RP was created, changed, deleted, paused or resumed. @param {{type: string, data: {rp: object}}} event */
+  /** An RP was created, changed, deleted, paused or resumed. @param {{type: string, data: {rp: Pick<Rp, "id" | "title" | "paused">}}} event */
   take({ type, data: { rp } }) {
     const row = this.#row(rp.id);
     const gone = type === "io.herald.rp.deleted";

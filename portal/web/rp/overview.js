@@ -1,5 +1,6 @@
 /** An RP at a glance: what flows now and in the last hour, how full its history is, alarms, its lease. */
 
+import { find } from "../elements.js";
 import { causeOf } from "../alarm_cause.js";
 import { age, behind, byteRate, bytes, count, plural, rate } from "../format.js";
 import { LoadSeries } from "../load_series.js";
@@ -10,6 +11,10 @@ import { html, render } from "../table.js";
 import { fillTimes, serverNow, stretch } from "../times.js";
 import { toast } from "../toast.js";
 import { byId, page, setNumber, setText } from "./page.js";
+
+/** @import { LoadAnswer } from "../load_series.js" */
+
+/** @import { AdminEvent, RpState } from "../shapes.d.ts" */
 
 const LOAD_SAMPLED = "io.herald.load.sampled";
 const GATEWAY_LOST = "io.herald.gateway.lost";
@@ -46,20 +51,19 @@ export function startOverview() {
   setInterval(() => state && !document.hidden && drawNow(), DRAWN_EVERY_MS);
 }
 
-/** The last hour, as the domain remembers it. @param {object} answer of /console/rps/ID/past: `load` */
+/** The last hour, as the domain remembers it. @param {LoadAnswer} answer of /console/rps/ID/past: `load` */
 export function startLoad(answer) {
   load.reset(answer);
   if (state) drawPlot();
 }
 
-/** @param {object} now the RP's state @param {object[]} events */
+/** @param {RpState} now @param {AdminEvent[]} events */
 export function showOverview(now, events) {
   state = now;
   for (const { type, data } of events) {
     if (type === LOAD_SAMPLED) {
-      load.add({ sessions: 0, refused: 0, ...data }, 0);
-    } // what samples of an RP lack
-    else if (type === GATEWAY_LOST) load.forget(data.gateway);
+      load.add({ sessions: 0, refused: 0, ...data }, 0); // what samples of an RP lack
+    } else if (type === GATEWAY_LOST) load.forget(data.gateway);
   }
   byId("tiles").classList.remove("loading");
   drawNow();
@@ -146,15 +150,15 @@ function drawFacts() {
       "max_age",
       rp.history.max_age_s === null ? "never: they are kept whatever their age" : stretch(rp.history.max_age_s * 1000),
     );
-    byId("events-meter").max = rp.history.max_events;
-    byId("bytes-meter").max = rp.history.max_bytes;
-    if (rp.lease) byId("lease-end").dateTime = rp.lease.expires_at;
+    byId("events-meter", HTMLMeterElement).max = rp.history.max_events;
+    byId("bytes-meter", HTMLMeterElement).max = rp.history.max_bytes;
+    if (rp.lease) byId("lease-end", HTMLTimeElement).dateTime = rp.lease.expires_at;
   }
   if (history) fill(history.epoch, history.next - history.first, history.bytes);
 }
 
 function fact(name, text) {
-  const element = document.querySelector(`[data-fact="${name}"]`);
+  const element = find(document, `[data-fact="${name}"]`, HTMLElement);
   if (element.dataset.text === String(text)) return;
   element.dataset.text = String(text);
   element.textContent = String(text);
@@ -164,8 +168,8 @@ function fill(epoch, held, size) {
   setText(byId("epoch"), epoch);
   setText(byId("held-events"), count(held));
   setText(byId("held-bytes"), bytes(size));
-  byId("events-meter").value = held;
-  byId("bytes-meter").value = size;
+  byId("events-meter", HTMLMeterElement).value = held;
+  byId("bytes-meter", HTMLMeterElement).value = size;
 }
 
 function pollFill() {
@@ -215,7 +219,7 @@ async function renew(form) {
   button.setAttribute("aria-busy", "true");
   try {
     const { lease } = await request("POST", `${page.api}/renew`, { lease_s: asked });
-    byId("lease-end").dateTime = lease.expires_at; // who may renew need not be able to watch
+    byId("lease-end", HTMLTimeElement).dateTime = lease.expires_at; // who may renew need not be able to watch
     toast(
       `The lease is renewed.${lease.granted_s < asked ? ` It is ${stretch(lease.granted_s * 1000)}: that is the longest this domain grants.` : ""}`,
     );

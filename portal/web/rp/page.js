@@ -1,5 +1,9 @@
 /** What the parts of an RP's page share: which RP it is, what the reader may do, and small drawing. */
 
+import { byId } from "../elements.js";
+
+export { byId };
+
 const data = document.getElementById("main").dataset;
 
 /** The RP and the reader's rights, as the page was rendered for them. */
@@ -23,9 +27,6 @@ export const page = {
   mayOversee: "oversee" in data,
   mayOperate: "operate" in data,
 };
-
-/** @param {string} id */
-export const byId = (id) => document.getElementById(id);
 
 /** @param {HTMLElement | null} element */
 export function setText(element, text) {

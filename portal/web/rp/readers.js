@@ -7,6 +7,8 @@ import { Table, html, nothing, render } from "../table.js";
 import { toast } from "../toast.js";
 import { byId, page, setText, whileShown } from "./page.js";
 
+/** @import { AdminEvent, RpState } from "../shapes.d.ts" */
+
 const LOOKED_MS = 2_000; // how often gateways are asked while the tab is seen: how far a session is behind is told by no event
 const STATES = {
   live: ["good", "reads live"],
@@ -41,7 +43,7 @@ export function startReaders() {
   }
 }
 
-/** @param {object} state of the RP @param {object[]} events */
+/** @param {RpState} state of the RP @param {AdminEvent[]} events */
 export function showReaders(state, events) {
   if (events.some(({ type }) => COMES_AND_GOES.has(type))) lookSoon();
   if (!state.rp) mayAct = false;

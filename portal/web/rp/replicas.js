@@ -6,6 +6,8 @@ import { Table, html, nothing, render } from "../table.js";
 import { inviteAsked } from "./changing.js";
 import { byId, page, setText, whileShown } from "./page.js";
 
+/** @import { AdminEvent, RpState } from "../shapes.d.ts" */
+
 const LOOKED_MS = 5_000; // how a link goes, and how far seals are, is told by no event
 const LINKS = {
   eager: ["good", "eager", "events are sent as they come"],
@@ -27,7 +29,7 @@ export function startReplicas() {
   byId("invite")?.addEventListener("click", () => void inviteAsked(participants.map(({ domain }) => domain)));
 }
 
-/** @param {object} state of the RP @param {object[]} events */
+/** @param {RpState} state of the RP @param {AdminEvent[]} events */
 export function showReplicas(state, events) {
   if (events.some(({ type }) => TOLD.has(type))) lookSoon();
   const others = Object.keys(state.replicas).length;

@@ -1,17 +1,20 @@
 /** The forms for a watch rule and for an audience. What kinds of rules there are, with limits and units, the page tells. */
 
+import { find } from "../elements.js";
 import { ask, field } from "../dialog.js";
 import { lasting, lastingField, numberField, typedNumber } from "../lasting.js";
 import { Refused, getJson, request } from "../requests.js";
 import { toast } from "../toast.js";
 import { page } from "./page.js";
 
+/** @import { Audience, WatchRule } from "../shapes.d.ts" */
+
 const SECONDS = "s";
 
 /** {kind: {about, limits: {name: {low, high, unit, about}}, filters: {name: about}}}, as rps/rules/watches.py defines them. */
 const kinds = () => JSON.parse(document.getElementById("watch-kinds").textContent);
 
-/** Add a rule, or change `was`. @param {object} [was] as the RP has it */
+/** Add a rule, or change `was`. @param {WatchRule} [was] */
 export async function ruleAsked(was) {
   const { kinds: known, severities, for_s: forS } = kinds();
   const fields = box();
@@ -51,7 +54,7 @@ export async function ruleAsked(was) {
     const name = kind.querySelector("select").value;
     return {
       [name]: limitsTyped(limits, known[name]),
-      severity: fields.querySelector("[name=severity]").value,
+      severity: find(fields, "[name=severity]", HTMLSelectElement).value,
       for_s: typedNumber(fields, "for_s"),
     };
   };
@@ -64,7 +67,7 @@ export async function ruleAsked(was) {
   if (done !== null) toast(was ? "The rule is changed." : "It is watched from now on.");
 }
 
-/** End a rule. @param {object} was */
+/** End a rule. @param {WatchRule} was */
 export async function ruleEnded(was) {
   const done = await ask({
     title: "Remove this watch rule?",
@@ -76,7 +79,7 @@ export async function ruleEnded(was) {
   if (done !== null) toast("The rule is removed.");
 }
 
-/** Add an audience, or change `was`. @param {object} [was] */
+/** Add an audience, or change `was`. @param {Audience} [was] */
 export async function audienceAsked(was) {
   const fields = box();
   const label = field("label", {
@@ -122,7 +125,8 @@ export async function audienceAsked(was) {
   who.addEventListener("change", drawWho);
   drawWho();
   fields.append(label, least, who, claims, issuer, publishing);
-  const text = (name) => fields.querySelector(`[name=${name}]`).value.trim();
+  /** @param {string} name of an input or a select */
+  const text = (name) => /** @type {HTMLInputElement} */ (find(fields, `[name=${name}]`)).value.trim();
   const typed = () => ({
     label: text("label"),
     at_least: typedNumber(fields, "at_least"),
@@ -141,7 +145,7 @@ export async function audienceAsked(was) {
   if (done !== null) toast(was ? "The audience is changed." : "The audience is required from now on.");
 }
 
-/** End an audience. @param {object} was */
+/** End an audience. @param {Audience} was */
 export async function audienceEnded(was) {
   const done = await ask({
     title: `Remove the audience ${was.label}?`,

@@ -9,6 +9,8 @@ import { claimsWords } from "./access.js";
 import { byId, page, setText, whenShown } from "./page.js";
 import { audienceAsked, audienceEnded, ruleAsked, ruleEnded } from "./watch_asking.js";
 
+/** @import { AdminEvent, RpState } from "../shapes.d.ts" */
+
 const CHANGED = "io.herald.watch.changed";
 const LOSS = "loss";
 const BADGES = { critical: "bad", warning: "warn" };
@@ -18,17 +20,14 @@ let state = null; // the RP's state, for who may watch it: the alarms in force
 
 /** Wire the tab. */
 export function startWatching() {
-  for (const [id, asked] of [
-    ["add-rule", ruleAsked],
-    ["add-audience", audienceAsked],
-  ]) {
+  for (const [id, asked] of Object.entries({ "add-rule": ruleAsked, "add-audience": audienceAsked })) {
     byId(id)?.addEventListener("click", () => void asked().then(look));
     if (byId(id)) byId(id).hidden = false;
   }
   whenShown("watching", () => void look());
 }
 
-/** @param {object} now the RP's state @param {object[]} events */
+/** @param {RpState} now @param {AdminEvent[]} events */
 export function showWatching(now, events) {
   const before = state;
   state = now;

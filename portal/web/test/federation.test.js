@@ -4,15 +4,26 @@ import test from "node:test";
 import { health, judged, rates, summary } from "../federation/health.js";
 import { place, ring } from "../federation/layout.js";
 
+/** @import { Peer } from "../shapes.d.ts" */
+
 const NOW = Date.parse("2026-05-01T12:00:00Z");
 const ago = (seconds) => new Date(NOW - seconds * 1000).toISOString();
 const WELL = { backlog: 0, oldest_at: null, failures: 0, class: null, detail: "", next_try_at: null, stopped_at: null };
 
+/** As much of a row as is looked at. @returns {Peer} */
 function peer(changed = {}, delivery = {}) {
-  return { name: "b.example", state: "active", theirs: "approves", delivery: { ...WELL, ...delivery }, ...changed };
+  const row = {
+    name: "b.example",
+    state: "active",
+    theirs: "approves",
+    delivery: { ...WELL, ...delivery },
+    ...changed,
+  };
+  return /** @type {any} */ (row);
 }
 
-for (const [about, row, level, word] of [
+/** @type {[about: string, row: Peer, level: string, word: string][]} */
+const CASES = [
   ["nothing is wrong", peer(), "good", "Well"],
   ["a batch is on its way", peer({}, { backlog: 5, oldest_at: ago(2) }), "good", "Well"],
   ["a backlog is old", peer({}, { backlog: 5, oldest_at: ago(60) }), "warn", "Behind"],
@@ -50,7 +61,8 @@ for (const [about, row, level, word] of [
   ["it declined", peer({ state: "proposed", theirs: "leaves" }), "warn", "Declined"],
   ["suspended here, whatever failed before", peer({ state: "suspended" }, { failures: 3 }), "off", "Suspended"],
   ["suspended there", peer({ theirs: "suspends" }), "warn", "Suspended there"],
-]) {
+];
+for (const [about, row, level, word] of CASES) {
   test(`how a peer is: ${about}`, () => {
     const found = health(row, {}, NOW, 60_000);
     assert.deepEqual([found.level, found.word], [level, word]);
@@ -63,7 +75,7 @@ test("whether it is behind is known when what flows was sampled", () => {
 });
 
 test("a quarantined peer is not well", () => {
-  assert.equal(health(peer(), { "b.example": {} }, NOW, 0).level, "bad");
+  assert.equal(health(peer(), { "b.example": { origin: "b.example", why: "", since: ago(1) } }, NOW, 0).level, "bad");
 });
 
 test("what asks for attention comes first, and the summary counts it", () => {

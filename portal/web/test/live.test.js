@@ -30,6 +30,7 @@ after(async () => {
   await domain.stop();
 });
 
+/** @param {object} [state] @param {[status: number, body: object]} [snapshot] */
 function begin(state = { rows: {} }, snapshot = undefined) {
   const log = domain.log("domain.admin");
   asked = [];
@@ -40,7 +41,8 @@ function begin(state = { rows: {} }, snapshot = undefined) {
   };
   const seen = [];
   const live = openDomain({
-    onChange: (now, events, { fresh }) => seen.push({ rows: { ...now.rows }, events: events.length, fresh }),
+    onChange: (now, events, { fresh }) =>
+      seen.push({ rows: { ...Reflect.get(now, "rows") }, events: events.length, fresh }),
   });
   return { live, seen };
 }

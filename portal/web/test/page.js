@@ -42,14 +42,15 @@ export function leave() {
 
 /** @param {string} origin of the domain */
 export function makePage(origin) {
-  globalThis.document = {
+  const page = /** @type {any} */ (globalThis);
+  page.document = {
     documentElement: { dataset: {} },
     getElementById: (id) => elements[id] ?? null,
     querySelector: () => ({ content: "csrf" }),
     createElement: () => new Element(),
     addEventListener() {},
   };
-  globalThis.location = { origin };
-  globalThis.addEventListener = (name, listener) => listeners.push({ name, listener });
-  globalThis.requestAnimationFrame = (draw) => frames.push(draw);
+  page.location = { origin };
+  page.addEventListener = (name, listener) => listeners.push({ name, listener });
+  page.requestAnimationFrame = (draw) => frames.push(draw);
 }

@@ -109,6 +109,7 @@ const turned = (text) => {
   bytes[bytes.length >> 1] ^= 1;
   return base64(bytes);
 };
+/** @type {Record<string, [tell: (proof: any) => unknown, found: RegExp]>} */
 const LIES = {
   "other bytes than those shown": [(proof) => (proof.event = turned(proof.event)), /other bytes/],
   "a hash of the path": [(proof) => (proof.path[1] = turned(proof.path[1])), /does not lead to the sealed root/],
@@ -143,6 +144,7 @@ for (const [lie, [tell, found]] of Object.entries(LIES)) {
 }
 
 test("a seal of something else proves nothing, though it is signed", async () => {
+  /** @type {[said: object, found: RegExp][]} */
   const cases = [
     [{ rp: "b".repeat(26) }, /is about b/],
     [{ origin: "m.example" }, /of m\.example/],
@@ -169,12 +171,12 @@ test("a key that the document names by another's thumbprint is refused", async (
 
 test("a browser without Ed25519 checks the hashes and says that the rest is the domain's word", async () => {
   const proof = proofOf(2, 5);
-  const without = {
-    digest: (...asked) => crypto.subtle.digest(...asked),
+  const without = /** @type {any} */ ({
+    digest: (name, bytes) => crypto.subtle.digest(name, bytes),
     importKey: async () => {
       throw new DOMException("no such algorithm", "NotSupportedError");
     },
-  };
+  });
   const { verdict, steps } = await check(proof, about(proof), without);
   assert.equal(verdict, "partly");
   assert.deepEqual(

@@ -99,7 +99,7 @@ test("the busiest are named once, smoothed, and forgotten when they are quiet", 
   hottest.take(sample("a", now - 30, { hot }));
   hottest.take(sample("b", now - 30, { hot }));
   assert.equal(hottest.rows()[0].eventsIn, 200);
-  await new Promise((resolve) => (hottest.onNames = resolve));
+  await new Promise((resolve) => (hottest.onNames = () => resolve(null)));
   hottest.take(sample("a", now - 29));
   const [row] = hottest.rows();
   assert.equal(row.label, "/d/x/");

@@ -8,11 +8,12 @@ import { DOMAIN, RP, apply } from "../state.js";
 
 const kinds = (effects) => ({ types: { t: { effects } } });
 const event = (data, more = {}) => ({ type: "t", source: "/d", time: "2026-01-01T00:00:00Z", data, ...more });
+/** @param {any[]} effects @param {any} state @param {object} data @param {"domain" | "rp"} [which] */
 const after = (effects, state, data, which = RP) => apply(kinds(effects), which, state, event(data));
 
 test("old snapshot + event = new snapshot, for every vector of the Python tests", () => {
   const { catalogue, vectors } = JSON.parse(
-    readFileSync(new URL("../../../tests/admin_rp/vectors.json", import.meta.url)),
+    readFileSync(new URL("../../../tests/admin_rp/vectors.json", import.meta.url), "utf8"),
   );
   assert.ok(vectors.length > 0);
   for (const { name, in: which, before, event: given, after: wanted } of vectors) {

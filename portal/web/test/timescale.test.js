@@ -258,7 +258,7 @@ async function watched(answers, readers = async () => null) {
     domain: "here",
     onSteps: (steps) => told.push(steps.map(({ name, state, ms }) => `${name} ${state} ${ms}`).join(", ")),
     now: () => clock,
-    wait: async (ms) => (clock += ms),
+    wait: async (ms) => void (clock += ms),
   });
   return told;
 }

@@ -55,7 +55,7 @@ export function startSearch({ input, list, onChoose }) {
       return;
     }
     try {
-      const { items } = await getJson(`/api/v1/rps?${new URLSearchParams({ q, limit: FOUND_MAX })}`);
+      const { items } = await getJson(`/api/v1/rps?${new URLSearchParams({ q, limit: String(FOUND_MAX) })}`);
       if (mine !== turn) return;
       found = items;
       active = items.length ? 0 : -1;

@@ -13,6 +13,8 @@ import { now } from "./clock.js";
 import { marksOf } from "./clusters.js";
 import { tickText, ticks } from "./scale.js";
 
+/** @import { LaneReader } from "./reader.js" */
+
 export const LANE_PX = 56;
 const AXIS_PX = 26;
 const MIDDLE = LANE_PX / 2;
@@ -48,7 +50,7 @@ export class Chart {
   /**
    * @param {HTMLElement} element
    * @param {{zoom: (factor: number, x: number) => void, pan: (pixels: number) => void, resize: (width: number) => void,
-   *   select: (reader: object, offset: number) => void, open: (from: number, to: number) => void, remove: (reader: object) => void}} asks
+   *   select: (reader: LaneReader, offset: number) => void, open: (from: number, to: number) => void, remove: (reader: LaneReader) => void}} asks
    */
   constructor(element, asks) {
     this.#element = element;
@@ -60,7 +62,7 @@ export class Chart {
     new ResizeObserver(() => this.#asks.resize(this.#plotBox().width)).observe(element);
   }
 
-  /** @param {{scale: object, readers: object[], selected: {reader: object, offset: number} | null}} shown */
+  /** @param {{scale: import("./scale.js").Scale, readers: LaneReader[], selected: {reader: LaneReader, offset: number} | null}} shown */
   draw({ scale, readers, selected }) {
     render(
       html`<svg class="ts-axis" height=${AXIS_PX} aria-hidden="true">${axis(scale)}</svg>

@@ -6,6 +6,8 @@ import { bytes, count } from "../format.js";
 import { momentText } from "../times.js";
 import { between } from "./clusters.js";
 
+/** @import { LaneReader } from "./reader.js" */
+
 const ROWS_MAX = 150;
 
 /** The events of all lanes within the scale, the newest first: {reader, event}. */
@@ -28,7 +30,8 @@ function nothingSeen(readers) {
 
 /**
  * @param {HTMLElement} element
- * @param {{readers: object[], scale: object, selected: object | null, colour: (type: string) => number, select: Function}} shown
+ * @param {{readers: LaneReader[], scale: import("./scale.js").Scale, selected: {reader: LaneReader, offset: number} | null,
+ *   colour: (type: string) => number, select: (reader: LaneReader, offset: number) => void}} shown
  */
 export function drawRows(element, { readers, scale, selected, colour, select }) {
   const all = seen(readers, scale);

@@ -5,6 +5,8 @@
  * at the end with the time of their arrival; a page that covers them says later when they were stored (`exact`).
  */
 
+/** @import { LaneEvent } from "../shapes.d.ts" */
+
 export const HELD_MAX = 5_000;
 const GAPS_MAX = 200;
 const PREVIEW_CHARS = 160;
@@ -53,7 +55,7 @@ export class Lane {
 
   /**
    * Take a page of the past.
-   * @param {{epoch: string, first: number, next: number, events: object[]}} page
+   * @param {{epoch: string, first: number, next: number, events: LaneEvent[]}} page
    * @param {"newer" | "older"} [keep] which events stay when there are more than HELD_MAX
    */
   take({ epoch, first, next, events }, keep = "newer") {

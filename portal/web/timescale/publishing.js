@@ -7,6 +7,8 @@ import { line } from "../line.js";
 import { Refused, getJson } from "../requests.js";
 import { watch } from "./way.js";
 
+/** @import { LaneReader } from "./reader.js" */
+
 const SIGNS = { done: "good", wait: "", unknown: "", late: "warn" };
 
 export class Publishing {
@@ -21,7 +23,7 @@ export class Publishing {
 
   /**
    * @param {HTMLFormElement} form
-   * @param {{url: string, domain: string, source: string, oversees: boolean, onPublished: (reader: object, offset: number) => void}} page
+   * @param {{url: string, domain: string, source: string, oversees: boolean, onPublished: (reader: LaneReader, offset: number) => void}} page
    *   `url`: of one event whole
    */
   constructor(form, page) {
@@ -114,7 +116,7 @@ export class Publishing {
 
   async #follow(reader, { epoch, offset }, { steps, show, now, turn }) {
     await watch({
-      look: () => getJson(`${this.#url}?${new URLSearchParams({ rp: reader.rp, offset, epoch })}`),
+      look: () => getJson(`${this.#url}?${new URLSearchParams({ rp: reader.rp, offset: String(offset), epoch })}`),
       readers: () => this.#sessions(reader.rp),
       domain: this.#page.domain,
       onSteps: (others) => {

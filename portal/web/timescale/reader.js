@@ -12,6 +12,8 @@ import { Refused, SessionEnded, getJson } from "../requests.js";
 import { hasCome, now } from "./clock.js";
 import { HELD_MAX, Lane } from "./lane.js";
 
+/** @import { CloudEvent, Received } from "../../../client/js/herald.d.ts" */
+
 const PAGE_EVENTS = 500; // of one answer
 const CAUGHT_UP_MAX = 2 * PAGE_EVENTS;
 const STAMP_EVERY_MS = 1_000;
@@ -44,7 +46,7 @@ export class LaneReader {
 
   /**
    * @param {string} reference id or name of the RP
-   * @param {{url: string, onChange: () => void, onArrival?: (event: object, received: object) => void}} options `url`: where
+   * @param {{url: string, onChange: () => void, onArrival?: (event: CloudEvent, received: Received) => void}} options `url`: where
    *   the past is asked for; `onChange`: whenever what is held, or the state, changed; `onArrival`: for each live event
    */
   constructor(reference, { url, onChange, onArrival = () => {} }) {
@@ -60,7 +62,7 @@ export class LaneReader {
     return this.#follows;
   }
 
-  /** Ask for the newest page, or the one around an instant or an offset, and read on live. */
+  /** Ask for the newest page, or the one around an instant or an offset, and read on live. @param {{at?: number, offset?: number}} [place] */
   async begin({ at, offset } = {}) {
     const place = offset ? { after: Math.max(0, offset - 1 - PAGE_EVENTS / 2) } : at ? { at: Math.round(at) } : {};
     if (offset || at) this.#follows = false;
@@ -170,7 +172,7 @@ export class LaneReader {
         this.lane.missed(gap, now());
         this.#onChange();
       },
-      onState: (state, { error } = {}) => {
+      onState: (state, { error }) => {
         this.connected = state === "live";
         this.#onChange();
         if (state !== "ended" || !(error instanceof Problem)) return; // the connection itself is the pill's affair

@@ -5,16 +5,17 @@
  * time that is told of a replica is when it was seen to have it, up to half a second late.
  */
 
+/** @typedef {{name: string, state: "done" | "wait" | "unknown" | "late", ms: number | null, says: string}} Step */
+
 export const LOOK_EVERY_MS = 500;
 export const WATCHED_MS = 30_000;
 
 /**
- * @param {{rp: string, offset: number, epoch: string}} place
  * @param {object} options
- * @param {() => Promise<{domains: {domain: string, held: boolean | null}[]}>} options.look where the event is
+ * @param {() => Promise<{domains: {domain: string, held: boolean | null, link?: string}[]}>} options.look where the event is
  * @param {() => Promise<{sessions: number, behind: number} | null>} options.readers who reads here; null: not to be known
  * @param {string} options.domain this one's name
- * @param {(steps: {name: string, state: "done" | "wait" | "unknown" | "late", ms: number | null, says: string}[]) => void} options.onSteps
+ * @param {(steps: Step[]) => void} options.onSteps
  * @param {() => number} options.now milliseconds since it was published
  * @param {(ms: number) => Promise<void>} options.wait
  * @param {() => boolean} [options.stopped]
@@ -40,6 +41,7 @@ export async function watch({ look, readers, domain, onSteps, now, wait, stopped
   }
 }
 
+/** @returns {Step[]} */
 function readerStep(reading, late) {
   if (!reading) return [];
   const { sessions, behind, ms } = reading;
@@ -57,7 +59,8 @@ function readerStep(reading, late) {
   return [{ name: "Readers", state: late ? "late" : "wait", ms: null, says: `${behind} of ${all} behind` }];
 }
 
-function replicaStep({ domain, held, link }, ms, late) {
+/** @returns {Step} */
+function replicaStep({ domain, held, link = undefined }, ms, late) {
   if (ms !== null) return { name: domain, state: "done", ms, says: "holds it" };
   if (held === null) return { name: domain, state: "unknown", ms: null, says: "no link from here: not known" };
   const says =
