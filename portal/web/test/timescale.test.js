@@ -59,6 +59,15 @@ test("ticks are at round times of the reader's zone, and as far apart as text ne
   assert.equal((tick.at + kathmandu) % 86_400_000, 0, "a day begins at the reader's midnight");
 });
 
+test("days begin at midnight also after the clocks were changed", () => {
+  const [hour, day] = [3_600_000, 86_400_000];
+  const changed = Date.UTC(2026, 2, 29, 1); // Berlin: one hour ahead of UTC before, two after
+  const zone = (at) => (at < changed ? hour : 2 * hour);
+  const found = ticks(new Scale(changed - 3 * day, changed + 3 * day, 1_000), 110, zone);
+  assert.equal(found.length, 6);
+  for (const { at } of found) assert.equal((at + zone(at)) % day, 0);
+});
+
 test("an event's time is to the millisecond, of 24 hours, on any day", () => {
   const now = new Date();
   assert.match(momentText(now.getTime()), /^\d\d:\d\d:\d\d[.,]\d{3}$/);

@@ -112,10 +112,11 @@ export function ticks(scale, spacing = 110, zoneMs = (at) => -new Date(at).getTi
   const step = STEPS.find((one) => one >= wanted) ?? STEPS.at(-1);
   const ahead = zoneMs(scale.from);
   const found = [];
-  for (let at = Math.ceil((scale.from + ahead) / step) * step - ahead; at <= scale.to; at += step) {
+  for (let wall = Math.ceil((scale.from + ahead) / step) * step; ; wall += step) {
+    const at = wall - (step < DAY ? ahead : zoneMs(wall - ahead)); // days begin at midnight also after the clocks were changed
+    if (at > scale.to) return found;
     found.push({ at, step });
   }
-  return found;
 }
 
 /** How a tick reads beside others `step` apart: only what tells it from them. */
