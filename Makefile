@@ -41,6 +41,7 @@ check: $(VENV)/.dev-installed $(VENV)/.console-packages ## check style, formatti
 	@$(NEED_NODE); tools=$(CONSOLE)/node_modules/.bin; \
 	$$node $$tools/eslint --config $(CONSOLE)/eslint.config.js $(CONSOLE) client/js \
 	&& $$node $$tools/tsc --project $(CONSOLE) \
+	&& $$node $$tools/tsc --project $(CONSOLE)/tsconfig.client.json \
 	&& $$node $$tools/prettier --config $(CONSOLE)/.prettierrc.json --check '$(CONSOLE)/**/*.{js,mjs}' 'client/js/**/*.{js,ts}'
 
 bench: $(VENV)/.dev-installed $(VENV)/.console-built ## measure against nchan, NATS and Channels (ARGS='--help' for choices)

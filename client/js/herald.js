@@ -61,7 +61,6 @@ export class Gap {
  */
 export class Client {
   #names = new Map(); // endpoint -> the URL that the program gave
-  #url = null; // the endpoint in use
   #settings;
   /** @type {Client} */
   #root = this; // the client that the program made: it knows what is served where
@@ -74,6 +73,7 @@ export class Client {
   #Socket;
   #onState;
   #session;
+  /** @type {WebSocket | null} */
   #socket = null;
   #attempt = 0; // of connecting: an answer to an older one is ignored
   #timers = new Map();
@@ -217,6 +217,7 @@ export class Client {
     this.#learning.add(rp);
     try {
       const token = await this.#getToken(endpoint);
+      /** @type {Record<string, string>} */
       const headers = token ? { Authorization: `Bearer ${token}` } : {};
       const url = new URL(`api/v1/rps/${encodeURIComponent(rp)}`, endpoint.replace(/^ws/, "http"));
       const response = await fetch(url, { headers, signal: AbortSignal.timeout(PROBE_MS) });
@@ -282,7 +283,7 @@ export class Client {
     const { kind, key } = output;
     if (kind === "event") this.#subscriptions.get(key)?._event(output.delivery);
     else if (kind === "gap") this.#subscriptions.get(key)?._gap(new Gap(output.gap));
-    else if (kind === "send") this.#socket.send(output.text);
+    else if (kind === "send") /** @type {WebSocket} */ (this.#socket).send(output.text);
     else if (kind === "settled") this.#settle(key)?.resolve(output.answer);
     else if (kind === "failed") this.#settle(key)?.reject(output.error);
     else if (kind === "state") this.#tellState(key, output.state, output.detail);
@@ -330,7 +331,6 @@ export class Client {
 
   async #connect(endpoint) {
     const attempt = ++this.#attempt;
-    this.#url = endpoint;
     let token;
     try {
       token = await this.#getToken(endpoint);
@@ -356,7 +356,7 @@ export class Client {
     socket.onmessage = current(({ data }) => this.#handle({ kind: "frame", text: data }));
     const closed = current(async ({ code = 1006, reason = "" }) => {
       this.#socket = null;
-      const refusal = opened ? null : await this.#refusal(token);
+      const refusal = opened ? null : await this.#refusal(endpoint, token);
       if (attempt === this.#attempt) this.#handle({ kind: "closed", ...(refusal ?? { code, reason }) });
     });
     socket.onclose = closed;
@@ -366,9 +366,10 @@ export class Client {
   }
 
   /** Why a handshake failed, which a WebSocket does not tell: asked over HTTP. Null unless it was the token. */
-  async #refusal(token) {
-    const url = new URL("api/v1/rps?limit=1", this.#url.replace(/^ws/, "http"));
+  async #refusal(endpoint, token) {
+    const url = new URL("api/v1/rps?limit=1", endpoint.replace(/^ws/, "http"));
     try {
+      /** @type {Record<string, string>} */
       const headers = token ? { Authorization: `Bearer ${token}` } : {};
       const response = await fetch(url, { headers, signal: AbortSignal.timeout(PROBE_MS) });
       if (response.status !== 401) return null;
@@ -405,6 +406,7 @@ class Subscription {
   /** @type {(kind: "pause" | "resume" | "unsubscribe") => void} */
   #tell = () => {};
   #queue = [];
+  /** @type {((value?: unknown) => void) | null} */
   #wake = null;
   #error = null;
   #lagging = false;

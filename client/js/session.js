@@ -102,6 +102,7 @@ export class Session {
   #id = 0;
   #attempt = 0;
   #heardAt = 0;
+  /** @type {number | null} */
   #pingAt = null;
   #closing = null; // the server's `closing` frame
   #drops = 0; // connections in a row that ended by what is not understood
@@ -111,7 +112,8 @@ export class Session {
   #learnable;
   #refuses;
   #held = false; // going back to the preferred replica: no request is sent any more
-  #troubledAt = null; // the domain has answered `unavailable` since then, and nothing else
+  /** @type {number | null} the domain has answered `unavailable` since then, and nothing else */
+  #troubledAt = null;
   #now = 0;
   #out = [];
 
