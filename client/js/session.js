@@ -104,6 +104,7 @@ export class Session {
   #heardAt = 0;
   /** @type {number | null} */
   #pingAt = null;
+  /** @type {any} */
   #closing = null; // the server's `closing` frame
   #drops = 0; // connections in a row that ended by what is not understood
   #refreshed = false; // a token was refreshed because of 4100, and nothing was accepted since
@@ -667,7 +668,11 @@ export class Session {
   }
 
   /** Close the socket ourselves and treat it as lost. `about`: what is said of the domain when another is gone on at. */
-  #drop(reason, about = undefined) {
+  /**
+   * @param {string} reason
+   * @param {string} [about] what is said of the domain; by default after the close code
+   */
+  #drop(reason, about) {
     this.#push({ kind: "disconnect", code: 4001 });
     this.#lost(1006, reason, about);
   }

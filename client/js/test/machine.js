@@ -9,7 +9,8 @@ import { Whereabouts } from "../whereabouts.js";
 /** As the Python client's: both compute the same delays then. */
 const TUNING = { backoffMinMs: 100, backoffMaxMs: 15_000 };
 
-const https = (urls) => (Array.isArray(urls) ? urls.filter((url) => typeof url === "string" && url.startsWith("https:")) : []);
+const https = (urls) =>
+  Array.isArray(urls) ? urls.filter((url) => typeof url === "string" && url.startsWith("https:")) : [];
 
 /** One connection of a client, at the replicas `urls`; `toOthers` makes one for what some of them refuse. */
 export class Machine {
@@ -21,7 +22,7 @@ export class Machine {
   leaving = new Map(); // key -> what another machine is to go on with
   sent = []; // ids, in order
 
-  constructor(urls, { refreshable = false, where = new Whereabouts(urls, https), refused, now = 0 } = {}) {
+  constructor(urls, { refreshable = false, where = new Whereabouts(urls, https), refused = undefined, now = 0 } = {}) {
     this.where = where;
     this.#refreshable = refreshable;
     const refuses = (target, url, error) => where.refuses(target, url, error);
@@ -42,7 +43,12 @@ export class Machine {
   toOthers(key, now) {
     const { target } = this.leaving.get(key);
     const { where } = this;
-    return new Machine(where.candidates(target), { refreshable: this.#refreshable, where, refused: where.refused(target), now });
+    return new Machine(where.candidates(target), {
+      refreshable: this.#refreshable,
+      where,
+      refused: where.refused(target),
+      now,
+    });
   }
 
   /** Go on with what left `other`. */
@@ -56,7 +62,8 @@ export class Machine {
 
   /** The session says where to connect as soon as it may; the vectors when that is done. */
   #dial() {
-    const outputs = this.#url === null ? this.#neutral(this.#session.handle({ kind: "timer", name: "reconnect" }, this.#at)) : [];
+    const outputs =
+      this.#url === null ? this.#neutral(this.#session.handle({ kind: "timer", name: "reconnect" }, this.#at)) : [];
     const connect = this.#url === null ? [] : [{ connect: this.#url }];
     this.#url = null;
     return [...connect, ...outputs];
@@ -64,7 +71,12 @@ export class Machine {
 
   #neutral(outputs) {
     const end = outputs.find(({ kind, key, state }) => kind === "state" && key === null && state === "ended");
-    if (end) return [...outputs.filter(({ kind }) => kind === "disconnect").map(() => ({ disconnect: true })), { end: end.detail.error.code }];
+    if (end) {
+      return [
+        ...outputs.filter(({ kind }) => kind === "disconnect").map(() => ({ disconnect: true })),
+        { end: end.detail.error.code },
+      ];
+    }
     return outputs.flatMap((output) => OUTPUTS[output.kind]?.(output, this) ?? []);
   }
 
@@ -115,7 +127,11 @@ const OUTPUTS = {
   disconnect: () => [{ disconnect: true }],
   timer: ({ name, ms }, machine) => machine.timer(name, ms),
   state: ({ key, state, detail }) => {
-    if (key === null) return state === "reconnecting" && "retryInMs" in detail ? [{ reconnect_in_ms: Math.round(detail.retryInMs) }] : [];
+    if (key === null) {
+      return state === "reconnecting" && "retryInMs" in detail
+        ? [{ reconnect_in_ms: Math.round(detail.retryInMs) }]
+        : [];
+    }
     if (state === "live") return [{ live: key, cursor: detail.cursor }];
     return state === "ended" && detail.error ? [{ ended: key, code: detail.error.code }] : [];
   },
@@ -124,7 +140,14 @@ const OUTPUTS = {
 /** The steps of a scenario: number, outputs of the machine, outputs expected. */
 export function* play({ urls, refreshable, steps }) {
   const machines = [new Machine(urls, { refreshable })];
-  for (const [index, { at, in: { on = 0, ...given }, out }] of steps.entries()) {
+  for (const [
+    index,
+    {
+      at,
+      in: { on = 0, ...given },
+      out,
+    },
+  ] of steps.entries()) {
     if (given.do === "go-on") {
       if (on === machines.length) machines.push(machines[given.from].toOthers(given.key, at));
       yield [index + 1, machines[on].takeOver(given.key, machines[given.from], at), out];

@@ -6,7 +6,8 @@ import { test } from "node:test";
 
 import { play } from "./machine.js";
 
-const { scenarios } = JSON.parse(readFileSync(new URL("../../../tests/client/session_vectors.json", import.meta.url)));
+const vectors = new URL("../../../tests/client/session_vectors.json", import.meta.url);
+const { scenarios } = JSON.parse(readFileSync(vectors, "utf8"));
 
 assert.ok(scenarios.length > 0);
 for (const scenario of scenarios) {
