@@ -12,7 +12,7 @@ PIP := $(PIP_SHOWN) --quiet
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-long screens check bench bench-spark lock clean
+.PHONY: help run demo test test-long screens check house bench bench-spark lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -43,6 +43,9 @@ check: $(VENV)/.dev-installed $(VENV)/.console-packages ## check style, formatti
 	&& $$node $$tools/tsc --project $(CONSOLE) \
 	&& $$node $$tools/tsc --project $(CONSOLE)/tsconfig.client.json \
 	&& $$node $$tools/prettier --config $(CONSOLE)/.prettierrc.json --check '$(CONSOLE)/**/*.{js,mjs}' 'client/js/**/*.{js,ts}'
+
+house: $(VENV)/.dev-installed ## count what the layout promises: folders of a subject, names with several meanings, process-wide objects (ARGS=--list)
+	@$(BIN)/python -m tests.house $(ARGS)
 
 bench: $(VENV)/.dev-installed $(VENV)/.console-built ## measure against nchan, NATS and Channels (ARGS='--help' for choices)
 	@$(BIN)/python -m bench $(ARGS)
