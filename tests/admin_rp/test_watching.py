@@ -215,7 +215,8 @@ def test_whatever_comes_alarms_alternate_and_can_always_end(history: list[Any], 
                 case Cleared(name, about, _):
                     open_.remove((name, about))
         assert len(open_) <= len(machine) <= 9
-    for at in (now, now + for_s + STALE_S * 2, now + 2 * for_s + STALE_S * 2 + HEALTH_S_MIN):
+    turns = range(int((for_s + HEALTH_S_MIN) / (STALE_S / 2)) + 4)  # a look less often than each STALE_S begins anew
+    for at in (now + turn * STALE_S / 2 for turn in turns):
         for name in NAMES:
             for one in machine.handle(Observed(name, ()), at):
                 assert isinstance(one, Cleared)
