@@ -1,7 +1,7 @@
 """Exchange: what a replica decides about the runs that a peer sends it, and how it sends them on. Pure.
 
 The live code (eventing/replication) and the simulated one (tests/federation/test_convergence.py) ask the same functions;
-links.py decides what goes where.
+broadcast.py decides what goes where.
 """
 
 from __future__ import annotations

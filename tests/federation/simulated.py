@@ -3,7 +3,7 @@
 A world has a clock, a network of requests and answers that can be delayed, dropped, delivered twice and cut, and replicas
 that publish, trim, crash and lose their data. Nothing here decides anything that those two modules decide.
 
-What a live domain does in several processes and round trips, takes several steps here, in the same order (links.py says
+What a live domain does in several processes and round trips, takes several steps here, in the same order (broadcast.py says
 which), and anything may happen between two of them: a request is built from the log, then the link, then the log
 again; a request that came is noted in the link, then in the log, then in the link again. In a world where each was one
 step, the links came to rest that went on carrying copies in the live one.

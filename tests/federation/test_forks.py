@@ -43,7 +43,7 @@ class Doubting(Replica):
             first = last + 1
 
     def take(self, run: Run, sender: str, gap_to: int = 0) -> str:
-        """A run of another story than the one held is not taken, and proves what the liar did: judging.py."""
+        """A run of another story than the one held is not taken, and proves what the liar did: run_validation.py."""
         one = self.feeds.get(run.feed.key)
         if run.feed == LIAR and one is not None and one.runs and run.first <= one.held + 1:
             before = next(kept for kept in one.runs if kept.last >= min(run.last, one.held))

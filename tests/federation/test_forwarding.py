@@ -1,4 +1,4 @@
-"""Forwarding: outbound.py, waking.py, sweeping.py and the deliveries' state, against a peer that answers as each test says."""
+"""Forwarding: outbound.py, wakeups.py, sweeping.py and the deliveries' state, against a peer that answers as each test says."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The leader holds a lease in Redis, renewed each second; when it is killed another one takes over within TURN_KEPT_S + TURN_S
 and goes on from the open alarms in SQL. Should two lead for a moment, the database lets each alarm be open once.
 
-    each second: renew the lease -> load the rules if they changed -> look (looking.py) -> the machine (watching.py)
+    each second: renew the lease -> load the rules if they changed -> look (measurements.py) -> the machine (evaluation.py)
     -> its outputs in one transaction with their events (operations/services/alarms.py)
 
 Loss of durable subscriptions is watched without a rule (losses.py). Without rules and subscriptions a gateway pays a round

@@ -4,7 +4,7 @@ A request's signature covers the method, authority, path, the digest of the body
 both domains; an answer's covers its status, digest, type and names, and the request's signature: it answers that request
 and no other. There is exactly one signature, Ed25519, tag `herald`, with created, nonce and keyid.
 
-Time, keys and nonces are passed in; whether a nonce is new is for replays.py to say.
+Time, keys and nonces are passed in; whether a nonce is new is for nonces.py to say.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inbound: what another domain sends to /federation/v1/exchange, from its bytes to the answer.
 
 The life of a request: its rates, its form -> the statements it brings (domain documents, proofs, descriptors, admissions,
-floors), which the rest may need -> each run is judged (judging.py) -> all runs that may come go into their logs in one
+floors), which the rest may need -> each run is judged (run_validation.py) -> all runs that may come go into their logs in one
 round trip -> the links take in what the peer said and what came (overlay/broadcast.py) -> other links of these RPs are woken, so
 that new runs go on -> the answer says what is held now. Nothing of it is believed; whatever is refused is counted.
 

@@ -1,4 +1,4 @@
-"""Floors that a request brings: which of them are kept. They are judged as runs are (judging.py), cheapest look first.
+"""Floors that a request brings: which of them are kept. They are judged as runs are (run_validation.py), cheapest look first.
 
 A peer may bring floors of feeds that are here, of which it brings a run, or that it says to hold, for it may have nothing left
 to bring of them. Of each feed only the highest is looked at, and only where it says more than what is kept: a request has no

@@ -1,6 +1,6 @@
 """Outbound: forwarding to one peer, by one task at a time. What a lost wake-up left is found by sweeping.py.
 
-The life of a turn: `forward(peer)` takes the turn (waking.py), unless the delivery fails and it is not time to try again ->
+The life of a turn: `forward(peer)` takes the turn (wakeups.py), unless the delivery fails and it is not time to try again ->
 it takes the RPs that something happened at, and those whose links have a timer that ended -> seals what is unsealed there
 -> one bounded request carries, for each RP, the runs that the peer lacks, or a vector -> the answer's vectors become the
 watermarks; whatever is still lacking goes with the next request -> when nothing is left, it waits a moment for more,

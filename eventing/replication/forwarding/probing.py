@@ -2,7 +2,7 @@
 
 A refused connection, or one that is never answered, costs nobody anything: whoever is cut off is asked for a sign of life
 (client.py: `answers`) every PROBE_S, whatever the pause after the last failure. The first sign has one request tried at once
-(waking.py: `probe`), and that one's success alone ends the failure. Where it fails all the same, the next looks at that peer
+(wakeups.py: `probe`), and that one's success alone ends the failure. Where it fails all the same, the next looks at that peer
 come after pauses that double to PROBE_S_MAX, until the way is seen to be cut again: a peer that gives signs of life and takes
 no request is tried no more often than by the back-off.
 

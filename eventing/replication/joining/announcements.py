@@ -2,7 +2,7 @@
 
 A change of an RP is sent along its links with the next exchange (`spread`); a new participant makes links possible, which
 are offered at once (`link_participants`). The end of an RP, our leaving one, and an admission taken back, which no link leads
-to any more, are requests of their own, tried again by the sweep (replica_sweeping.py) until whoever must know has taken them.
+to any more, are requests of their own, tried again by the sweep (sweeping.py) until whoever must know has taken them.
 """
 
 from __future__ import annotations

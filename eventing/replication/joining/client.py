@@ -1,10 +1,10 @@
 """Asking: this domain joins an RP of another, renews and ends its replica, and invites peers to hold one of ours.
 
 The life of a join: a domain signs what it wants and sends it to a peer that participates -> that one is the home, or
-relays it towards the home (replica_answering.py) -> the home checks signature and policy and answers with the descriptor
+relays it towards the home (handler.py) -> the home checks signature and policy and answers with the descriptor
 and all admissions, the new one among them, all signed by itself -> the answer goes back the same way, and whoever relayed
 it learns the new participant from it -> the joining domain reserves the history and has its replica, or is refused whole
-and says that it left -> links are offered, and events flow (replica_telling.py). A renewal is a join again; a leave is a
+and says that it left -> links are offered, and events flow (announcements.py). A renewal is a join again; a leave is a
 join for no time.
 """
 
