@@ -12,7 +12,7 @@ PIP := $(PIP_SHOWN) --quiet
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-long screens check house bench bench-spark lock clean
+.PHONY: help run demo test test-long screens check house docs bench bench-spark lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -24,20 +24,21 @@ demo: $(VENV)/.run-installed $(VENV)/.console-built ## five domains that carry e
 	@exec $(BIN)/python -m demo $(ARGS)
 
 # Some containers forbid Python to keep compiled modules: each of some hundred processes would compile all of ours again.
-test: $(VENV)/.dev-installed $(VENV)/.console-built ## run the tests, three files at a time (ARGS='-k name' for some, ARGS=-n0 for one at a time)
+test: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## run the tests, three files at a time (ARGS='-k name' for some, ARGS=-n0 for one at a time)
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile $(ARGS)
 
-test-long: $(VENV)/.dev-installed $(VENV)/.console-built ## run what takes longest: Spark, five domains, the whole API as every role and by random requests
+test-long: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## run what takes longest: Spark, five domains, the whole API as every role and by random requests
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile -m long $(ARGS)
 
-screens: $(VENV)/.dev-installed $(VENV)/.console-built ## take pictures of every page of the console for docs/screens
-	@$(BIN)/python -m tests.portal.screens $(ARGS)
+screens: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## take pictures of every page of the console for docs/screens
+	@$(BIN)/python -m tests.portal.console.screens $(ARGS)
 
-check: $(VENV)/.dev-installed $(VENV)/.console-packages ## check style, formatting, types and import contracts
+check: $(VENV)/.dev-installed $(VENV)/.console-checkers ## check style, formatting, types and import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@PYTHONPATH=client $(BIN)/lint-imports
+	@$(BIN)/python manage.py typescript --check
 	@$(NEED_NODE); tools=$(CONSOLE)/node_modules/.bin; \
 	$$node $$tools/eslint --config $(CONSOLE)/eslint.config.js $(CONSOLE) client/js \
 	&& $$node $$tools/tsc --project $(CONSOLE) \
@@ -46,6 +47,12 @@ check: $(VENV)/.dev-installed $(VENV)/.console-packages ## check style, formatti
 
 house: $(VENV)/.dev-installed ## count what the layout promises: folders of a subject, names with several meanings, process-wide objects (ARGS=--list)
 	@$(BIN)/python -m tests.house $(ARGS)
+
+docs: $(VENV)/.dev-installed ## write what is generated anew: settings, bounds, administrative events, TypeScript declarations
+	@$(BIN)/python manage.py doctor --settings-markdown > docs/settings.md
+	@$(BIN)/python manage.py administrative_events --write
+	@$(BIN)/python manage.py typescript
+	@$(BIN)/python -m tests.docs.bounds
 
 bench: $(VENV)/.dev-installed $(VENV)/.console-built ## measure against nchan, NATS and Channels (ARGS='--help' for choices)
 	@$(BIN)/python -m bench $(ARGS)
@@ -104,6 +111,7 @@ CONSOLE_SOURCES := $(wildcard $(CONSOLE)/*.js $(filter-out $(CONSOLE)/test/%,$(w
 FIND_NODE = for node in node $(BIN)/node; do \
 	$$node -e 'process.exit(+(parseInt(process.versions.node) < 20))' 2>/dev/null && command -v "$${node%node}npm" >/dev/null && break; \
 	node=; done
+NPM_CI = case $$node in */*) PATH="$(CURDIR)/$(BIN):$$PATH";; esac; cd $(CONSOLE) && npm ci --prefer-offline --loglevel=error --no-audit --no-fund
 NEED_NODE = $(FIND_NODE); [ -n "$$node" ] || { echo "Node.js 20 or newer is gone. Run: rm $(VENV)/.console-packages, then make again."; exit 1; }
 
 $(VENV)/.console-packages: $(CONSOLE)/package-lock.json $(CONSOLE)/package.json | $(VENV)/.made
@@ -113,9 +121,16 @@ $(VENV)/.console-packages: $(CONSOLE)/package-lock.json $(CONSOLE)/package.json 
 			|| { echo "Node.js could not be installed (see above). Install Node.js 20 or newer and try again."; exit 1; }; \
 		node=$(BIN)/node; }; \
 	echo "Fetching the console's packages ($(CONSOLE)/package-lock.json) ..."; \
-	case $$node in */*) PATH="$(CURDIR)/$(BIN):$$PATH";; esac; \
-	cd $(CONSOLE) && npm ci --prefer-offline --loglevel=error --no-audit --no-fund >/dev/null \
+	rm -f $(VENV)/.console-checkers; \
+	$(NPM_CI) --omit=dev >/dev/null \
 		|| { echo "The console's packages could not be fetched (see above). The first build needs a package registry; later ones need none."; exit 1; }
+	@touch $@
+
+# What tests and checks need besides (axe, ESLint, TypeScript, Prettier): five times as much, of no use to a domain that runs.
+$(VENV)/.console-checkers: $(VENV)/.console-packages
+	@$(NEED_NODE); \
+	echo "Fetching what checks the console's scripts ($(CONSOLE)/package-lock.json) ..."; \
+	$(NPM_CI) >/dev/null || { echo "The packages could not be fetched (see above)."; exit 1; }
 	@touch $@
 
 $(VENV)/.console-built: $(CONSOLE_SOURCES) $(VENV)/.console-packages

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 
 from admin_rp import catalogue
 from admin_rp.names import names_begin, names_run
+from admin_rp.shapes import DomainSnapshot, RpSnapshot
 from admin_rp.snapshots import domain_snapshot, rp_snapshot
 from eventing.core.errors import Forbidden, NotFound
 from eventing.core.ids import admin_id, is_admin
@@ -27,20 +28,12 @@ from eventing.rps.services.permission import require
 
 _FOREVER_S = 365 * 86_400
 _VERSION = OpenApiParameter(
-    "v", str, description="Digest that an `ETag` began with: if it is that of now, the answer may be kept for good."
+    "v", str, description="Digest from an `ETag`: if it is the present one, the answer may be cached permanently."
 )
 _JSON: dict[str, Any] = {"type": "object"}
-_SNAPSHOT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "cursor": {"type": "string", "description": "Place of the administrative log to go on from."},
-        "state": {"type": "object", "description": "As docs/administrative-events.md says."},
-    },
-    "required": ["cursor", "state"],
-}
 _NAME: dict[str, Any] = {
     "type": "object",
-    "description": "One line: an RP, or at last the cursor.",
+    "description": "One line: an RP, or, in the last line, the cursor.",
     "properties": {
         "id": {"type": "string"},
         "name": {"type": ["string", "null"]},
@@ -52,19 +45,20 @@ _NAME: dict[str, Any] = {
 }
 
 
-class Catalogue(View):
+class CatalogueView(View):
     """The catalogue of administrative events."""
 
     @extend_schema(
         operation_id="admin_catalogue",
         summary="The catalogue of administrative events",
-        description="Per type the schema of its data and its effects on the states, and the empty states. The same for "
-        "everybody until the domain is upgraded: ask with `If-None-Match`.",
+        description="Per type the schema of its data and its effects on the states, and the empty states. The "
+        "catalogue is the same for everybody and changes only with an upgrade of the domain: send "
+        "`If-None-Match`.",
         parameters=[_VERSION],
         responses={200: _JSON},
     )
     def get(self, request: Request) -> HttpResponseBase:
-        """Show."""
+        """Return the catalogue."""
         packs = _takes_gzip(request.headers.get("Accept-Encoding", ""))
         tag = f'"{catalogue.etag()}{"-gzip" if packs else ""}"'
         answer = get_conditional_response(request._request, etag=tag)
@@ -81,49 +75,52 @@ class Catalogue(View):
         return answer
 
 
-class DomainSnapshot(View):
-    """The domain's state."""
+class DomainSnapshotView(View):
+    """Snapshot of the domain."""
 
     @extend_schema(
         operation_id="admin_snapshot",
-        summary="The domain as it is",
-        description="State and cursor: follow `domain.admin` from there. For whoever oversees the domain.",
-        responses={200: _SNAPSHOT},
+        summary="Snapshot of the domain",
+        description="The state, and the cursor of `domain.admin` from which to follow it. For administrators, "
+        "operators and viewers.",
+        responses={200: DomainSnapshot},
     )
     def get(self, request: Request) -> Response:
-        """Show."""
+        """Return the snapshot."""
         require_overseer(self)
         return Response(domain_snapshot(), headers={"Cache-Control": "no-store"})
 
 
-class RendezvousPointSnapshot(View):
-    """An RP's state."""
+class RendezvousPointSnapshotView(View):
+    """Snapshot of an RP."""
 
     @extend_schema(
         operation_id="rps_snapshot",
-        summary="A rendezvous point as it is",
-        description="State and cursor: follow `ID.admin` from there. For whoever may read that, or oversees the domain.",
+        summary="Snapshot of a rendezvous point",
+        description="The state, and the cursor of `ID.admin` from which to follow it. Requires permission to read "
+        "`ID.admin`, or oversight of the domain.",
         parameters=[docs.REFERENCE_BEFORE_ACTION],
-        responses={200: _SNAPSHOT},
+        responses={200: RpSnapshot},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Show."""
+        """Return the snapshot."""
         found = descriptor_get(reference)
         if is_admin(found.id):
-            raise NotFound("An administrative rendezvous point has no administrative one itself.")
+            raise NotFound("An administrative rendezvous point has no administrative rendezvous point of its own.")
         if not oversees(self.principal):
             require(descriptor_get(admin_id(found.id)), self.principal, "subscribe")
         return Response(rp_snapshot(found.id), headers={"Cache-Control": "no-store"})
 
 
-class Names(View):
-    """All names."""
+class NamesExportView(View):
+    """Export of all names."""
 
     @extend_schema(
         operation_id="admin_names",
         summary="Export all names",
-        description="JSON Lines by id: every RP with its name, and at last the cursor of `domain.admin` to go on from; "
-        "without that line the answer was cut off. For whoever oversees the domain.",
+        description="JSON Lines by id: every RP with its name, and in the last line the cursor of `domain.admin` from "
+        "which to continue; without that line the answer is incomplete. For administrators, operators and "
+        "viewers.",
         responses={(200, "application/x-ndjson"): _NAME},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
@@ -135,7 +132,7 @@ class Names(View):
 
 
 def _takes_gzip(header: str) -> bool:
-    """Whether an Accept-Encoding takes gzip (RFC 9110, section 12.5.3)."""
+    """Return whether an Accept-Encoding allows gzip (RFC 9110, section 12.5.3)."""
     for coding in header.split(","):
         name, _, weight = coding.partition(";")
         if name.strip().lower() in ("gzip", "*"):
@@ -144,7 +141,7 @@ def _takes_gzip(header: str) -> bool:
 
 
 async def _lines(cursor: str) -> AsyncIterator[bytes]:
-    """A run of RPs per piece, then the cursor."""
+    """Yield one run of RPs per piece, then the cursor."""
     after, run_of = "", sync_to_async(names_run)
     while run := await run_of(after):
         yield b"".join(json.dumps(one._asdict(), ensure_ascii=False).encode() + b"\n" for one in run)
@@ -153,6 +150,6 @@ async def _lines(cursor: str) -> AsyncIterator[bytes]:
 
 
 def require_overseer(view: View) -> None:
-    """Raises Forbidden for who does not see all of the domain."""
+    """Raise Forbidden unless the principal oversees the domain."""
     if not oversees(view.principal):
-        raise Forbidden("Only an administrator, operator or viewer of this domain sees all of it.")
+        raise Forbidden("This requires the role administrator, operator or viewer of this domain.")

@@ -12,13 +12,15 @@ from eventing.outbox.kind import DOMAIN, RP
 
 
 class AdminRpConfig(AppConfig):
-    """Administrative RPs: catalogue, samples, snapshots. Changes are told by eventing/outbox/administrative_events.py."""
+    """Administrative RPs: catalogue, states, snapshots. Changes are reported by
+    eventing/outbox/administrative_events.py.
+    """
 
     name = "admin_rp"
     verbose_name = "Administrative rendezvous points"
 
     def ready(self) -> None:
-        """Have snapshots read what others know."""
+        """Register the parts of snapshots that other modules read."""
         for which in (DOMAIN, RP):
             part_add(which, "alarms", _alarms)
             part_add(which, "watches", _watches)
@@ -26,7 +28,7 @@ class AdminRpConfig(AppConfig):
 
 
 def _alarms(rp: str | None) -> Mapping[str, Any]:
-    from eventing.operations.alarms.snapshot_parts import alarms_part  # models: after all apps are there
+    from eventing.operations.alarms.snapshot_parts import alarms_part  # models are loaded only now
 
     return alarms_part(rp)
 
@@ -38,6 +40,6 @@ def _watches(rp: str | None) -> Mapping[str, Any]:
 
 
 def _reports(rp: str | None) -> Mapping[str, Any]:
-    from eventing.reports.selectors.reports import reports_latest  # models: after all apps are there
+    from eventing.reports.selectors.reports import reports_latest  # models are loaded only now
 
     return reports_latest()

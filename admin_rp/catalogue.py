@@ -1,8 +1,8 @@
-"""The catalogue of administrative events: every type, what its data is, and what it does to the states. It is data.
+"""The catalogue of administrative events, as data: every type, its schema, and its effects on the states.
 
-It exists once. `schema` checks what is published, docs/administrative-events.md is made from it
-(`manage.py administrative_events --markdown`), admin_rp/state.py interprets its effects on the server and
-portal/web/state.js in the browser, which reads it at /api/v1/admin/catalogue.
+The catalogue is the single source: `schema` validates published events, docs/administrative-events.md is made from it
+(`manage.py administrative_events --markdown`), admin_rp/state.py interprets the effects on the server and
+portal/web/state.js in the browser, which reads the catalogue at /api/v1/admin/catalogue.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
+from eventing.core.container import per_process
 from eventing.operations.events import actions, alarms, load
-from eventing.outbox.kind import DOMAIN, RP, Kind
+from eventing.outbox.kind import DOMAIN, RP, EventKind
 from eventing.peering.events import peers, trust
 from eventing.replication import events as replicas
 from eventing.reports import events as reports
@@ -23,10 +23,12 @@ from eventing.rps import events as rps
 from eventing.subscriptions import events as subscriptions
 
 FORMAT = 1
-"""Of the effects. A reader that knows a lower one only takes a new snapshot after every event that it cannot apply."""
+"""Format number of the effects. A reader that supports only a lower one takes a new snapshot after every event that it
+cannot apply.
+"""
 
 _PARTS = (rps, subscriptions, replicas, peers, trust, load, actions, alarms, reports)
-CATALOGUE: Mapping[str, Kind] = {kind: what for part in _PARTS for kind, what in part.KINDS.items()}
+CATALOGUE: Mapping[str, EventKind] = {kind: what for part in _PARTS for kind, what in part.KINDS.items()}
 
 EMPTY: Mapping[str, Mapping[str, Any]] = {
     DOMAIN: {
@@ -52,12 +54,12 @@ EMPTY: Mapping[str, Mapping[str, Any]] = {
         "watches": {},
     },
 }
-"""The states before anything is known: their members are always there."""
+"""The states before any event: their members are always present."""
 
 
-@lru_cache(maxsize=1)
+@per_process
 def exported() -> bytes:
-    """The catalogue as JSON, the same bytes each time: format, the empty states, and per type what Kind holds."""
+    """Return the catalogue as JSON, always the same bytes: format, the empty states, and per type the members of Kind."""
     types = {
         name: {"about": kind.about, "where": list(kind.where), "data": kind.schema, "effects": list(kind.effects)}
         for name, kind in CATALOGUE.items()
@@ -66,13 +68,13 @@ def exported() -> bytes:
     return json.dumps(made, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()
 
 
-@lru_cache(maxsize=1)
+@per_process
 def packed() -> bytes:
-    """`exported` compressed, about a tenth of it."""
+    """Return `exported` compressed, about a tenth of its size."""
     return gzip.compress(exported(), 9, mtime=0)
 
 
-@lru_cache(maxsize=1)
+@per_process
 def etag() -> str:
-    """Another one for another catalogue."""
+    """Return the catalogue's digest."""
     return hashlib.sha256(exported()).hexdigest()[:24]

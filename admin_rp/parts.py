@@ -1,6 +1,6 @@
-"""Members of the states that other modules know: each says here how a snapshot reads it.
+"""Members of the states that other subjects read for snapshots.
 
-part_add(DOMAIN, "alarms", lambda rp: alarms_in_force(None))        # from the ready() of whoever knows
+part_add(DOMAIN, "alarms", lambda rp: alarms_in_force(None))        # from ready() of the subject's app
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ _parts: dict[str, dict[str, Part]] = {"domain": {}, "rp": {}}
 
 
 def part_add(which: str, name: str, part: Part) -> None:
-    """Have snapshots of the domain or of RPs (eventing/outbox/kind.py: DOMAIN, RP) read a member of catalogue.EMPTY by `part`."""
+    """Have snapshots of the domain or of RPs (eventing/outbox/kind.py: DOMAIN, RP) read a member of catalogue.EMPTY by
+    `part`.
+    """
     _parts[which][name] = part
 
 
 def parts(which: str) -> Mapping[str, Part]:
-    """What was added."""
+    """Return the registered parts."""
     return _parts[which]

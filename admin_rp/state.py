@@ -1,28 +1,28 @@
-"""States of administrative RPs: what they are after an event, by the catalogue's effects. Pure.
+"""States of administrative RPs, and their changes by events, as the catalogue's effects define them. Pure.
 
     state = snapshot["state"]
     for event in events_after(snapshot["cursor"]):
         state = apply(DOMAIN, state, event)
 
-A state is a JSON object; nothing of it is changed in place: `apply` copies what is on the way to a change and shares the
-rest. Events that the state knows already change nothing for good: a snapshot is taken after its cursor was read, so the
-first events after the cursor may be in it. portal/web/state.js does the same in the browser, and both are proved
-with the same vectors (tests/admin_rp/vectors.json).
+A state is a JSON object and never changed in place: `apply` copies the path of a change and shares the rest. Events that
+the state already reflects have no lasting effect: a snapshot is taken after its cursor was read, so the first events after
+the cursor may be in it. portal/web/state.js does the same in the browser; both are tested with the same vectors
+(tests/admin_rp/vectors.json).
 
 An effect's members:
 
-    op      put: the value takes the place's; merge: the value's members are put into the object there, which is made if
-            there is none; remove
-    at      the path of the place: names, "$PATH" for one that the event's data says, [..] for several joined by spaces
+    op      put: replace the value at the path; merge: put the value's members into the object there, which is created
+            if it is missing; remove
+    at      the path: names, "$PATH" for a name in the event's data, [..] for several joined by spaces
     value   "$PATH": of the event's data ("$": all of it); "@NAME": an attribute of the event; objects of these; or a
-            constant. Where something of it is missing, nothing is done
-    without members that are left out of the value
-    in      the state that it is for, "domain" or "rp"; absent: both
-    each    "$PATH" of a list: done for each of its items, which "$each.PATH" reads
+            constant. If part of it is missing, there is no effect
+    without members to leave out of the value
+    in      the state that it applies to, "domain" or "rp"; absent: both
+    each    "$PATH" of a list: applied to each of its items, which "$each.PATH" reads
     when    members that the data must have with these values
-    if      "present": only where there is something; "absent": only where there is nothing
-    newer   path of a member of the value: what is there and has a greater one stays
-    most,by after a put, the object around it keeps so many members, those whose member `by` is greatest
+    if      "present": only if the path has a value; "absent": only if it has none
+    newer   path of a member of the value: a present value with a greater one stays
+    most,by after a put, the object around it keeps this many members, those whose member `by` is greatest
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MISSING: Any = object()
 
 
 def apply(which: str, state: State, event: Mapping[str, Any]) -> State:
-    """The state after `event`, a CloudEvent. Types that the catalogue does not have change nothing.
+    """Return the state after `event`, a CloudEvent. Types outside the catalogue change nothing.
 
     Args:
         which: DOMAIN or RP.
@@ -87,7 +87,7 @@ def _once(effect: Mapping[str, Any], state: State, event: Mapping[str, Any], dat
 
 
 def _segment(segment: Any, data: Mapping[str, Any]) -> str | None:
-    """A name of a path; None if the data does not say it."""
+    """Return a name of a path; None if the data lacks it."""
     if isinstance(segment, list):
         parts = [_segment(part, data) for part in segment]
         return None if None in parts else " ".join(str(part) for part in parts)
@@ -117,7 +117,7 @@ def _read(value: Any, path: Sequence[str]) -> Any:
 
 
 def _older(path: Sequence[str], value: Any, held: Any) -> bool:
-    """Whether what is held has a greater one; numbers and RFC 3339 in UTC compare as they are."""
+    """Return whether the held value is greater; numbers, and RFC 3339 times in UTC, compare directly."""
     mine, theirs = _read(value, path), _read(held, path)
     if mine is _MISSING or theirs is _MISSING or mine is None or theirs is None:
         return False
@@ -125,7 +125,7 @@ def _older(path: Sequence[str], value: Any, held: Any) -> bool:
 
 
 def _with(state: State, path: Sequence[str], value: Any) -> State:
-    """A copy with `value` at `path`; objects that are missing on the way are made."""
+    """Return a copy with `value` at `path`; missing objects on the path are created."""
     name, *rest = path
     if not rest:
         return {**state, name: value}
@@ -141,7 +141,9 @@ def _without(state: State, path: Sequence[str]) -> State:
 
 
 def _bounded(state: State, path: Sequence[str], most: int, by: str) -> State:
-    """A copy whose object at `path` has at most `most` members: those whose member `by` is greatest, then by name."""
+    """Return a copy whose object at `path` has at most `most` members: those whose member `by` is greatest, then by
+    name.
+    """
     rows = _read(state, path)
     if len(rows) <= most:
         return state

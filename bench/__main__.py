@@ -27,7 +27,7 @@ _USUAL = [scenario for scenario in SCENARIOS if scenario not in LONG]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the command line asks for. 0 if Herald was measured and met every target that was measured."""
+    """Run the command line. Returns 0 if Herald was measured and met every measured target."""
     chosen = _parse(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that servers are stopped then, too
     options = Options(
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if found:
         print("\nTargets")
         report.print_table(report.check_rows(found))
-    # What is kept in the repository is always a complete run.
+    # The results in the repository are always of a complete run.
     apart = chosen.only[0] if len(chosen.only) == 1 and chosen.only[0] in APART else ""
     complete = options == Options() and (apart or (chosen.only == _USUAL and chosen.servers == list(SERVERS)))
     folder = RESULTS if complete else WORK
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(scenario: str, name: str, bench: Bench, skipped: list[str]) -> list[Measurement]:
-    """The rows of one scenario and server. A server that fails is reported and does not stop the others."""
+    """Return the rows of one scenario and server. A server that fails is reported and does not stop the others."""
     found: list[Measurement] = []
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=WORK))
     began = time.monotonic()
@@ -106,10 +106,11 @@ def _progress(text: str) -> None:
 def _say_where() -> None:
     cores = os.sched_getaffinity(0)
     if not {SERVER_CORE, LOAD_CORE} <= cores:
-        print("This machine gives us one core only: server and load generator share it, and the numbers mean little.")
+        print("This machine has only one core: server and load generator share it, and the numbers mean little.")
     else:
         print(
-            f"Servers on core {SERVER_CORE}, load generator on core {LOAD_CORE}; up to {raise_file_limit():,} open files."
+            f"Servers on core {SERVER_CORE}, load generator on core {LOAD_CORE}; up to {raise_file_limit():,} open "
+            "files."
         )
 
 
@@ -120,14 +121,16 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--only",
         type=_names(SCENARIOS),
         default=_USUAL,
-        help=f"of {','.join(SCENARIOS)}; without it all but {','.join(LONG)}",
+        help=f"scenarios: {','.join(SCENARIOS)}; default: all but {','.join(LONG)}",
     )
-    parser.add_argument("--servers", type=_names(SERVERS), default=list(SERVERS), help=f"of {','.join(SERVERS)}")
+    parser.add_argument("--servers", type=_names(SERVERS), default=list(SERVERS), help=f"servers: {','.join(SERVERS)}")
     parser.add_argument("--rates", type=_rates, default=default.rates, help="events/s of the fan-out, as in 60,300")
-    parser.add_argument("--seconds", type=float, default=default.seconds, help="of each measurement (%(default)g)")
-    parser.add_argument("--sessions", type=int, default=default.sessions, help="of the fan-out (%(default)d)")
+    parser.add_argument(
+        "--seconds", type=float, default=default.seconds, help="length of each measurement (%(default)g)"
+    )
+    parser.add_argument("--sessions", type=int, default=default.sessions, help="sessions of the fan-out (%(default)d)")
     parser.add_argument("--idle-sessions", type=int, default=default.idle_sessions, help="(%(default)d)")
-    parser.add_argument("--rps", type=int, default=default.rps, help="of many-rps (%(default)d)")
+    parser.add_argument("--rps", type=int, default=default.rps, help="rendezvous points of many-rps (%(default)d)")
     parser.add_argument(
         "--many-rates", type=_rates, default=default.many_rates, help="events/s of many-rps, as in 1000,4000"
     )
@@ -149,7 +152,7 @@ def _rates(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(rate) for rate in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError("numbers with commas between, as in 20,60,150") from None
+        raise argparse.ArgumentTypeError("give numbers separated by commas, as in 20,60,150") from None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Driving the load generator (load.c): compile it once, describe a run to it, step through its stages, read the result."""
+"""Driver of the load generator (load.c): compiles it once, passes it a plan, steps through its stages, reads the
+result.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,16 @@ SOURCES = 4  # client addresses 127.0.0.1 and following, so that no run is short
 
 
 class LoadError(Exception):
-    """The load generator, or a connection of it, failed; the message says how."""
+    """The load generator, or a connection of it, failed; the message states how."""
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """What one connection says.
+class ConnectionScript:
+    """The bytes that one connection sends first.
 
     Attributes:
         open: the WebSocket upgrade request; empty for a plain HTTP connection.
-        hello: what is sent once it is open, such as subscriptions; may be empty.
+        hello: sent once the connection is open, such as subscriptions; may be empty.
     """
 
     open: bytes = b""
@@ -38,36 +40,37 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class LoadPlan:
     """One run of the load generator.
 
     Attributes:
         port: of the server, on 127.0.0.1.
-        sessions_port: of the server that the sessions connect to, where that is another one; 0: the same.
+        sessions_port: of the server that the sessions connect to, if another; 0: the same.
         sessions: the receiving connections.
-        publishers: the publishing connections; requests go round them.
-        templates: requests to publish, taken in turn, as made with `bench.wire`.
+        publishers: the publishing connections, used in turn.
+        templates: requests to publish, used in turn, as made with `bench.wire`.
         events_per_request: events in each template.
-        ready: in a frame that tells a session that its hello is served, `ready_count` times in all; empty: at once.
+        ready: bytes of a frame that confirms a session's hello, `ready_count` times in all; empty: at once.
         publisher_ready: the same for publishers, once.
-        good, bad: found once in the answer to each publish request; over HTTP all of one length.
-        offset: in a frame, before the number that must rise by one from frame to frame; empty: not checked.
+        good, bad: bytes found once in the answer to each publish request; over HTTP all of one length.
+        offset: bytes in a frame before the number that must rise by one from frame to frame; empty: not checked.
         rate: events per second; 0 for as fast as `window` allows.
-        seconds: for how long to publish, at most.
-        count: how many events to publish, at most; 0 for what rate and seconds give.
-        window: unanswered requests per publisher, at most.
+        seconds: longest time of publishing.
+        count: most events to publish; 0 for the number from rate and seconds.
+        window: most unanswered requests per publisher.
         streams: number of streams named in the templates' marks.
-        by_stream: every stream is read by one session, that may read many; otherwise all sessions read stream 0.
+        by_stream: whether every stream is read by one session, which may read many; otherwise all sessions read stream
+            0.
         deliveries_per_event: how often each event must arrive.
-        expect: instead of publishing, say hello and await this many events per session; 0 for a normal run.
-        drain_s: what has not arrived this long after the last answer or delivery, or five times as long after the last
-            publish, is lost; a request that has no answer then is unanswered.
+        expect: instead of publishing, send hello and await this many events per session; 0 for a normal run.
+        drain_s: an event that has not arrived this long after the last answer or delivery, or five times as long after
+            the last publish, is lost; a request without an answer by then is unanswered.
     """
 
     port: int
     sessions_port: int = 0
-    sessions: Sequence[Client] = ()
-    publishers: Sequence[Client] = ()
+    sessions: Sequence[ConnectionScript] = ()
+    publishers: Sequence[ConnectionScript] = ()
     templates: Sequence[bytes] = ()
     events_per_request: int = 1
     ready: str = ""
@@ -87,7 +90,7 @@ class Plan:
     drain_s: float = 2.0
 
     def encode(self) -> bytes:
-        """The plan as load.c reads it: lines `key value`, an empty line, then length-prefixed byte strings."""
+        """Return the plan as load.c reads it: lines `key value`, an empty line, then length-prefixed byte strings."""
         numbers = {
             "port": self.port, "sessions_port": self.sessions_port, "sources": SOURCES, "sessions": len(self.sessions), "publishers": len(self.publishers),
             "templates": len(self.templates), "connect_window": CONNECT_WINDOW, "window": self.window,
@@ -103,18 +106,18 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What load.c counted. Times in seconds from the start of the run, delays in milliseconds.
+class LoadOutcome:
+    """The counts of load.c. Times in seconds from the start of the run, delays in milliseconds.
 
     Attributes:
         deliveries: events received, each once and in order.
-        unanswered: requests without an answer; nobody has promised anything about their events.
+        unanswered: requests without an answer, whose events nobody has promised.
         lost: further events that did not arrive, summed over sessions; `sessions_short` counts those sessions.
         repeated: events received again, or after a later one; `skipped`: numbers jumped over.
         broken_offsets: offsets not one above the previous frame's; `torn`: marks cut by the end of a frame.
         answer_p50_ms: delay from a publish request to its answer.
-        received_s, answered_s: when the last event, the last answer came.
-        cpu_s: what the load generator itself used, since its start.
+        received_s, answered_s: times of the last event and of the last answer.
+        cpu_s: CPU time of the load generator itself, since its start.
     """
 
     published: int
@@ -146,7 +149,7 @@ class Outcome:
 
     @property
     def flaws(self) -> list[str]:
-        """What a correct server would not have done, in words; empty when all is well."""
+        """Return what a correct server would not have done, in words; empty for none."""
         counts = {
             "unanswered": self.unanswered, "lost": self.lost, "repeated": self.repeated, "skipped": self.skipped, "broken offsets": self.broken_offsets,
             "torn": self.torn, "refused": self.bad, "closed": self.closed,
@@ -156,13 +159,15 @@ class Outcome:
 
 
 def compile_load(folder: Path) -> Path:
-    """The compiled load generator in `folder`, built if it is not up to date. Raises LoadError without a C compiler."""
+    """Return the compiled load generator in `folder`, built if it is not up to date. Raises LoadError without a C
+    compiler.
+    """
     program = folder / "load"
     if program.exists() and program.stat().st_mtime > SOURCE.stat().st_mtime:
         return program
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        raise LoadError("The load generator needs a C compiler: install gcc (Debian: apt install gcc libc6-dev).")
+        raise LoadError("The load generator needs a C compiler. Install gcc (Debian: apt install gcc libc6-dev).")
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / f"load-{os.getpid()}"  # renamed when complete: another benchmark may be running the present one
     built = subprocess.run(
@@ -179,7 +184,7 @@ class Load:
     """One run: enter it, call the stages in turn, leave it (which closes all its connections)."""
 
     program: Path
-    plan: Plan
+    plan: LoadPlan
     plan_path: Path
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
 
@@ -205,19 +210,19 @@ class Load:
         self.plan_path.unlink()
 
     def open(self) -> float:
-        """Connect and upgrade all; how long it took, in seconds. Raises LoadError if one did not open."""
+        """Connect and upgrade all; return the seconds it took. Raises LoadError if one did not open."""
         return self._brought_up()
 
     def ready(self) -> float:
-        """Say hello and await readiness of all; how long it took, in seconds. Raises LoadError if one failed."""
+        """Send hello and await readiness of all; return the seconds it took. Raises LoadError if one failed."""
         self._go_on()
         return self._brought_up()
 
-    def run(self) -> Outcome:
+    def run(self) -> LoadOutcome:
         """Publish and receive, to the end."""
         self._go_on()
         stage = self._read_stage()
-        return Outcome(**{name: value for name, value in stage.items() if name in Outcome.__slots__})
+        return LoadOutcome(**{name: value for name, value in stage.items() if name in LoadOutcome.__slots__})
 
     def _go_on(self) -> None:
         assert self._process is not None

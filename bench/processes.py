@@ -1,4 +1,4 @@
-"""Starting servers on one core, and reading what they cost: CPU seconds and resident bytes, from /proc.
+"""Start of servers on one core, and their cost: CPU seconds and resident bytes, from /proc.
 
 A server's cost is the user and system time of all its processes, children and threads included, living or dead.
 """
@@ -28,11 +28,11 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class CannotStart(Exception):
-    """A server did not start; the message says which, and ends with its last output."""
+    """A server did not start; the message states which, and ends with its last output."""
 
 
 def pin(core: int) -> Callable[[], None]:
-    """A `preexec_fn` that puts the process on `core`, or leaves it where it is on a machine without that core."""
+    """Return a `preexec_fn` that puts the process on `core`, or leaves it where it is on a machine without that core."""
 
     def apply() -> None:
         if core in os.sched_getaffinity(0):
@@ -42,7 +42,7 @@ def pin(core: int) -> Callable[[], None]:
 
 
 def raise_file_limit() -> int:
-    """Raise this process's limit of open files (inherited by what it starts) as far as allowed; the limit now."""
+    """Raise this process's limit of open files (inherited by child processes) as far as allowed; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -51,9 +51,9 @@ def raise_file_limit() -> int:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on, below the range from which clients' ports are taken.
+    """Return a free TCP port of 127.0.0.1, below the range of clients' ports.
 
-    A random one, so that two benchmarks on one machine do not choose the same.
+    It is random, so that two benchmarks on one machine do not choose the same.
     """
     for port in random.sample(PORTS, 100):
         with socket.socket() as probe:
@@ -66,14 +66,14 @@ def free_port() -> int:
     raise CannotStart(f"no free port between {PORTS.start} and {PORTS.stop}")
 
 
-class Group:
+class ServerProcesses:
     """The processes of one server. Use as a context manager: leaving stops them all."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
 
-    def __enter__(self) -> Group:
+    def __enter__(self) -> ServerProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -118,9 +118,7 @@ class Group:
 
         def rests() -> bool:
             nonlocal used, since
-            if (
-                self.cpu_s() > used + 1 / _TICKS_PER_S
-            ):  # what is loaded in the background is no cost of what is measured
+            if self.cpu_s() > used + 1 / _TICKS_PER_S:  # loading in the background is no part of the measured cost
                 used, since = self.cpu_s(), time.monotonic()
             return time.monotonic() - since > REST_S
 
@@ -138,28 +136,28 @@ class Group:
             time.sleep(0.02)
 
     def tail(self, name: str) -> str:
-        """The last output of the process started under `name`."""
+        """Return the last output of the process started under `name`."""
         return (self.folder / f"{name}.log").read_text(errors="replace")[-1500:].strip()
 
     def pids(self, *names: str) -> list[int]:
-        """The processes started under `names` (all, when none is given) and their children."""
+        """Return the processes started under `names` (all, if none is given) and their children."""
         return [pid for name, process in self._running if not names or name in names for pid in _family(process.pid)]
 
     def cpu_s(self) -> float:
-        """CPU seconds, user and system, that all processes have used since their start."""
+        """Return the CPU seconds, user and system, of all processes since their start."""
         return self.cpu_of(self.pids())
 
     @staticmethod
     def cpu_of(pids: Sequence[int]) -> float:
-        """CPU seconds of these processes, and of those children of theirs that have ended."""
+        """Return the CPU seconds of these processes, and of their ended children."""
         return sum(map(_cpu_ticks, pids)) / _TICKS_PER_S
 
     def resident_bytes(self, *names: str) -> int:
-        """Resident memory of `pids(*names)`."""
+        """Return the resident memory of `pids(*names)`."""
         return sum(map(resident_of, self.pids(*names)))
 
     def stop(self) -> None:
-        """Ask every process to end, the youngest first; kill what does not, and children left behind."""
+        """Ask every process to end, the youngest first; kill those that do not, and children left behind."""
         while self._running:
             _, process = self._running.pop()
             process.send_signal(signal.SIGTERM)
@@ -191,7 +189,7 @@ def _cpu_ticks(pid: int) -> int:
 
 
 def resident_of(pid: int) -> int:
-    """Resident memory of one process, in bytes; 0 if it has ended."""
+    """Return the resident memory of one process, in bytes; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
     except OSError:

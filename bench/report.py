@@ -1,4 +1,4 @@
-"""What is left of a run: tables in the terminal, latest.json, latest.md, and the plot of the fan-out."""
+"""Results of a run: tables in the terminal, latest.json, latest.md, and the plot of the fan-out."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ from bench.measure import Measurement, Options
 from bench.peers import SERVERS
 from bench.targets import CHANGE_P99_MS_MAX, Check, checks
 
+_PUBLISH = [
+    ("events_per_cpu_s", "events per CPU-s", ",.0f"),
+    ("events_per_s", "events/s", ",.0f"),
+    ("answer_p50_ms", "p50 ms", ".1f"),
+    ("answer_p99_ms", "p99 ms", ".1f"),
+]
 _COLUMNS: dict[str, list[tuple[str, str, str]]] = {
     "fanout": [
         ("published_per_s", "published/s", ",.0f"),
@@ -22,12 +28,8 @@ _COLUMNS: dict[str, list[tuple[str, str, str]]] = {
         ("p99_ms", "p99 ms", ".1f"),
         ("lost", "lost", ",.0f"),
     ],
-    "publish": [
-        ("events_per_cpu_s", "events per CPU-s", ",.0f"),
-        ("events_per_s", "events/s", ",.0f"),
-        ("answer_p50_ms", "p50 ms", ".1f"),
-        ("answer_p99_ms", "p99 ms", ".1f"),
-    ],
+    "publish": _PUBLISH,
+    "batches": _PUBLISH,
     "idle": [
         ("sessions", "sessions", ",.0f"),
         ("resident_kib_each", "KiB each", ".1f"),
@@ -53,24 +55,23 @@ _COLUMNS: dict[str, list[tuple[str, str, str]]] = {
         ("redundant_per_event", "redundant per event", ".3f"),
         ("redundant_before_rest", "before rest", ".3f"),
     ],
+    "console": [
+        ("changes", "changes", ",.0f"),
+        ("p50_ms", "p50 ms", ",.0f"),
+        ("p99_ms", "p99 ms", ",.0f"),
+        ("max_ms", "most ms", ",.0f"),
+        ("kib", "KiB", ",.0f"),
+        ("warm_kib", "KiB again", ",.0f"),
+        ("server_ms", "server ms", ",.0f"),
+        ("cold_ms", "usable ms", ",.0f"),
+        ("warm_ms", "usable again ms", ",.0f"),
+        ("without_percent", "CPU % without", ",.1f"),
+        ("consoles_percent", "CPU % with", ",.1f"),
+        ("heap_mib", "heap MiB", ",.2f"),
+        ("heap_growth_mib", "heap growth", ",.2f"),
+        ("growth_mib", "gateway's growth MiB", ",.1f"),
+    ],
 }
-_COLUMNS["console"] = [
-    ("changes", "changes", ",.0f"),
-    ("p50_ms", "p50 ms", ",.0f"),
-    ("p99_ms", "p99 ms", ",.0f"),
-    ("max_ms", "most ms", ",.0f"),
-    ("kib", "KiB", ",.0f"),
-    ("warm_kib", "KiB again", ",.0f"),
-    ("server_ms", "server ms", ",.0f"),
-    ("cold_ms", "usable ms", ",.0f"),
-    ("warm_ms", "usable again ms", ",.0f"),
-    ("without_percent", "CPU % without", ",.1f"),
-    ("consoles_percent", "CPU % with", ",.1f"),
-    ("heap_mib", "heap MiB", ",.2f"),
-    ("heap_growth_mib", "heap growth", ",.2f"),
-    ("growth_mib", "gateway's growth MiB", ",.1f"),
-]
-_COLUMNS["batches"] = _COLUMNS["publish"]
 TITLES = {
     "fanout": "Fan-out to WebSocket sessions of one RP",
     "publish": "Single-event publishes, each answered before the next",
@@ -86,7 +87,7 @@ _COLOURS = {"herald": "#c0392b", "nchan": "#2c7a3f", "nats": "#2b5fa8", "channel
 
 
 def rows(scenario: str, measurements: Sequence[Measurement]) -> list[list[str]]:
-    """The table of one scenario, header first; cases together, so that servers stand side by side."""
+    """Return the table of one scenario, header first; cases together, so that servers are side by side."""
     mine = [m for m in measurements if m.scenario == scenario]
     columns = _COLUMNS[scenario]
     table = [["case", "server", *(title for _, title, _ in columns), ""]]
@@ -99,7 +100,7 @@ def rows(scenario: str, measurements: Sequence[Measurement]) -> list[list[str]]:
 
 
 def print_table(table: Sequence[Sequence[str]]) -> None:
-    """A table in the terminal: the first two columns and the last to the left, numbers to the right."""
+    """Print a table: the first two columns and the last to the left, numbers to the right."""
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         cells = [
@@ -110,7 +111,7 @@ def print_table(table: Sequence[Sequence[str]]) -> None:
 
 
 def check_rows(found: Sequence[Check]) -> list[list[str]]:
-    """The table of targets, header first."""
+    """Return the table of targets, header first."""
     table = [["target", "", "wanted", "measured", ""]]
     return table + [
         [check.what, "", check.wanted, check.measured, "pass" if check.passed else "MISS"] for check in found
@@ -118,7 +119,7 @@ def check_rows(found: Sequence[Check]) -> list[list[str]]:
 
 
 def machine() -> dict[str, Any]:
-    """Where it ran."""
+    """Return a description of the machine."""
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -149,7 +150,7 @@ def write(
     *,
     name: str = LATEST,
 ) -> list[Path]:
-    """Write NAME.json, NAME.md and the plots of what was measured into `folder`; the files written."""
+    """Write NAME.json, NAME.md and the plots of the measurements into `folder`; return the files written."""
     folder.mkdir(exist_ok=True)
     found = checks(measurements)
     about = {
@@ -205,7 +206,7 @@ def _markdown_table(table: Sequence[Sequence[str]]) -> str:
 
 
 def plot(measurements: Sequence[Measurement], path: Path) -> None:
-    """Deliveries per server CPU-second by rate, one line per server, both axes logarithmic."""
+    """Plot deliveries per server CPU-second by rate, one line per server, both axes logarithmic."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -238,7 +239,9 @@ def plot(measurements: Sequence[Measurement], path: Path) -> None:
 
 
 def plot_console(measurements: Sequence[Measurement], path: Path) -> None:
-    """How late each kind of change is on the screen, and what a page's scripts hold at each minute of an hour."""
+    """Plot the delay of each kind of change on the screen, and the memory of a page's scripts at each minute of an
+    hour.
+    """
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""What Herald's numbers should be, and whether they are: the table of the issue that founded this benchmark, as data.
+"""Targets of Herald's numbers, and their evaluation, as data.
 
 Absolute numbers hold for a 2-core machine with servers and load generator on a core each, and 128-byte data. The
 comparisons hold on any machine, because both sides ran on it within minutes.
@@ -15,7 +15,7 @@ FANOUT_AT_LEAST = {20.0: 80_000, 60.0: 110_000, 150.0: 250_000, 300.0: 500_000, 
 FANOUT_PEERS = ("nchan", "nats")
 P99_RATE = 60.0
 P99_MS_MAX = 50.0
-TICK_MS = 25.0  # HERALD_TICK_MAX_MS: what frames are gathered for where sending is dear, as it is with 1,000 sessions
+TICK_MS = 25.0  # HERALD_TICK_MAX_MS: gathering time of frames where sending is expensive, as it is with 1,000 sessions
 PUBLISH_AT_LEAST = 4_000
 PUBLISH_WRK_AT_LEAST = 10_000  # by wrk, each way in which users publish
 BULK_AT_LEAST = 30_000
@@ -24,11 +24,11 @@ ACCEPTS_AT_LEAST = 1_500
 MANY_RATIO_AT_LEAST = 0.9
 CATCHUP_AT_LEAST = 50_000
 FEDERATED_AT_LEAST = 2_000  # events/s between two domains, and these share the machine with the load generator
-FEDERATED_REACHED = 0.99  # of that pace, which is all that a paced run can show
+FEDERATED_REACHED = 0.99  # share of that pace, the most that a paced run can show
 FEDERATED_MANY_RATIO = 0.9
 FEDERATED_P99_MS_MAX = 300.0
 FEDERATED_CATCHUP_AT_LEAST = 5_000
-FEDERATED_MEMORY_MIB_MAX = 16.0  # growth of the sender while it has 100,000 events to send: some requests' worth
+FEDERATED_MEMORY_MIB_MAX = 16.0  # growth of the sender with 100,000 events to send: the size of some requests
 REDUNDANT_MAX = 0.05
 CHANGE_P99_MS_MAX = 1000.0  # from a change's answer to the screen
 FIRST_LOAD_KIB_MAX = 300.0
@@ -41,7 +41,7 @@ NAMES_MEMORY_MIB_MAX = 16.0  # growth of the gateway while it exports 100,000 na
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One target and how it came out."""
+    """A target and its result."""
 
     what: str
     wanted: str
@@ -50,7 +50,7 @@ class Check:
 
 
 def checks(measurements: Sequence[Measurement]) -> list[Check]:
-    """All targets that `measurements` allow to be judged."""
+    """Return all targets that `measurements` allow to be judged."""
     found = [*_fanout(measurements), *_delay(measurements)]
     for measurement in measurements:
         if measurement.server == "herald":

@@ -9,13 +9,13 @@ _KEY = "dGhlIHNhbXBsZSBub25jZQ=="  # RFC 6455, section 1.3: any 16 bytes will do
 
 
 def data(stream: int, size: int = DATA_BYTES) -> bytes:
-    """An event's data: the mark that load.c fills in (see its head), padded to `size` bytes (at least 44)."""
+    """Return an event's data: the mark that load.c fills in (see its head), padded to `size` bytes (at least 44)."""
     mark = b"bench#%06d.%010d.%020d" % (stream, 0, 0)
     return mark.ljust(size, b"x")
 
 
 def upgrade(port: int, path: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
-    """A request to change to WebSocket."""
+    """Return a request to change to WebSocket."""
     lines = [
         f"GET {path} HTTP/1.1",
         f"Host: 127.0.0.1:{port}",
@@ -29,7 +29,7 @@ def upgrade(port: int, path: str, headers: Sequence[tuple[str, str]] = ()) -> by
 
 
 def post(port: int, path: str, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> bytes:
-    """A POST on a connection that is kept."""
+    """Return a POST on a kept connection."""
     lines = [
         f"POST {path} HTTP/1.1",
         f"Host: 127.0.0.1:{port}",
@@ -40,8 +40,9 @@ def post(port: int, path: str, body: bytes, headers: Sequence[tuple[str, str]] =
 
 
 def frame(payload: bytes, opcode: int = 1) -> bytes:
-    """A client's WebSocket frame. Its masking key is zero, so that load.c can fill in numbers without masking again;
-    the server does the same work for any key."""
+    """Return a client's WebSocket frame. Its masking key is zero, so that load.c can fill in numbers without masking
+    again; the server does the same work for any key.
+    """
     size = len(payload)
     if size < 126:
         head = bytes([0x80 | opcode, 0x80 | size])

@@ -1,7 +1,7 @@
-"""wrk, the load generator that users of HTTP servers measure with: https://github.com/wg/wrk, Debian's package `wrk`.
+"""wrk, a widely used HTTP load generator: https://github.com/wg/wrk, Debian's package `wrk`.
 
-It stands beside our own load generator where events are published over HTTP, so that nobody has to trust ours. Each
-connection posts the next event when the last is answered. Results are taken from its `done` hook as JSON.
+It complements this benchmark's own load generator where events are published over HTTP, as an independent check. Each
+connection posts the next event when the last is answered. Results are read from its `done` hook as JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.processes import LOAD_CORE, pin
 
 MISSING = "wrk is not installed (Debian: apt install wrk)"
 NUMBER = "{number}"
-"""Stands in a body for the number of the event, unique in a run."""
+"""Placeholder in a body for the number of the event, unique in a run."""
 
 _GRACE_S = 30.0
 _SCRIPT = """
@@ -47,7 +47,7 @@ end
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """How a user posts one event to a server.
+    """A user's way to post one event to a server.
 
     Attributes:
         case: in tables.
@@ -61,16 +61,16 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What wrk has counted.
+class WrkOutcome:
+    """The counts of wrk.
 
     Attributes:
         requests: answered ones.
         refused: of these, those whose status is 400 or above.
         failed: connections that failed, and requests that were not answered in time.
-        seconds: how long it took.
+        seconds: duration of the run.
         p50_ms, p99_ms: from a request to its answer.
-        cpu_s: what wrk itself used.
+        cpu_s: CPU time of wrk itself.
     """
 
     requests: int
@@ -83,11 +83,11 @@ class Outcome:
 
 
 def find() -> str | None:
-    """The program; None if it is not installed."""
+    """Return the program; None if it is not installed."""
     return shutil.which("wrk")
 
 
-def run(program: str, folder: Path, port: int, post: Post, connections: int, seconds: float) -> Outcome:
+def run(program: str, folder: Path, port: int, post: Post, connections: int, seconds: float) -> WrkOutcome:
     """Post over `connections` connections for `seconds`. Raises LoadError."""
     script = folder / "wrk.lua"
     script.write_text(_script(post))
@@ -108,7 +108,7 @@ def run(program: str, folder: Path, port: int, post: Post, connections: int, sec
     if done.returncode or not line:
         raise LoadError(f"wrk ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}")
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Outcome(**json.loads(line), cpu_s=cpu_s)
+    return WrkOutcome(**json.loads(line), cpu_s=cpu_s)
 
 
 def _script(post: Post) -> str:
@@ -121,5 +121,5 @@ def _script(post: Post) -> str:
 
 
 def _quoted(text: str) -> str:
-    """`text` as a string of Lua."""
+    """Return `text` as a string of Lua."""
     return '"' + "".join(char if char.isalnum() else f"\\{ord(char):03d}" for char in text) + '"'

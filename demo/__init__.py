@@ -1,1 +1,3 @@
-"""`make demo`: five domains on this machine that carry each other's events, are cut off, killed and lied to (docs/federation.md)."""
+"""`make demo`: five domains on this machine that exchange events while they are partitioned, killed and attacked
+(docs/federation.md).
+"""

@@ -1,8 +1,7 @@
-"""`python -m demo`: start five domains, show how they stand, do what is typed, stop everything.
+"""`python -m demo`: start five domains, show their state, carry out typed commands, stop everything.
 
 The domains are five complete `make run` with separate data in a temporary folder, in a ring with one chord. They are
-started, cut and killed by the harness of the tests (tests/federation/harness.py), and asked over their public
-interfaces only.
+started, cut and killed by demo/harness/network.py, and read over their public interfaces only.
 """
 
 from __future__ import annotations
@@ -28,10 +27,14 @@ TITLE = "Herald: five domains, a ring with one chord, one rendezvous point"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo until `quit`, the end of the input in a script, or Ctrl-C. 0 if it came up and was stopped in order."""
+    """Run the demo until `quit`, the end of the input in a script, or Ctrl-C. Returns 0 if it started and was stopped
+    in order.
+    """
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__.partition("\n")[0])
-    parser.add_argument("--every-s", type=float, default=1.0, help="between the events of one monitor (default: 1)")
-    parser.add_argument("--folder", type=Path, help="where the domains' data is put and kept (default: temporary)")
+    parser.add_argument(
+        "--every-s", type=float, default=1.0, help="seconds between the events of one monitor (default: 1)"
+    )
+    parser.add_argument("--folder", type=Path, help="folder for the domains' data, which is kept (default: temporary)")
     chosen = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="herald-demo-", ignore_cleanup_errors=True) as temporary:
@@ -41,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _interact(five)
         except KeyboardInterrupt:
             pass
-        except AssertionError as error:  # how the harness says that something did not come about
-            _say(f"\nThe demo cannot go on: {error}")
+        except AssertionError as error:  # how the harness reports a failure
+            _say(f"\nThe demo cannot continue: {error}")
             return 1
         finally:
             _stop(five)
@@ -50,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interact(five: Five) -> None:
-    """Show and obey until told to quit."""
+    """Show the state and carry out commands until `quit`."""
     screen = Screen(TITLE)
     observer = Observer(five.clients, five.rp, five.is_cut)
     acts = Acts(five, screen.say)
@@ -73,7 +76,7 @@ def _interact(five: Five) -> None:
 
 
 def _obeyed(typed: queue.SimpleQueue[str], acts: Acts, screen: Screen) -> bool:
-    """Wait for the next refresh, doing what is typed at once; False when it is time to quit."""
+    """Wait for the next refresh, carrying out typed commands at once; False when it is time to quit."""
     deadline = time.monotonic() + REFRESH_S
     while (left := deadline - time.monotonic()) > 0:
         try:

@@ -1,4 +1,4 @@
-"""What can be typed while the demo runs."""
+"""Commands that can be typed while the demo runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from demo.network import Five
 
 
 class Unknown(Exception):
-    """What was typed is no command, or names no domain; the text says what would be."""
+    """The typed text is no command, or names no domain; the message states the valid ones."""
 
 
 class Acts:
-    """Does what is typed; `say` is told what was done."""
+    """Carries out typed commands; `say` gets the results."""
 
     def __init__(self, five: Five, say: Callable[[str], None]) -> None:
         self._five = five
@@ -27,19 +27,21 @@ class Acts:
         }
 
     def do(self, text: str) -> None:
-        """Do `WORD NAME`. Raises Unknown."""
+        """Carry out `WORD NAME`. Raises Unknown."""
         word, _, name = text.partition(" ")
         act = self._known.get(word)
         if act is None:
-            raise Unknown(f"{word!r} is no command; there are {', '.join(self._known)} with a domain's name, and quit.")
+            raise Unknown(
+                f"{word!r} is not a command. Commands: {', '.join(self._known)} with a domain's name, and quit."
+            )
         name = name.strip()
         if name not in self._five.names:
-            raise Unknown(f"{word} which domain? {', '.join(self._five.names)}.")
+            raise Unknown(f"{word} needs a domain: {', '.join(self._five.names)}.")
         self._say(f"> {act(name)}")
 
     def _cut(self, name: str) -> str:
         self._five.cut(name)
-        return f"{name} is cut off from all others; its monitor goes on."
+        return f"{name} is partitioned from all others; its monitor continues."
 
     def _heal(self, name: str) -> str:
         self._five.heal(name)
@@ -50,11 +52,11 @@ class Acts:
 
     def _kill(self, name: str) -> str:
         self._five.kill_one(name)
-        return f"{name} was killed: all its processes, without warning."
+        return f"{name} was killed: all its processes, by SIGKILL."
 
     def _start(self, name: str) -> str:
         self._five.start_one(name)
-        return f"{name} starts on the data that it left."
+        return f"{name} starts again on its data."
 
     def _lift(self, name: str) -> str:
         lifted = self._five.lift(name)

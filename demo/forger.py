@@ -1,7 +1,7 @@
-"""A domain that turns liar on command: its operator holds its keys, and says with them what its software never would.
+"""A domain that forges on command: its operator signs, with its keys, statements that its software never would.
 
-What it brings its neighbours are events of another domain, altered, under a seal of its own making: a forgery that each
-of them detects by itself and counts under who brought it.
+It sends its neighbours altered events of another domain, under a seal of its own making: a forgery that each of them
+detects and counts under its carrier.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ ANSWER_S = 10.0
 
 
 def forge(*, url: str, to: str, liar: str, key: Mapping[str, Any], rp: str, victim: str, epoch: str, first: int) -> int:
-    """Bring the domain `to` at `url` a forged event of `victim`; the status that it answers.
+    """Send the domain `to` at `url` a forged event of `victim`; return the status of its answer.
 
     Args:
-        liar, key: in whose name, and with which private JWK, the request is signed: both real.
-        epoch, first: the victim's feed, and the sequence that the event claims there.
+        liar, key: the domain that signs the request, and its private JWK: both real.
+        epoch, first: the victim's feed, and the sequence that the event claims in it.
     """
     event = EVENT % victim.encode()
     seal = seals.seal_make(
@@ -40,8 +40,8 @@ def forge(*, url: str, to: str, liar: str, key: Mapping[str, Any], rp: str, vict
         sealed_at_ms=int(time.time() * 1000),
         private_jwk=key,
     )
-    part = wire.RpPart(rp, {}, [wire.Run(seal, [event], b"", [victim, liar])])
-    body = wire.encode(wire.Request(wire.VERSION, [part]))
+    part = wire.RpPart(rp, {}, [wire.SealedRun(seal, [event], b"", [victim, liar])])
+    body = wire.encode(wire.ExchangeRequest(wire.VERSION, [part]))
     request = signatures.request_signed(
         f"{url}/federation/v1/exchange",
         body,

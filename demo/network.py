@@ -1,4 +1,4 @@
-"""The five domains of the demo: their start, peering and replicas, and what can be done to them."""
+"""The five domains of the demo: their start, peering and replicas, and the faults between them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from demo.forger import forge
+from demo.harness.network import Network, ring
 from demo.monitors import Monitor
 from eventing.core.events.feeds import Feed
-from tests.federation.harness import Network, ring
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
 LEASE_S = 86_400
@@ -26,7 +26,7 @@ POLICY: list[
 
 
 class Five:
-    """Start, then use; `say` is told of the progress."""
+    """The demo's domains; `say` gets the progress of `start`."""
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
         self.names = NAMES
@@ -37,7 +37,7 @@ class Five:
 
     @property
     def clients(self) -> Mapping[str, httpx.Client]:
-        """Administrators' clients of all domains."""
+        """Return administrators' clients of all domains."""
         return {name: self._network[name].admin for name in NAMES}
 
     def start(self, every_s: float) -> None:
@@ -65,7 +65,7 @@ class Five:
                     self._say(f"  {other} by way of {one}")
 
     def stop(self) -> None:
-        """Ctrl-C to all of them, at the same time."""
+        """Send Ctrl-C to all of them concurrently."""
         self._network.close()
 
     def kill(self) -> None:
@@ -74,11 +74,11 @@ class Five:
             self._network.kill(name)
 
     def is_cut(self, one: str, other: str) -> bool:
-        """Whether the way between two domains is cut, either way."""
+        """Return whether the route between two domains is cut in either direction."""
         return not (self._network.proxy(one, other).is_open and self._network.proxy(other, one).is_open)
 
     def cut(self, name: str) -> None:
-        """Nothing gets to or from `name` any more."""
+        """Cut all routes to and from `name`."""
         self._network.isolate(name)
 
     def heal(self, name: str) -> None:
@@ -86,7 +86,7 @@ class Five:
         self._network.heal(name)
 
     def kill_one(self, name: str) -> None:
-        """SIGKILL to all of a domain's processes."""
+        """Send SIGKILL to all of a domain's processes."""
         self._network.kill(name)
 
     def start_one(self, name: str) -> None:
@@ -95,7 +95,7 @@ class Five:
             self._network[name].spawn()
 
     def forge(self, name: str) -> str:
-        """`name` brings each neighbour an event that a third domain never published; what they answered."""
+        """Have `name` send each neighbour an event that a third domain never published; return the answers."""
         liar, told = self._network[name], []
         for neighbour in self._neighbours(name):
             victim = next(other for other in NAMES if other not in (name, neighbour))
@@ -112,10 +112,10 @@ class Five:
                 first=held.get(Feed(self._network[victim].name, epoch).key, 0) + 1,
             )
             told.append(f"{neighbour} an event of {victim} (answer {status})")
-        return f"{name} forges: it brings " + ", ".join(told) + "."
+        return f"{name} forges: it sends " + ", ".join(told) + "."
 
     def lift(self, name: str) -> list[str]:
-        """The administrators of all domains that have quarantined `name` lift it; which did."""
+        """Have the administrators of all domains that have quarantined `name` lift the quarantine; return which did."""
         lifted = [at for at in NAMES if name in {one.removesuffix(".test") for one in self._network.quarantined(at)}]
         for at in lifted:
             self._network[at].ask("DELETE", f"/api/v1/quarantines/{name}.test")

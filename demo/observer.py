@@ -1,4 +1,4 @@
-"""Asks every domain, by its REST interface alone, how it stands: what it holds, its links, what it detected."""
+"""Reads the state of every domain over its REST interface alone: held events, links, detected misbehaviour."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import httpx
 
-from demo.snapshot import Detected, DomainView, Link, Snapshot
+from demo.snapshot import Detected, DomainView, LinkSnapshot, Snapshot
 from eventing.core.events.feeds import Feed
 
-ANSWER_S = 2.0  # a domain that does not answer for so long is shown as down
+ANSWER_S = 2.0  # a domain without an answer for this long is shown as down
 
 
 class Observer:
-    """Makes snapshots. `clients` are administrators' clients by the domains' short names, `is_cut` what the demo cut."""
+    """Makes snapshots. `clients` are administrators' clients by the domains' short names, `is_cut` the demo's cuts."""
 
     def __init__(self, clients: Mapping[str, httpx.Client], rp: str, is_cut: Callable[[str, str], bool]) -> None:
         self._clients = clients
@@ -27,7 +27,7 @@ class Observer:
         self._pool = ThreadPoolExecutor(len(clients), thread_name_prefix="observer")
 
     def snapshot(self) -> Snapshot:
-        """How all domains stand now; they are asked at the same time."""
+        """Return the present state of all domains, read concurrently."""
         documents = dict(zip(self._clients, self._pool.map(self._asked, self._clients), strict=True))
         for name, answers in documents.items():
             if answers is not None:
@@ -40,7 +40,7 @@ class Observer:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _asked(self, name: str) -> list[Any] | None:
-        """The RP, the peers, the misbehaviour and the quarantines as a domain tells them; None if it does not."""
+        """Return the RP, the peers, the misbehaviour and the quarantines from a domain; None without an answer."""
         paths = (f"/api/v1/rps/{self._rp}", "/api/v1/peers", "/api/v1/misbehaviour", "/api/v1/quarantines")
         answers = []
         try:
@@ -75,10 +75,10 @@ class Observer:
             quarantined=frozenset(_short(row["origin"]) for row in quarantines["items"]),
         )
 
-    def _link(self, name: str, peer: Mapping[str, Any], link: Mapping[str, Any]) -> Link:
+    def _link(self, name: str, peer: Mapping[str, Any], link: Mapping[str, Any]) -> LinkSnapshot:
         short = _short(peer["name"])
         delivery = peer.get("delivery") or {}
-        return Link(
+        return LinkSnapshot(
             short,
             str(peer["state"]),
             str(link.get("link") or ""),

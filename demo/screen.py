@@ -1,4 +1,4 @@
-"""The view: the domains' vectors, links, backlogs and what they detected, refreshed in place, or as plain lines."""
+"""The view: the domains' vectors, links, backlogs and detected misbehaviour, refreshed in place, or as plain lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TextIO
 
-from demo.snapshot import DomainView, Link, Snapshot
+from demo.snapshot import DomainView, LinkSnapshot, Snapshot
 
 NEWS_SHOWN = 10
 PLAIN_EVERY_S = 5.0
@@ -18,7 +18,7 @@ _SAVE, _RESTORE, _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b7", "\x1b8", "\x1b[H", 
 
 
 def table(snapshot: Snapshot) -> list[str]:
-    """The domains, a line each: the version vector with a column for each origin, what it lacks, its links."""
+    """Return the domains, a line each: the version vector with a column for each origin, what it lacks, its links."""
     names = [domain.name for domain in snapshot.domains]
     wide = max(len(name) for name in names) + 1
     head = "".join(f"{name:>{wide}}" for name in names)
@@ -38,11 +38,11 @@ def _held(domain: DomainView, origin: str, most: dict[str, int]) -> str:
     return f"{held}{'' if held == most.get(origin, 0) else '<'}"
 
 
-def _links(links: Sequence[Link]) -> str:
+def _links(links: Sequence[LinkSnapshot]) -> str:
     return "  ".join(_link(link) for link in links)
 
 
-def _link(link: Link) -> str:
+def _link(link: LinkSnapshot) -> str:
     words = [link.peer, "CUT" if link.cut else "", link.mode if link.state == "active" else link.state]
     words += [f"backlog {link.backlog}" if link.backlog else "", f"({link.trouble})" if link.trouble else ""]
     return " ".join(word for word in words if word) + ";"
@@ -63,7 +63,7 @@ def _detected(snapshot: Snapshot) -> list[str]:
 
 
 class Screen:
-    """Shows snapshots and news. On a terminal the view stays in place above the line that is typed; else lines follow."""
+    """Shows snapshots and news. On a terminal the view stays in place above the typed line; else lines follow."""
 
     def __init__(self, title: str, out: TextIO = sys.stdout) -> None:
         self._title = title
@@ -74,13 +74,13 @@ class Screen:
         self._drawn_for: os.terminal_size | None = None
 
     def say(self, text: str) -> None:
-        """Something happened."""
+        """Show a message."""
         self._news.append(text)
         if not self._in_place:
             self._write(text + "\n")
 
     def typed(self) -> None:
-        """A line was typed: the terminal has moved on, everything is drawn anew."""
+        """Redraw everything after a typed line, which moved the terminal."""
         self._drawn_for = None
 
     def show(self, snapshot: Snapshot) -> None:

@@ -1,4 +1,4 @@
-"""What the five domains said of themselves at one moment, and what is new since the moment before. Pure."""
+"""The five domains' statements at one moment, and the news since the moment before. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Detected(NamedTuple):
-    """Misbehaviour that a domain has counted: what, who brought it, whom it is about."""
+    """Misbehaviour that a domain has counted: kind, carrier, origin."""
 
     kind: str
     carrier: str
@@ -16,16 +16,16 @@ class Detected(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Link:
-    """What a domain says of its link to one peer.
+class LinkSnapshot:
+    """A domain's statement of its link to one peer.
 
     Attributes:
         peer: short name of the other domain.
-        state: of the peering; `active` if events flow.
-        mode: `eager` (gets events), `lazy` (gets vectors), or empty if the domain does not say.
+        state: of the peering; `active` if events are exchanged.
+        mode: `eager` (gets events), `lazy` (gets vectors), or empty if the domain does not state it.
         backlog: events that wait to be sent there.
         trouble: why the last attempt failed; empty if it did not.
-        cut: whether the demo cut the way there.
+        cut: whether the demo cut the route there.
     """
 
     peer: str
@@ -38,12 +38,12 @@ class Link:
 
 @dataclass(frozen=True)
 class DomainView:
-    """One domain: whether it answers, what it holds by origin, its links, what it detected and whom it quarantined."""
+    """One domain: whether it answers, its held events by origin, its links, detected misbehaviour and quarantines."""
 
     name: str
     up: bool
     holds: Mapping[str, int] = field(default_factory=dict)
-    links: tuple[Link, ...] = ()
+    links: tuple[LinkSnapshot, ...] = ()
     detected: Mapping[Detected, int] = field(default_factory=dict)
     quarantined: frozenset[str] = frozenset()
 
@@ -57,7 +57,7 @@ class Snapshot:
 
     @property
     def most(self) -> dict[str, int]:
-        """By origin, the most that any domain holds."""
+        """Return by origin the most that any domain holds."""
         joined: dict[str, int] = {}
         for domain in self.domains:
             for origin, held in domain.holds.items():
@@ -65,12 +65,12 @@ class Snapshot:
         return joined
 
     def lacks(self, domain: DomainView) -> int:
-        """How many events that some domain holds this one lacks."""
+        """Return how many events that some domain holds this one lacks."""
         return sum(most - domain.holds.get(origin, 0) for origin, most in self.most.items())
 
 
 def news(before: Snapshot, after: Snapshot) -> list[str]:
-    """What happened between two moments, a sentence each."""
+    """Return what happened between two moments, a sentence each."""
     told = []
     for old, new in zip(before.domains, after.domains, strict=True):
         if old.up != new.up:
@@ -79,7 +79,7 @@ def news(before: Snapshot, after: Snapshot) -> list[str]:
             continue
         told += _links_news(old, new)
         told += [
-            f"{new.name} detected: {found.kind} events{_about(found)}, brought by {found.carrier} (x{count})."
+            f"{new.name} detected: {found.kind} events{_about(found)}, sent by {found.carrier} (x{count})."
             for found, count in new.detected.items()
             if count > old.detected.get(found, 0)
         ]

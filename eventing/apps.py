@@ -1,4 +1,4 @@
-"""Django's registration of the app that holds the domain's models."""
+"""Django's registration of the app with the domain's models."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The composition root: it connects what lower subjects ask of higher ones (core/ports.py). One function a higher subject.
 
-Imported and run once by each process, when Django has loaded its models; nothing else connects a port or a hook.
+Each process runs it once, when Django has loaded its models; the connections are in the process's container
+(core/container.py). Only portal/apps.py connects ports, too: those that start tasks.
 """
 
 from __future__ import annotations
@@ -18,19 +19,20 @@ from eventing.operations.services.losses import subscription_ended
 from eventing.peering import peer_documents
 from eventing.peering.selectors import domain_documents, token_issuers
 from eventing.peering.wire import endpoints, hello
-from eventing.replication.forwarding import inbound, wakeups
+from eventing.replication.forwarding import inbound
 from eventing.replication.joining import announcements, handler, presenters
 from eventing.replication.selectors import replicas
 from eventing.replication.services.replica_admissions import replicas_reconsider
 from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
 from eventing.rps.selectors import quotas as rp_quotas
+from eventing.store import forwarding_locks
 from eventing.subscriptions.selectors import quotas as subscription_quotas
 from eventing.subscriptions.sharing import shared_subscriptions
 
 
 def connect() -> None:
-    """Connect every port and hook of the domain. Harmless when repeated."""
+    """Connect every port and hook of the domain. Idempotent."""
     _access()
     _peering()
     _subscriptions()
@@ -44,6 +46,7 @@ def _access() -> None:
 
 
 def _peering() -> None:
+    endpoints.handle("probe", endpoints.probe)
     endpoints.handle("hello", hello.hello)
     eventing.access.ports.token_issuers.connect(token_issuers.token_issuers)
     eventing.access.ports.domain_keys.connect(domain_documents.domain_keys)
@@ -55,6 +58,7 @@ def _peering() -> None:
 def _subscriptions() -> None:
     endpoints.handle("subscriptions", shared_subscriptions.subscriptions)
     eventing.outbox.ports.subscriptions_in_domain.connect(subscription_quotas.subscriptions_in_domain)
+    eventing.rps.ports.subscriptions_ending_with.connect(subscription_quotas.subscriptions_ending_with)
 
 
 def _operations() -> None:
@@ -72,7 +76,7 @@ def _replication() -> None:
     eventing.rps.ports.rp_ending.connect(participation_end)
     eventing.peering.ports.domains_admitted.connect(replicas.domains_admitted)
     eventing.peering.ports.ever_admitted.connect(replicas.ever_admitted)
-    eventing.peering.ports.peer_removed.connect(wakeups.forget)
+    eventing.peering.ports.peer_removed.connect(forwarding_locks.forget)
     eventing.subscriptions.ports.takes_part.connect(replicas.origin_admitted)
     eventing.subscriptions.ports.admitted_url.connect(replicas.admitted_url)
     endpoints.handle("exchange", inbound.exchange)

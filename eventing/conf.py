@@ -1,4 +1,4 @@
-"""The settings in use, typed: `config().port`."""
+"""The present settings, typed: `config().port`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from eventing.core.config import Config
 
 
 def config() -> Config:
-    """The process's settings, read once at start by portal.settings."""
+    """Return the process's settings, read once at start by portal.settings."""
     settings_in_use: Config = settings.HERALD
     return settings_in_use

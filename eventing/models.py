@@ -1,4 +1,4 @@
-"""All tables of the app, for Django to find. Importers name the models of the subject."""
+"""All tables of the app, for Django. Other modules import models from their subjects."""
 
 from __future__ import annotations
 

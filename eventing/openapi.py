@@ -1,45 +1,28 @@
-"""/api/v1/schema: the OpenAPI 3.1 description, of the management interface and of the hot path's."""
+"""/api/v1/schema: the OpenAPI 3.1 description of the management interface and of the hot path."""
 
 from __future__ import annotations
 
 from copy import deepcopy
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.plumbing import ResolvedComponent
+from drf_spectacular.utils import Direction
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from eventing.access.api import documents as access
+from eventing.core.container import per_process
+from eventing.core.shapes import component_name, components
 from eventing.gateway.openapi_paths import PATHS
-from eventing.operations.api import alarm_documents, session_documents
-from eventing.peering.api import documents as peers
-from eventing.peering.api import trust_documents
-from eventing.reports.api import documents as reports
+from eventing.gateway.shapes import AcknowledgedAnswer, PublishedAnswer, PulledAnswer
 from eventing.rest.base import View
-from eventing.rest.documents import common, ref
-from eventing.rps.api import documents as rendezvous_points
-from eventing.rps.api import event_documents
-from eventing.subscriptions.api import documents as subscriptions
-
-SCHEMAS: dict[str, Any] = {
-    **common.SCHEMAS,
-    **event_documents.SCHEMAS,
-    **rendezvous_points.SCHEMAS,
-    **subscriptions.SCHEMAS,
-    **session_documents.SCHEMAS,
-    **access.SCHEMAS,
-    **peers.SCHEMAS,
-    **trust_documents.SCHEMAS,
-    **alarm_documents.SCHEMAS,
-    **reports.SCHEMAS,
-}
-"""Forms of all answers, joined from the subjects."""
+from eventing.rest.documents import ref
+from eventing.rest.shapes import ProblemAnswer
 
 _PROBLEM = {
-    "description": "A refusal: problem document.",
+    "description": "Problem document.",
     "content": {"application/problem+json": {"schema": ref("Problem")}},
 }
 _METHODS = ("get", "post", "put", "patch", "delete")
@@ -54,39 +37,73 @@ _TAGS = {
 }
 
 
-class Schema(View):
-    """The description, as JSON; open to everybody."""
+class SchemaView(View):
+    """The OpenAPI description, as JSON; without authentication."""
 
     authentication_classes = ()
     permission_classes = ()
     schema = None
 
     def get(self, request: Request) -> Response:
-        """The description."""
+        """Return the description."""
         return Response(_document(), headers={"Access-Control-Allow-Origin": "*"})
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How the description names our tokens."""
+    """The security scheme of Herald's tokens."""
 
     target_class = "eventing.access.api.authentication.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """The scheme."""
+        """Return the scheme."""
         return {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
 
 
-def add_edge_paths(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """drf-spectacular's hook: add the hot path, the forms of answers, and the problem document to every operation."""
+class ShapeSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """The component of a shape, and of the shapes that it consists of."""
+
+    target_class = "eventing.core.shapes.Shape"
+    match_subclasses = True
+
+    def get_name(self, auto_schema: Any, direction: Direction) -> str:
+        """Name the component."""
+        return component_name(self.target.__name__)
+
+    def get_identity(self, auto_schema: Any, direction: Direction) -> str:
+        """Identify the component by its name, as nested components are."""
+        return self.get_name(auto_schema, direction)
+
+    def map_serializer(self, auto_schema: Any, direction: Direction) -> dict[str, Any]:
+        """Make the component's schema, and register those that it refers to."""
+        made = components(self.target)
+        own = made.pop(self.get_name(auto_schema, direction))
+        for name, schema in made.items():
+            component = ResolvedComponent(name=name, type=ResolvedComponent.SCHEMA, object=name, schema=schema)  # type: ignore[no-untyped-call]
+            if component not in auto_schema.registry:
+                auto_schema.registry.register(component)
+        return own
+
+
+class ClosedSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """The component of a request body: members that are not known are refused, not ignored."""
+
+    target_class = "eventing.rest.fields.StrictObject"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Direction) -> dict[str, Any]:
+        """Make its schema."""
+        made: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return {**made, "additionalProperties": False} if made.get("properties") else made
+
+
+def add_gateway_paths(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """Add the hot path, the schemas of answers, and the problem document of every operation; a hook of drf-spectacular."""
     for path, item in deepcopy(PATHS).items():
         result["paths"].setdefault(path, {}).update(item)
-    components = result.setdefault("components", {})
-    components.setdefault("schemas", {}).update(deepcopy(SCHEMAS))
-    components.setdefault("responses", {})["Problem"] = deepcopy(_PROBLEM)
-    for name, schema in components["schemas"].items():
-        if name not in SCHEMAS and schema.get("type") == "object":
-            schema["additionalProperties"] = False  # what we do not know is refused, not ignored
+    parts = result.setdefault("components", {})
+    parts.setdefault("schemas", {}).update(components(ProblemAnswer, PublishedAnswer, PulledAnswer, AcknowledgedAnswer))
+    parts.setdefault("responses", {})["Problem"] = deepcopy(_PROBLEM)
     for item in result["paths"].values():
         for method in _METHODS:
             if method in item:
@@ -97,7 +114,7 @@ def add_edge_paths(result: dict[str, Any], generator: Any, request: Any, public:
     return result
 
 
-@lru_cache(maxsize=1)
+@per_process
 def _document() -> dict[str, Any]:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     document: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]

@@ -19,12 +19,13 @@ class PortalConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Make the groups after every migration, and say how forwarding to a peer is started."""
+        """Create the groups after every migration, and register the task that forwards to a peer."""
         post_migrate.connect(_make_roles, sender=self)
-        from eventing.replication.forwarding import wakeups
+        from eventing.replication import ports
         from portal.forwarding import forwards_waiting, send_forward
 
-        wakeups.sender_set(send_forward, forwards_waiting)
+        ports.forward_start.connect(send_forward)
+        ports.forwards_waiting.connect(forwards_waiting)
 
 
 def _make_roles(using: str, apps: Apps = installed, **_: Any) -> None:

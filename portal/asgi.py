@@ -20,22 +20,27 @@ from eventing.conf import config  # noqa: E402
 from eventing.core.config import unknown_setting, unknown_settings  # noqa: E402
 from eventing.gateway.observation.tracing import Traced  # noqa: E402
 from eventing.gateway.request_ids import RequestIds  # noqa: E402
-from eventing.gateway.router import EdgeRouter, refuse_websocket, serve_lifespan, serve_websocket  # noqa: E402
+from eventing.gateway.router import GatewayRouter, refuse_websocket, serve_lifespan, serve_websocket  # noqa: E402
 from eventing.telemetry import tracing  # noqa: E402
 from eventing.telemetry.folder import process_name  # noqa: E402
+from portal.console.websocket import ConsoleWebSocket  # noqa: E402
 
 # Channels routes ASGI applications by Django's own paths, which the stubs know for views only.
-websocket_urls: list[Any] = [path("ws", cast(Any, serve_websocket)), re_path("", cast(Any, refuse_websocket))]
+websocket_urls: list[Any] = [
+    path("ws", cast(Any, serve_websocket)),
+    path("console/ws", cast(Any, ConsoleWebSocket())),
+    re_path("", cast(Any, refuse_websocket)),
+]
 application: Any = RequestIds(
     ProtocolTypeRouter(
         {
-            "http": EdgeRouter(cast(Any, django_application)),
+            "http": GatewayRouter(cast(Any, django_application)),
             "websocket": URLRouter(websocket_urls),
             "lifespan": serve_lifespan,
         }
     )
 )
-if not supervised:  # of a domain that `make run` started, its supervisor has said it
+if not supervised:  # the supervisor of `make run` has reported them
     for name in unknown_settings(os.environ):
         logging.getLogger(__name__).warning("%s", unknown_setting(name))
 if tracing.start(config(), process_name()):

@@ -1,4 +1,4 @@
-"""The connection of Celery's processes to their broker, the domain's Redis, as it must be to outlive any outage of Redis.
+"""Connection of Celery's processes to their broker, the domain's Redis, made to survive any outage of Redis.
 
 Kombu's own transport fails in two ways when a connection is lost:
 
@@ -17,7 +17,8 @@ from typing import Any
 import kombu
 from celery.app.amqp import AMQP
 from kombu.transport import TRANSPORT_ALIASES, redis
-from redis.exceptions import ConnectionError as RedisConnectionError
+
+from eventing.store.errors import RedisConnectionError
 
 RETRY_S = 0.1
 """Seconds before the second try to connect; each further pause is RETRY_S_STEP longer."""
@@ -42,12 +43,13 @@ logger = logging.getLogger(__name__)
 
 
 def _is_closed(channel: Any) -> bool:
-    """Whether the connection of a channel was lost or closed."""
+    """Return whether the connection of a channel was lost or closed."""
     return channel.connection is None or channel.connection.client is None
 
 
 class QoS(redis.QoS):
-    """Acknowledgements. One that comes after its connection was lost is dropped: every task is safe to run twice."""
+    """Acknowledgements. An acknowledgement that arrives after the loss of its connection is dropped: every task is safe
+    to run twice."""
 
     def ack(self, delivery_tag: str) -> None:
         """Acknowledge a task, unless its channel is closed."""
@@ -62,8 +64,8 @@ class QoS(redis.QoS):
             super().reject(delivery_tag, requeue=requeue)
 
 
-class Channel(redis.Channel):
-    """A channel whose use after the loss of its connection is a connection error."""
+class BrokerChannel(redis.Channel):
+    """Channel that raises a connection error when it is used after the loss of its connection."""
 
     QoS = QoS
 
@@ -75,25 +77,25 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Kombu's transport with our channels."""
+    """Kombu's transport with the channels of this module."""
 
-    Channel = Channel
+    Channel = BrokerChannel
 
 
-class Connection(kombu.Connection):
+class BrokerConnection(kombu.Connection):
     """A connection that is tried again after short pauses."""
 
     def ensure_connection(self, *arguments: Any, **options: Any) -> Any:
-        """Connect. Arguments as of kombu's, whose pauses are shorter unless they are given."""
+        """Connect. Arguments as in kombu, with shorter default pauses."""
         return super().ensure_connection(*arguments, **{**PAUSES_S, **options})
 
 
 class Broker(AMQP):
-    """What Celery makes connections by."""
+    """Celery transport that creates these connections."""
 
-    Connection = Connection
+    Connection = BrokerConnection
 
 
 def transport_set() -> None:
-    """Have kombu use our transport for every Redis URL of this process."""
+    """Register the transport with kombu for every Redis URL of this process."""
     TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "portal.broker:Transport"))

@@ -22,12 +22,12 @@ django.setup()
 
 
 def broker_url(redis_url: str) -> str:
-    """The Redis in use as Celery writes it."""
+    """Return the URL of the Redis in use in Celery's form."""
     return redis_url.replace("unix://", "redis+socket://", 1) if redis_url.startswith("unix://") else redis_url
 
 
 def settings() -> dict[str, Any]:
-    """Celery's settings, from ours."""
+    """Return Celery's settings, derived from the domain's settings."""
     return {
         "broker_url": broker_url(config().effective_redis_url),
         "broker_transport_options": {

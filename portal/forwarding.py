@@ -1,32 +1,32 @@
-"""How a gateway, a command or a worker starts the task that forwards to a peer: by the task queue, which only portal knows."""
+"""Start of the task that forwards to a peer, for gateways, commands and workers: over the task queue, which only portal
+imports."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
 
-from eventing.log import control
+from eventing.store.errors import RedisError
+from eventing.store.inspection import queue_length
 from workers.schedule import FORWARD, FORWARD_QUEUE
 
 logger = logging.getLogger(__name__)
 
-EXPIRES_S = 60  # a task that waited so long is dropped: the sweep has sent another
+# bound: seconds that a forwarding task waits in the queue; the task is discarded; the sweep has sent another
+EXPIRES_S = 60
 
 
 def forwards_waiting() -> int:
-    """How many of these tasks wait for a thread of the forwarder. Raises redis.RedisError."""
+    """Return the number of these tasks that wait for a thread of the forwarder. Raises redis.RedisError."""
     from portal.celery import app
 
     prefix = app.conf.broker_transport_options["global_keyprefix"]
-    count: Any = control.client().llen(f"{prefix}{FORWARD_QUEUE}")
-    return int(count)
+    return queue_length(f"{prefix}{FORWARD_QUEUE}")
 
 
 def send_forward(peer: str) -> None:
-    """Start `workers.tasks.forward(peer)`. What cannot be sent now is found by the sweep."""
+    """Start `workers.tasks.forward(peer)`. The sweep finds tasks that cannot be enqueued now."""
     from portal.celery import app  # it sets Django up, so it is imported when it is needed first
 
     try:

@@ -4,7 +4,7 @@
 HERALD_HOST and HERALD_PORT itself, for those who run processes their own way.
 """
 
-# ruff: noqa: E402 - the edge's modules may be imported only after django.setup()
+# ruff: noqa: E402 - the gateway's modules may be imported only after django.setup()
 
 from __future__ import annotations
 
@@ -33,35 +33,36 @@ from eventing.telemetry import tracing
 from eventing.telemetry.folder import process_name
 from portal.logs.log_lines import catch_the_rest
 from portal.security import refusal
-from portal.supervisor.leash import say_ready
 from portal.supervisor.listening import BACKLOG
+from portal.supervisor.parent_watchdog import report_ready
 
 LOOP = "uvloop"
 """uvloop or asyncio. Measured: equal on fan-out and single publishes, uvloop 10 % ahead on batches, per CPU-second."""
 
-FRAME_SLACK_BYTES = 64 * 1024
+FRAME_SLACK_BYTES = 64 * 1024  # bound: bytes of a frame beyond `HERALD_BATCH_BYTES_MAX`; the connection is closed: 1009
 """A publish frame holds a batch and the words around it."""
 
-GRACEFUL_STOP_S = 5
+GRACEFUL_STOP_S = 5  # bound: seconds for open requests after SIGTERM; the connections are closed
 """Requests and sessions that are still open so long after SIGTERM are cut."""
 
 
-class Gateway(uvicorn.Server):
-    """uvicorn that tells the supervisor when it accepts connections."""
+class GatewayServer(uvicorn.Server):
+    """uvicorn server that notifies the supervisor when it accepts connections."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             calm_the_collector()
-            say_ready()
+            report_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        drain_gateway()  # sessions say goodbye in their own words before uvicorn closes connections
+        drain_gateway()  # sessions send their own close frames before uvicorn closes connections
         await super().shutdown(sockets)
 
 
 def uvicorn_config() -> uvicorn.Config:
-    """How uvicorn runs. Logging is Django's (portal.settings), pings are the hub's, compression would cost a copy per session."""
+    """Return uvicorn's configuration. Django configures logging (portal.settings), the hub sends pings, and compression
+    would cost a copy per session."""
     return uvicorn.Config(
         "portal.asgi:application",
         host=config().host,
@@ -88,7 +89,7 @@ COLLECT_AFTER = (700, 10, 100)
 
 
 def calm_the_collector() -> None:
-    """Have the garbage collector leave alone what the start has made, and walk the rest less often.
+    """Exclude objects of the start from garbage collection, and collect the others less often.
 
     It walks everything whenever ten of its smaller rounds have grown the process: 0.2 s with 8,000 channels and 1,000
     sessions, every four seconds while their histories fill up, which was a tenth of what publishing to them cost. Little
@@ -121,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     catch_the_rest(config().log_format)
     raise_file_limit()
     sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
-    Gateway(uvicorn_config()).run(sockets=sockets)
+    GatewayServer(uvicorn_config()).run(sockets=sockets)
     tracing.stop()
 
 

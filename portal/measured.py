@@ -1,4 +1,4 @@
-"""The first thing that a process of a domain does: it joins the folder that metrics are joined in."""
+"""First step of each process of a domain: join the folder in which metrics are combined."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from eventing.telemetry import folder
 
 
 def measure_as(name: str) -> None:
-    """Join, as the process `name` unless the supervisor has named it. Call it before anything else of ours is imported.
+    """Join as the process `name`, unless the supervisor has set a name. Call before importing other modules of Herald.
 
-    Harmless when repeated. Settings that cannot be read are told of by those who need them.
+    Harmless when repeated. Settings that cannot be read are reported where they are needed.
     """
     try:
         config = Config.from_env(os.environ)

@@ -9,10 +9,11 @@ from django.conf import settings
 from django.contrib.auth import logout
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils import timezone
 from django.utils.deprecation import MiddlewareMixin
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from portal.console.accounts.sessions import session_is_over, session_note
+from portal.console.accounts.sessions import session_ends_at, session_note
 
 _PAGES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
@@ -34,11 +35,12 @@ PERMISSIONS = ", ".join(
         "usb",
     )
 )
-"""What no page of ours asks a browser for. Copying to the clipboard stays: the copy buttons do it on a click."""
+"""Browser features that no page uses. Writing to the clipboard stays allowed: the copy buttons use it."""
 
 
 class SecurityHeaders(MiddlewareMixin):
-    """Outermost, so that every answer has them, errors of other middleware included; what a view has set stays.
+    """Outermost middleware, so that every answer has the headers, including errors of other middleware; headers set by
+    a view stay.
 
     The policy allows a page only our own files, nothing inline (so it needs no nonces), live data from this host only.
     Events are shown as their publishers wrote them; should one ever slip through as markup, a browser still runs none of it.
@@ -63,7 +65,7 @@ class SecurityHeaders(MiddlewareMixin):
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """WhiteNoise, answering with the file whole: ours are small, and a stream would be read in a thread of its own."""
+    """WhiteNoise that answers with whole files: they are small, and a stream would need a thread."""
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
@@ -89,7 +91,7 @@ class SessionLife:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Serve one request; one without the session's cookie costs nothing here."""
         if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
-            if session_is_over(request):
+            if timezone.now().timestamp() > session_ends_at(request.session):
                 logout(request)
             else:
                 session_note(request, request.user)

@@ -1,5 +1,5 @@
-"""What the console stores of its own: one-time login links, sessions as their users see them, attempts to log in, and who
-comes from an identity provider."""
+"""Tables of the console: one-time login links, sessions as shown to their users, login attempts, and external
+identities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUBJECT_CHARS_MAX = 255
 
 
 class LoginLink(models.Model):
-    """A link that logs its user in once. Only the hash of its token is kept; a user has one open link at most."""
+    """A one-time login link. Only the hash of its token is stored; a user has one open link at most."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     token_hash = models.CharField(max_length=64, unique=True)
@@ -25,7 +25,7 @@ class LoginLink(models.Model):
 
 
 class ConsoleSession(models.Model):
-    """A logged-in session, so that its user can see it and end it; Django's own row holds no user to look for."""
+    """A logged-in session that its user can see and end; Django's own row does not reference a user."""
 
     session_key = models.CharField(max_length=40, unique=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -55,7 +55,7 @@ class LoginAttempts(models.Model):
 
 
 class ExternalIdentity(models.Model):
-    """Who a user is at an identity provider. The pair of issuer and subject is the user; an address of mail is not."""
+    """Identity of a user at an identity provider: the pair of issuer and subject, never an e-mail address."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="external_identity")
     issuer = models.CharField(max_length=ISSUER_CHARS_MAX)

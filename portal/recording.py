@@ -1,5 +1,5 @@
-"""What Django learns of a request, for its access record (eventing/gateway/recording.py): the operation, by the URL's name
-and the method as in the audit, who asked, and at which RP. Never the path or the query.
+"""Access records of requests that Django serves (eventing/gateway/recording.py): the operation, by URL name and method
+as in the audit, the principal, and the RP. Never the path or the query.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Answer = Callable[[HttpRequest], Any]
 
 @sync_and_async_middleware
 def recording(get_response: Answer) -> Answer:
-    """The middleware; asynchronous where the server is, so that it costs no change of threads."""
+    """Return the middleware; asynchronous under an asynchronous server, to avoid a change of threads."""
     if _is_async(get_response):
 
         async def answer_later(request: HttpRequest) -> HttpResponseBase:
@@ -50,7 +50,7 @@ def _is_async(function: Answer) -> bool:
 
 
 def _fill_in(request: HttpRequest, response: HttpResponseBase) -> None:
-    """Tell the request's record what the answer shows."""
+    """Add the data of the answer to the request's record."""
     of = access(getattr(request, "scope", {}))
     match = request.resolver_match
     if match is not None and match.view_name:
@@ -60,13 +60,14 @@ def _fill_in(request: HttpRequest, response: HttpResponseBase) -> None:
         of.rp = rp_or_nothing(str(match.kwargs.get("reference", "")))
     if response.status_code >= 400:
         of.reason = _reason(response)
-    elif isinstance(said := getattr(response, "data", None), dict):
-        of.rp = of.rp or rp_or_nothing(str(said.get("rp", "") or said.get("id", "")))
+    elif not of.rp:
+        shape = getattr(response, "data", None)
+        of.rp = rp_or_nothing(str(getattr(shape, "rp", "") or getattr(shape, "id", "")))
     _say_who(of, getattr(request, "user", None))
 
 
 def _reason(response: HttpResponseBase) -> str:
-    """The code of the problem that the answer is; `http-STATUS` where it is no problem document of ours."""
+    """Return the code of the answer's problem document; `http-STATUS` for other answers."""
     kind = response.get("Content-Type", "")
     if isinstance(response, HttpResponse) and kind.startswith("application/problem+json"):
         try:
@@ -80,7 +81,7 @@ def _reason(response: HttpResponseBase) -> str:
 
 def _say_who(of: Access, user: Any) -> None:
     if isinstance(user, SimpleLazyObject):
-        # Whether there is a session was not asked: then nobody needed to know, and SQL must not be asked here.
+        # The session was not loaded, so no view needed it, and SQL must not be queried here.
         user = None if user.__dict__.get("_wrapped", empty) is empty else user._wrapped
     if isinstance(user, ApiUser):
         of.principal = user.principal

@@ -1,9 +1,9 @@
-"""What makes a domain weak, found before it starts and by `doctor`: guessable secrets, readable files, clear text.
+"""Weaknesses of a domain, found before it starts and by `doctor`: guessable secrets, readable files, clear text.
 
-A domain is *exposed* when others than this machine's users reach it: it listens on an address that is not loopback, or
-HERALD_PUBLIC_URL names another machine's. There, a weakness that hands the domain to whoever finds it refuses the start; one
-that may be right in its place (clear text inside a private network, which cannot be told from here) is a loud warning.
-On loopback nothing is refused: what `make run` starts on a laptop is nobody else's.
+A domain is *exposed* when other machines can reach it: it listens on an address that is not loopback, or
+HERALD_PUBLIC_URL names another machine's. There, a weakness that gives an attacker control of the domain refuses the
+start; a weakness that may be acceptable in its place (clear text inside a private network, which cannot be detected
+here) is a prominent warning. On loopback nothing is refused: only its user reaches a domain on a laptop.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ DEFAULT_PASSWORDS = frozenset(
     {"", "postgres", "password", "herald", "admin", "root", "secret", "changeme", "example", "123456", "test", "redis"}
 )
 PRIVATE_FILES = ("secret_key", "herald.sqlite3", "herald.sqlite3-wal")
-"""Whoever reads these signs sessions and tokens."""
+"""Files whose reader can sign sessions and tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weakness:
-    """What is weak: `says` and `do` one sentence each; `grave` refuses the start of an exposed domain."""
+    """A weakness: `says` and `do` are one sentence each; `grave` refuses the start of an exposed domain."""
 
     subject: str
     says: str
@@ -48,7 +48,7 @@ class Weakness:
 
 
 def is_exposed(config: Config) -> bool:
-    """Whether others than this machine's users reach the domain."""
+    """Return whether the domain is reachable from other machines."""
     try:
         named = urlsplit(config.base_url).hostname or ""
     except ValueError:
@@ -57,7 +57,7 @@ def is_exposed(config: Config) -> bool:
 
 
 def weaknesses(config: Config) -> list[Weakness]:
-    """All that is weak, whether the domain is exposed or not; the gravest first."""
+    """Return all weaknesses, whether the domain is exposed or not; the gravest first."""
     found = [
         *_secret_key(config),
         *_files(config),
@@ -69,7 +69,7 @@ def weaknesses(config: Config) -> list[Weakness]:
 
 
 def refusal(config: Config) -> str | None:
-    """One sentence that says why the domain must not start; None when it may."""
+    """Return one sentence why the domain must not start; None when it may."""
     if not is_exposed(config):
         return None
     grave = next((weakness for weakness in weaknesses(config) if weakness.grave), None)
@@ -77,7 +77,7 @@ def refusal(config: Config) -> str | None:
 
 
 def warnings(config: Config) -> list[Weakness]:
-    """What to say aloud at the start of an exposed domain; nothing on loopback."""
+    """Return the warnings for the start of an exposed domain; none on loopback."""
     return [weakness for weakness in weaknesses(config) if not weakness.grave] if is_exposed(config) else []
 
 
@@ -90,15 +90,15 @@ def _secret_key(config: Config) -> list[Weakness]:
     return [
         Weakness(
             "secret key",
-            "HERALD_SECRET_KEY can be guessed, and whoever has it makes themself administrator.",
-            "Use a long random one, or leave it empty and one is made.",
+            "HERALD_SECRET_KEY can be guessed, and anyone who has it can become administrator.",
+            "Set a long random value, or leave it empty to have one generated.",
             True,
         )
     ]
 
 
 def _files(config: Config) -> list[Weakness]:
-    """Modes of the data folder and what it holds; a folder that others cannot enter protects all within."""
+    """Check the modes of the data folder and its files; a folder that others cannot enter protects its contents."""
     found = []
     folder = _mode(config.data_path)
     if folder & stat.S_IWOTH:
@@ -130,15 +130,15 @@ def _stores(config: Config) -> list[Weakness]:
             parts = urlsplit(url)
             host, user, password = parts.hostname or "", parts.username or "", unquote(parts.password or "")
         except ValueError:
-            continue  # its own check says so
+            continue  # reported by its own check
         if not host or is_loopback(host):
             continue
         if password and (password.lower() in DEFAULT_PASSWORDS or password == unquote(user)):
             found.append(
                 Weakness(
                     "store passwords",
-                    f"The password in {name} is one that everybody tries first.",
-                    "Set a random one.",
+                    f"The password in {name} is among the first that attackers try.",
+                    "Set a random password.",
                     True,
                 )
             )
@@ -146,8 +146,8 @@ def _stores(config: Config) -> list[Weakness]:
             found.append(
                 Weakness(
                     "store passwords",
-                    f"{name} names another machine and no password.",
-                    "Set one there, unless that machine knows this one otherwise (a certificate, a private network).",
+                    f"{name} names another machine without a password.",
+                    "Set a password there, unless access is restricted otherwise (by certificates or a private network).",
                     False,
                 )
             )
@@ -160,7 +160,7 @@ def _oidc(config: Config) -> list[Weakness]:
     return [
         Weakness(
             "identity provider",
-            "HERALD_OIDC_ISSUER is not https, so whoever is on the way chooses who logs in.",
+            "HERALD_OIDC_ISSUER is not https, so an attacker on the network path decides who logs in.",
             "Use the provider's https address.",
             True,
         )
@@ -175,7 +175,7 @@ def _exposure(config: Config) -> list[Weakness]:
         found.append(
             Weakness(
                 "development",
-                "HERALD_DEV shows code and settings to whoever meets an error, and others reach this domain.",
+                "HERALD_DEV shows code and settings on error pages, and other machines can reach this domain.",
                 "Remove HERALD_DEV, or listen on 127.0.0.1 only.",
                 True,
             )
@@ -193,7 +193,7 @@ def _exposure(config: Config) -> list[Weakness]:
 
 
 def _mode(path: Path) -> int:
-    """The permission bits; 0 for what is not there."""
+    """Return the permission bits; 0 for a missing file."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:

@@ -144,9 +144,10 @@ SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = (
     HERALD.console_session_s
 )  # from the last use; portal/console/accounts/sessions.py ends them in any case
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
-if HERALD.oidc_issuer:
-    AUTHENTICATION_BACKENDS.append("portal.console.oidc.backend.Backend")
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    *(["portal.console.oidc.backend.Backend"] if HERALD.oidc_issuer else []),
+]
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "portal" / "static", ("js", BASE_DIR / "client" / "js")]
@@ -169,7 +170,7 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["eventing.access.api.authentication.IsAuthenticated"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["eventing.rest.renderers.ShapeRenderer"],
     "DEFAULT_PARSER_CLASSES": ["eventing.rest.parsers.BoundedJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "eventing.rest.problems.exception_handler",
@@ -183,7 +184,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["eventing.openapi.add_edge_paths"],
+    "POSTPROCESSING_HOOKS": ["eventing.openapi.add_gateway_paths"],
 }
 
 LOGGING = {
@@ -197,7 +198,7 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "root": {"handlers": ["stderr"], "level": HERALD.log_level.upper()},
     # uvicorn logs the path of each WebSocket, and its query may hold a token. What a stranger's request gets wrong (its Host,
-    # its fields, its trace) is answered and in the access records; it would be logged as often as anybody likes.
+    # its fields, its trace) is answered and in the access records; a stranger could fill the log.
     "loggers": {
         "asyncio": {"filters": ["cancellations"]},
         "django.request": {"level": "ERROR"},

@@ -1,4 +1,4 @@
-"""Where every URL goes that is not the hot path's (eventing/gateway/router.py)."""
+"""URLs of Django: all but those of the hot path (eventing/gateway/router.py)."""
 
 from django.urls import include, path, re_path
 

@@ -1,1 +1,3 @@
-"""Reports over access records, by Spark. Imports nothing of Herald's server: its input is a format (docs/records.md)."""
+"""Reports over access records, by Spark. Imports nothing of Herald's server: its input is a file format
+(docs/records.md).
+"""

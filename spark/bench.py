@@ -1,10 +1,10 @@
 """`make bench-spark`: reports over generated records against DuckDB computing the same tables, in the same run.
 
-Each measurement is a process of its own. Time is from its start to its end, Java's start included; memory is the highest
-sum of resident memory of the process and its children, looked at ten times a second; CPU is theirs as well. DuckDB gets as
-much memory and as many threads, reads the same files, uses the same buckets for latencies and writes the same tables.
-Totals of both are compared with each other and with the generator's answer: a number that differs fails the run.
-Then the last hour of a day of a small domain, its access and load reports as the schedule makes them.
+Each measurement is a process of its own. Time is from its start to its end, Java's start included; memory is the
+highest sum of resident memory of the process and its children, measured ten times a second; CPU is theirs as well.
+DuckDB gets as much memory and as many threads, reads the same files, uses the same buckets for latencies and writes the
+same tables. Totals of both are compared with each other and with the generator's answer: a number that differs fails
+the run. Then the access and load reports of the last hour of a day of a small domain, as the schedule makes them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ EVERY_S = 0.1
 JOBS = ("access", "load")
 SPARK = (sys.executable, "-m", "spark")
 RATIO_MAX = 5.0
-"""Times DuckDB's time, of the most records measured: of few, most of the time is Spark's start."""
+"""Bound of Spark's time by DuckDB's, for the most records measured: with few, Spark's start dominates."""
 GROWTH_MAX = 1.1
-"""Times the time for each record, from the fewest records to the most: beyond it, time does not grow linearly."""
+"""Bound of the time per record with the most records by that with the fewest: beyond it, time does not grow linearly.
+"""
 HOUR_RECORDS = 20_000
-"""Of an hour of a small domain: five a second."""
+"""Records in an hour of a small domain: five a second."""
 HOUR_MAX_S = 60.0
 _BUCKET = """CASE WHEN latency_us <= 0 THEN -1 WHEN latency_us < 16 THEN latency_us
     ELSE (octave - 3) * 8 + (latency_us >> (octave - 3)) END"""
@@ -72,7 +73,8 @@ SQL = {
         "usage": """SELECT principal, issuer, peer, client, operation, rp, outcome, reason, sum(count) AS operations,
             sum(events) AS events, sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, min(time) AS first_seen,
             max(time) AS last_seen FROM records GROUP BY ALL""",
-        "activity": f"SELECT date_trunc('hour', time) AS hour, principal, issuer, peer, {_HOURLY} FROM records GROUP BY ALL",
+        "activity": f"SELECT date_trunc('hour', time) AS hour, principal, issuer, peer, {_HOURLY} FROM records GROUP "
+        "BY ALL",
         "hours": f"SELECT date_trunc('hour', time) AS hour, operation, {_HOURLY} FROM records GROUP BY ALL",
         "principals": f"SELECT principal, issuer, {_COUNTS}, count(DISTINCT rp) AS rps FROM usage GROUP BY ALL",
         "issuers": f"SELECT issuer, {_COUNTS}, count(DISTINCT principal) AS principals FROM usage GROUP BY ALL",
@@ -96,7 +98,8 @@ SQL = {
     },
 }
 TOTALS = {
-    "access": "SELECT sum(operations), sum(refused), sum(failed), sum(events), sum(bytes_in), sum(bytes_out) FROM operations",
+    "access": "SELECT sum(operations), sum(refused), sum(failed), sum(events), sum(bytes_in), sum(bytes_out) FROM "
+    "operations",
     "load": "SELECT sum(publishes), sum(events_in), sum(deliveries), sum(bytes_in), sum(bytes_out) FROM rps",
 }
 NAMES = {
@@ -107,7 +110,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One process: what it did, how long, with how much."""
+    """The measurement of one process."""
 
     records: int
     job: str
@@ -126,7 +129,8 @@ def duckdb(job: str, records: str, output: str, memory: str, threads: int) -> No
     base.execute("SET TimeZone = 'UTC'")
     base.execute("SET preserve_insertion_order = false")
     base.execute(
-        f"CREATE VIEW records AS SELECT * FROM read_parquet('{records}/date=*/hour=*/*.parquet', hive_partitioning = false)"
+        f"CREATE VIEW records AS SELECT * FROM read_parquet('{records}/date=*/hour=*/*.parquet', hive_partitioning = "
+        "false)"
     )
     for name, query in SQL[job].items():
         base.execute(f"COPY ({query}) TO '{output}/{name}.parquet' (FORMAT parquet, COMPRESSION zstd)")
@@ -138,9 +142,9 @@ def duckdb(job: str, records: str, output: str, memory: str, threads: int) -> No
 
 
 def measure(arguments: list[str]) -> tuple[float, float, float]:
-    """Run a process: its time, its and its children's CPU seconds, their highest resident memory in MiB."""
+    """Run a process; return its time, its and its children's CPU seconds, and their highest resident memory in MiB."""
     began = time.monotonic()
-    with tempfile.TemporaryFile("w+") as said:  # not a pipe: nobody reads it before the end
+    with tempfile.TemporaryFile("w+") as said:  # not a pipe, which nothing would read before the end
         process = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=said)
         peak, cpu = 0.0, dict[int, float]()
         while process.poll() is None:
@@ -151,19 +155,19 @@ def measure(arguments: list[str]) -> tuple[float, float, float]:
         said.seek(0)
         error = said.read()
     if process.returncode:
-        raise SystemExit(f"{' '.join(arguments)} {_how(process.returncode)}: {error.strip() or 'it said nothing'}")
+        raise SystemExit(f"{' '.join(arguments)} {_how(process.returncode)}: {error.strip() or 'no output'}")
     return time.monotonic() - began, sum(cpu.values()), peak
 
 
 def _how(status: int) -> str:
-    """How a process ended, in words; a shell's and our own 128 + N is a signal as well."""
+    """Return how a process ended, in words; 128 + N, of a shell or of the job itself, is a signal as well."""
     number = -status if status < 0 else status - 128
     known = number in {one.value for one in signal.Signals}
     return f"was ended by {signal.Signals(number).name}" if known else f"failed with exit status {status}"
 
 
 def _usage(root: int) -> tuple[float, dict[int, float]]:
-    """Resident MiB of a process and all below it, and the CPU seconds of each."""
+    """Return the resident MiB of a process and all below it, and the CPU seconds of each."""
     parents, resident, cpu = {}, {}, {}
     ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     for folder in Path("/proc").iterdir():
@@ -183,7 +187,7 @@ def _usage(root: int) -> tuple[float, dict[int, float]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure; 0 if all totals agree and every bound holds."""
+    """Measure; return 0 if all totals agree and every bound holds."""
     chosen = _parse(arguments)
     work = Path(chosen.work)
     found: list[Measured] = []
@@ -203,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _generated(data: Path, records: int, days: int) -> list[Measured]:
-    """Make records, unless they are there; how long that took."""
+    """Make records, unless they exist; return how long that took."""
     if (data / "answer.json").exists():
         return []
     print(f"Generating {records:,} records of {days} days ...", flush=True)
@@ -214,7 +218,9 @@ def _generated(data: Path, records: int, days: int) -> list[Measured]:
 
 
 def _hour(chosen: Any, work: Path) -> list[Measured]:
-    """The reports of an hour, as the schedule starts them one after the other; the 23 hours before are looked back at."""
+    """Measure the reports of an hour, as the schedule starts them one after the other; the 23 hours before are the
+    look-back.
+    """
     data = work / "records-of-a-day"
     _generated(data, 24 * HOUR_RECORDS, 1)
     given = ["--input", str(data), "--output", str(work / "out-hour"), "--memory", chosen.memory, "--progress", "json"]
@@ -228,7 +234,7 @@ def _hour(chosen: Any, work: Path) -> list[Measured]:
 
 @dataclass(frozen=True)
 class Bound:
-    """A number that may not be exceeded."""
+    """A number with a maximum."""
 
     about: str
     value: float
@@ -244,7 +250,7 @@ class Bound:
 
 
 def _bounds(found: list[Measured], hour: list[Measured]) -> list[Bound]:
-    """What must hold of the measurements."""
+    """Return the bounds on the measurements."""
     fewest, most = min(m.records for m in found), max(m.records for m in found)
     bounds = []
     for job in JOBS:
@@ -279,10 +285,10 @@ def _both(
     spark = [*SPARK, job, "--input", str(data), "--output", str(out), "--master", f"local[{chosen.threads}]"]
     other = Measured(records, job, "Spark", *measure([*spark, "--memory", chosen.memory, "--progress", "none"]))
     _say(other)
-    from spark.places import Place
+    from spark.locations import Location
     from spark.writing import current
 
-    report = current(Place(str(out)), job) or {}
+    report = current(Location(str(out)), job) or {}
     ours = {name: report["headline"][name]["value"] for name in NAMES[job]}
     theirs = json.loads((out / f"duckdb-{job}" / "totals.json").read_text())
     if not ours == theirs == expected:
@@ -292,7 +298,8 @@ def _both(
 
 def _say(one: Measured) -> None:
     print(
-        f"{one.records:>12,}  {one.job:10} {one.engine:8} {one.wall_s:8.1f} s  {one.cpu_s:8.1f} CPU-s  {one.peak_mib:7.0f} MiB",
+        f"{one.records:>12,}  {one.job:10} {one.engine:8} {one.wall_s:8.1f} s  {one.cpu_s:8.1f} CPU-s  "
+        f"{one.peak_mib:7.0f} MiB",
         flush=True,
     )
 
@@ -303,18 +310,20 @@ def _ratios(found: list[Measured]) -> dict[tuple[int, str], float]:
 
 
 def _write(found: list[Measured], bounds: list[Bound], chosen: argparse.Namespace, folder: Path) -> None:
-    """spark.md and spark.png, with the circumstances."""
+    """Write spark.md and spark.png, with the circumstances."""
     folder.mkdir(parents=True, exist_ok=True)
     load = os.getloadavg()[1]
     lines = [
-        f"{platform.machine()}, {os.cpu_count()} cores, Spark and DuckDB with {chosen.threads} threads and {chosen.memory} each; "
+        f"{platform.machine()}, {os.cpu_count()} cores, Spark and DuckDB with {chosen.threads} threads and "
+        f"{chosen.memory} each; "
         f"mean load of the machine in the last five minutes: {load:.1f}." + (f" {chosen.note}" if chosen.note else ""),
         "",
         "| records | job | engine | seconds | CPU-seconds | peak MiB | records/s |",
         "|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {m.records:,} | {m.job} | {m.engine} | {m.wall_s:.1f} | {m.cpu_s:.1f} | {m.peak_mib:.0f} | {m.records / m.wall_s:,.0f} |"
+        f"| {m.records:,} | {m.job} | {m.engine} | {m.wall_s:.1f} | {m.cpu_s:.1f} | {m.peak_mib:.0f} | "
+        f"{m.records / m.wall_s:,.0f} |"
         for m in found
     ]
     lines += ["", "Spark's time by DuckDB's:", ""]
@@ -359,12 +368,12 @@ def _parse(arguments: Sequence[str] | None) -> Any:
     parser.add_argument(
         "--work",
         default=str(ROOT / "bench" / "work" / "spark"),
-        help="folder for records and reports; kept, so that a second run need not generate",
+        help="folder for records and reports; kept, so that a second run need not generate records",
     )
     parser.add_argument(
         "--results", default=str(ROOT / "bench" / "results"), help="folder for spark.md, spark.json, spark.png"
     )
-    parser.add_argument("--memory", default="1g", help="of each engine")
+    parser.add_argument("--memory", default="1g", help="memory of each engine")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--note", default="", help="a sentence about the circumstances, for the table")
     parser.add_argument("--duckdb", choices=JOBS, help=argparse.SUPPRESS)

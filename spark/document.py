@@ -1,19 +1,19 @@
-"""`python -m spark.document`: the tables of docs/reports.md, made of the contracts; a test compares."""
+"""`python -m spark.document`: the tables of docs/reports.md, made from the contracts; a test compares both."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 
-from spark.schemas import REPORTS, Table
+from spark.schemas import REPORTS, TableSchema
 
 
 def tables() -> str:
-    """All reports and their tables as Markdown."""
+    """Return all reports and their tables as Markdown."""
     return "\n".join(line for name, some in REPORTS.items() for line in _report(name, some))
 
 
-def _report(name: str, some: tuple[Table, ...]) -> Iterator[str]:
+def _report(name: str, some: tuple[TableSchema, ...]) -> Iterator[str]:
     yield f"### {name}"
     yield ""
     for table in some:

@@ -1,4 +1,4 @@
-"""What can go wrong with a job, as one sentence that says what to do."""
+"""Failures of a job as one sentence that states what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|not enough space|ENOSPC", re.IGNORECASE)
 _OUT_OF_MEMORY = (
-    "The job ran out of memory: give it more (--memory 4g) or a shorter period; the report of before is still in place."
+    "The job ran out of memory: give it more (--memory 4g) or a shorter period; the earlier report is still in place."
 )
 _MEMORY = re.compile(r"OutOfMemoryError|Unable to acquire \d+ bytes of memory|SparkOutOfMemory")
 _DENIED = re.compile(r"Permission denied|AccessControlException|AccessDenied")
@@ -19,33 +19,33 @@ _SPARK_OUT_OF_MEMORY = 52
 """Exit status. Source: SparkExitCode.OOM."""
 
 
-class Problem(Exception):
-    """A job cannot go on; the text is one sentence for its operator."""
+class JobProblem(Exception):
+    """A job cannot continue; the text is one sentence for its operator."""
 
 
 def sentence(error: BaseException, output: str) -> str:
-    """What an operator is told about `error`, in one sentence.
+    """Return `error` as one sentence for operators.
 
     Args:
-        error: what a job raised: ours, the system's or Spark's.
+        error: what a job raised: its own, the system's or Spark's.
         output: where the job writes.
     """
-    if isinstance(error, Problem):
+    if isinstance(error, JobProblem):
         return str(error)
     text = " ".join(chain(error))
     if _FULL.search(text) or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):
-        return f"The disk is full: neither {output} nor Spark's temporary folder (--work) takes more; the report of before is still in place."
+        return f"The disk is full: free space for {output} and for Spark's temporary folder (--work); the earlier report is still in place."
     if _MEMORY.search(text):
         return _OUT_OF_MEMORY
     if _MASTER.search(text):
-        return "The Spark master cannot be reached: check --master and that it runs."
+        return "The Spark master cannot be reached. Check --master, and that the master runs."
     if _DENIED.search(text):
-        return f"A file or folder may not be read or written: {_short(text)}"
+        return f"Permission to read or write a file or folder is missing: {_short(text)}"
     return f"The job failed: {_short(text)}"
 
 
 def java_death(status: int) -> str:
-    """What an operator is told when Spark's Java ended in the middle of a job.
+    """Return a sentence for operators about the end of Spark's Java in the middle of a job.
 
     Args:
         status: its exit status; negative: the signal that killed it.
@@ -55,14 +55,16 @@ def java_death(status: int) -> str:
     if status < 0:
         name = signal.Signals(-status).name
         return (
-            f"Spark's Java was killed by {name}: if nobody did that, the machine ran out of memory; "
-            "the report of before is still in place."
+            f"Spark's Java was killed by {name}: if not by a person, the machine ran out of memory; the earlier "
+            "report is still in place."
         )
-    return f"Spark's Java ended with exit status {status} in the middle of the job; the report of before is still in place."
+    return (
+        f"Spark's Java ended with exit status {status} in the middle of the job; the earlier report is still in place."
+    )
 
 
 def chain(error: BaseException) -> list[str]:
-    """The texts of an error and of all that caused it, Java's included, unless Java has died meanwhile."""
+    """Return the texts of an error and of all its causes, Java's included, unless Java has died meanwhile."""
     found: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(found) < 10:

@@ -1,4 +1,4 @@
-"""Progress of a job on the terminal: steps of ours, and within them the tasks of Spark's stages."""
+"""Progress of a job on the terminal: its steps, and within them the tasks of Spark's stages."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 EVERY_S = 0.5
 
 
-class Progress:
-    """Says how far a job is, on `stream`.
+class ProgressReporter:
+    """Reports the progress of a job on `stream`.
 
     Args:
         form: `text` for people (one line that is rewritten on a terminal), `json` for programs: one object per line,
             {"job", "stage", "done", "total"}; `total` is 0 while it is not known; `none`.
-        stream: where to; standard error if None, so that standard output stays free for results.
+        stream: the output; standard error if None, so that standard output stays free for results.
     """
 
     def __init__(self, form: str = "text", stream: TextIO | None = None) -> None:
@@ -34,7 +34,7 @@ class Progress:
         self._open_line = False
 
     def say(self, job: str, stage: str, done: int, total: int) -> None:
-        """Say it, unless that is what was said last."""
+        """Report the progress, unless it equals the last."""
         with self._lock:
             now = (job, stage, done, total)
             if now == self._last or self._form == "none":
@@ -67,7 +67,7 @@ class Progress:
 
     @contextmanager
     def stage(self, context: SparkContext, job: str, stage: str) -> Iterator[None]:
-        """While the block runs, say how many tasks of the Spark jobs in it are done."""
+        """Report, while the block runs, how many tasks of the Spark jobs in it are done."""
         group = f"{job}/{stage}/{time.monotonic_ns()}"
         context.setJobGroup(group, f"{job}: {stage}", interruptOnCancel=True)
         self.say(job, stage, 0, 0)
@@ -96,7 +96,7 @@ class Progress:
 
 
 def _tasks(context: SparkContext, group: str) -> tuple[int, int]:
-    """How many tasks of a group's stages are done, and how many there are so far."""
+    """Return how many tasks of a group's stages are done, and how many there are so far."""
     tracker = context.statusTracker()
     done = total = 0
     for job_id in tracker.getJobIdsForGroup(group):

@@ -1,9 +1,9 @@
-"""Segments: which there are, which can be read, which records are in more than one of them.
+"""Reading of segments: which exist, which are readable, which records are in more than one of them.
 
-Before Spark reads a segment, its footer is looked at: length, schema and version, number of records, and the range of
-`number` for each gateway. What cannot be read is skipped and named in the report. From the ranges follows which segments
-may hold the same record: only those are compared record by record (records of different hours are never the same, as a
-record lies in the hour of its time). Footers are read by a bounded number of threads, a bounded number at a time.
+Before Spark reads a segment, its footer is checked: length, schema and version, number of records, and the range of
+`number` for each gateway. Unreadable segments are skipped and named in the report. The ranges show which segments may
+have the same record: only those are compared record by record (records of different hours are never the same, as a
+record is in the hour of its time). Footers are read by a bounded number of threads, a bounded number at a time.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from spark import schemas
+from spark.locations import Location, StoredFile
 from spark.periods import HOUR, Period
-from spark.places import Entry, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LATE_S = 15 * 60
-"""A segment that was written longer than this after its hour's end is late: gateways write one a minute or so."""
+"""Seconds after its hour's end from which a segment counts as late: gateways write one about every minute."""
 
 THREADS = 8
 AT_ONCE = 512
-"""Footers looked at before the next are asked for: bounds memory."""
+"""Footers checked before the next are requested: bounds memory."""
 
 FOOTER_BYTES_MIN = 12
 _MAGIC = b"PAR1"
@@ -50,7 +50,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment that can be read."""
+    """A readable segment."""
 
     path: str
     hour: datetime
@@ -63,7 +63,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A segment that cannot be read, and why, in words."""
+    """An unreadable segment, and the reason in words."""
 
     path: str
     reason: str
@@ -73,17 +73,17 @@ class Skipped:
 
 @dataclass(slots=True)
 class Input:
-    """What a job reads.
+    """The input of a job.
 
     Attributes:
         clean: segments without a record that another has.
         suspect: segments that may share records.
         skipped: what is not read.
-        thorough: every page was looked at, not only footers.
-        digest: of the names and lengths of all segments listed: another means that there is something new.
+        thorough: whether every page was checked, not only footers.
+        digest: of the names and lengths of all segments listed; it differs when there are new ones.
     """
 
-    place: Place
+    place: Location
     period: Period
     clean: list[Segment] = field(default_factory=list)
     suspect: list[Segment] = field(default_factory=list)
@@ -91,16 +91,16 @@ class Input:
     digest: str = ""
     thorough: bool = False
     opened: dict[bool, DataFrame] = field(default_factory=dict)
-    """Segments as Spark knows them, the suspect ones under True: it looks at each file's name and length once."""
+    """Segments as Spark has opened them, the suspect ones under True: it reads each file's name and length once."""
 
     @property
     def segments(self) -> list[Segment]:
-        """All that are read."""
+        """Return all segments that are read."""
         return self.clean + self.suspect
 
     @property
     def records(self) -> int:
-        """Records in all segments that are read, duplicates included."""
+        """Return the number of records in all segments that are read, duplicates included."""
         return sum(segment.records for segment in self.segments)
 
 
@@ -110,8 +110,8 @@ class _Bad(Exception):
         self.kind = kind
 
 
-def listing(place: Place, period: Period) -> list[tuple[datetime, Entry]]:
-    """The segments of the hours that `period` touches, with their hour. Other names, as `_spool`, are passed over."""
+def listing(place: Location, period: Period) -> list[tuple[datetime, StoredFile]]:
+    """Return the segments of the hours that `period` touches, with their hour. Other names, as `_spool`, are skipped."""
     found = []
     for day in place.entries(place.root):
         date = _DATE.fullmatch(day.name)
@@ -128,8 +128,8 @@ def listing(place: Place, period: Period) -> list[tuple[datetime, Entry]]:
     return found
 
 
-def digest(found: Iterable[tuple[datetime, Entry]]) -> str:
-    """What `Input.digest` says of a listing: compare it with a report's to know whether it must be made anew."""
+def digest(found: Iterable[tuple[datetime, StoredFile]]) -> str:
+    """Return the `Input.digest` of a listing: compare it with a report's to decide whether it must be made anew."""
     sha = hashlib.sha256()
     for hour, entry in found:
         sha.update(f"{hour:%Y%m%d%H}/{entry.name}/{entry.size}\n".encode())
@@ -137,18 +137,18 @@ def digest(found: Iterable[tuple[datetime, Entry]]) -> str:
 
 
 def inspect(
-    place: Place,
+    place: Location,
     period: Period,
     say: Callable[[int, int], None] = lambda done, total: None,
     *,
     thorough: bool = False,
     refused: Collection[str] = (),
 ) -> Input:
-    """Look at every segment of `period`.
+    """Inspect every segment of `period`.
 
     Args:
-        say: told how many are done, and how many there are.
-        thorough: read every page of every segment as well, not the footer only; for when Spark has met a bad one.
+        say: called with how many are done, and how many there are.
+        thorough: check every page of every segment, not only the footer; for use after Spark has met a damaged one.
         refused: paths of segments that Spark could not read; they are skipped.
 
     Raises:
@@ -160,7 +160,7 @@ def inspect(
     rest, done = iter(found), 0
     with ThreadPoolExecutor(THREADS) as threads:
         while some := list(islice(rest, AT_ONCE)):
-            for one in threads.map(lambda item: _look(place, *item, thorough=thorough), some):
+            for one in threads.map(lambda item: _segment_of(place, *item, thorough=thorough), some):
                 if isinstance(one, Segment) and one.path in refused:
                     made.skipped.append(
                         Skipped(one.path, "Spark cannot read it: its footer or data are damaged", "corrupt")
@@ -179,7 +179,7 @@ def inspect(
 
 
 def frame(spark: SparkSession, given: Input, columns: Iterable[str] | None = None) -> DataFrame:
-    """The records of `given` that are in its period, each once.
+    """Return the records of `given` that are in its period, each once.
 
     Args:
         columns: those wanted; None: all.
@@ -196,7 +196,7 @@ def frame(spark: SparkSession, given: Input, columns: Iterable[str] | None = Non
 
 
 def duplicates(spark: SparkSession, given: Input) -> int:
-    """How many records were left out because another segment has them."""
+    """Return how many records were left out because another segment has them."""
     if not given.suspect:
         return 0
     return (
@@ -222,12 +222,12 @@ def _day(text: str) -> datetime | None:
         return None
 
 
-def _is_segment(entry: Entry) -> bool:
+def _is_segment(entry: StoredFile) -> bool:
     return entry.name.endswith(_SUFFIX) and not entry.name.startswith(("_", "."))
 
 
-def _look(place: Place, hour: datetime, entry: Entry, *, thorough: bool) -> Segment | Skipped | None:
-    """The segment, or why it is skipped; None if it has gone meanwhile (retention, compaction)."""
+def _segment_of(place: Location, hour: datetime, entry: StoredFile, *, thorough: bool) -> Segment | Skipped | None:
+    """Return the segment, or why it is skipped; None if it was removed meanwhile (retention, compaction)."""
     import pyarrow as pa
 
     try:
@@ -248,7 +248,7 @@ def _look(place: Place, hour: datetime, entry: Entry, *, thorough: bool) -> Segm
         return Skipped(entry.path, f"it cannot be read: {_first_line(error)}", "unreadable")
 
 
-def _footer(place: Place, entry: Entry) -> Any:
+def _footer(place: Location, entry: StoredFile) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -259,9 +259,9 @@ def _footer(place: Place, entry: Entry) -> Any:
         if size == 0:
             raise _Bad("empty", "it is empty")
         if size < FOOTER_BYTES_MIN or stream.read_at(4, 0) != _MAGIC:
-            raise _Bad("foreign", "it is no Parquet file")
+            raise _Bad("foreign", "it is not a Parquet file")
         if stream.read_at(4, size - 4) != _MAGIC:
-            raise _Bad("truncated", "it is truncated or half written: its end is missing")
+            raise _Bad("truncated", "it is truncated or incomplete: its end is missing")
         try:
             return pq.ParquetFile(stream, page_checksum_verification=True).metadata
         except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
@@ -271,11 +271,12 @@ def _footer(place: Place, entry: Entry) -> Any:
 def _check_schema(metadata: Any) -> None:
     version = (metadata.metadata or {}).get(schemas.INPUT_VERSION_KEY)
     if version is None:
-        raise _Bad("foreign", "it holds something else than access records: it names no version of their schema")
+        raise _Bad("foreign", "it does not contain access records: it names no version of their schema")
     if version != str(schemas.INPUT_VERSION).encode():
         raise _Bad(
             "version",
-            f"its schema is version {version.decode(errors='replace')[:20]}, and this reads {schemas.INPUT_VERSION}",
+            f"its schema is version {version.decode(errors='replace')[:20]}, but only version {schemas.INPUT_VERSION} "
+            "can be read",
         )
     schema = metadata.schema.to_arrow_schema()
     for wanted in schemas.arrow_schema():
@@ -288,7 +289,7 @@ def _check_schema(metadata: Any) -> None:
 
 
 def _check_groups(metadata: Any, hour: datetime) -> tuple[Span, ...]:
-    """The spans of its row groups. Raises _Bad if a record is not of the hour of its folder."""
+    """Return the spans of its row groups. Raises _Bad if a record is not of the hour of its folder."""
     places = {metadata.schema.column(index).name: index for index in range(metadata.num_columns)}
     low_at, high_at = hour, hour + HOUR
     spans = []
@@ -300,7 +301,8 @@ def _check_groups(metadata: Any, hour: datetime) -> tuple[Span, ...]:
         if times is not None and not (low_at <= _utc(times[0]) and _utc(times[1]) < high_at):
             raise _Bad(
                 "misplaced",
-                f"it holds records of {_utc(times[0]):%Y-%m-%d %H:%M} to {_utc(times[1]):%Y-%m-%d %H:%M}, which are not of its folder's hour",
+                f"it holds records of {_utc(times[0]):%Y-%m-%d %H:%M} to {_utc(times[1]):%Y-%m-%d %H:%M}, which are "
+                "not of its folder's hour",
             )
         one = gateways[0] if gateways is not None and gateways[0] == gateways[1] else None
         low, high = numbers if numbers is not None else (-(2**63), 2**63 - 1)
@@ -317,7 +319,7 @@ def _utc(at: datetime) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _read_all(place: Place, entry: Entry) -> None:
+def _read_all(place: Location, entry: StoredFile) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -330,7 +332,7 @@ def _read_all(place: Place, entry: Entry) -> None:
 
 
 def overlapping(segments: list[Segment]) -> set[str]:
-    """Paths of the segments of one hour that may share records: a gateway's numbers overlap."""
+    """Return the paths of the segments of one hour that may share records: a gateway's numbers overlap."""
     by_gateway: dict[str | None, list[tuple[int, int, str]]] = defaultdict(list)
     for segment in segments:
         for span in segment.spans:
@@ -345,7 +347,7 @@ def overlapping(segments: list[Segment]) -> set[str]:
 
 
 def _meeting(spans: list[tuple[int, int, str]]) -> set[str]:
-    """Paths of spans that meet another, of the same segment or of others."""
+    """Return the paths of spans that overlap another, of the same segment or of others."""
     found: set[str] = set()
     reach, owner = -(2**63) - 1, ""
     for low, high, path in sorted(spans):

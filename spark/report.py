@@ -1,4 +1,4 @@
-"""report.json: a report in small, which says of itself what everything in it means and in which unit."""
+"""report.json: the summary of a report, with the meaning and unit of every value in it."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 from spark import schemas
+from spark.locations import StoredFile
 from spark.periods import Period
-from spark.places import Entry
 from spark.reading import Input
-from spark.writing import Run
+from spark.writing import JobRun
 
 TOP_ROWS = 20
 SERIES_ROWS_MAX = 24 * 31
-"""Rows of a series: a month of hours. Of a longer period the last ones; the whole is in the table."""
+"""Rows of a series: a month of hours. A longer period has the last ones; the table has all."""
 SKIPPED_NAMED_MAX = 100
 
 Order = Sequence[tuple[str, Literal["ascending", "descending"]]]
 
 
 class Summary:
-    """What a job says of its tables: numbers, short lists and series, read from what it has written.
+    """A job's summary of its tables: numbers, short lists and series, read from the written tables.
 
-    This is done by pyarrow, a batch at a time: it takes milliseconds, where a query of Spark takes a second.
+    pyarrow reads them, a batch at a time: milliseconds, where a query of Spark takes a second.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: JobRun) -> None:
         self._run = run
         self.headline: dict[str, dict[str, Any]] = {}
         self.tops: dict[str, dict[str, Any]] = {}
         self.series: dict[str, dict[str, Any]] = {}
 
     def number(self, name: str, value: Any, unit: str, about: str) -> None:
-        """A headline number."""
+        """Add a headline number."""
         self.headline[name] = {"value": plain(value), "unit": unit, "about": about}
 
     def total(self, table: str, column: str) -> int:
-        """The sum of a column of integers."""
+        """Return the sum of a column of integers."""
         import pyarrow.compute as pc
 
         return sum(pc.sum(batch[column]).as_py() or 0 for batch in self._batches(table, [column]))
 
     def extreme(self, table: str, column: str, which: str) -> Any:
-        """The `min` or `max` of a column; None if it has no values."""
+        """Return the `min` or `max` of a column; None if it has no values."""
         import pyarrow.compute as pc
 
         found = [pc.min_max(batch[column])[which].as_py() for batch in self._batches(table, [column])]
@@ -53,13 +53,13 @@ class Summary:
         return (min if which == "min" else max)(known) if known else None
 
     def count(self, table: str, where: Any = None) -> int:
-        """The number of rows, of those that a pyarrow expression holds for."""
+        """Return the number of rows, of those for which a pyarrow expression holds."""
         return int(self._dataset(table).count_rows(filter=where))
 
     def first(
         self, table: str, by: Order, rows: int = 1, where: Any = None, columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """The first rows in an order; memory for as many and a batch."""
+        """Return the first rows in an order; memory for these rows and a batch."""
         import pyarrow as pa
 
         names = list(columns) or [column.name for column in schemas.table(self._run.job, table).columns]
@@ -82,25 +82,29 @@ class Summary:
         where: Any = None,
         columns: Sequence[str] = (),
     ) -> None:
-        """A short list: the first rows of a table in an order."""
+        """Add a short list: the first rows of a table in an order."""
         self.tops[name] = {"about": about, **self._shown(table, self.first(table, by, rows, where, columns), columns)}
 
     def top_of_sums(self, name: str, about: str, table: str, keys: Sequence[str], values: Sequence[str]) -> None:
-        """A short list: the rows of a table with the same `keys` added up, the greatest of the first value first."""
+        """Add a short list: the rows of a table with the same `keys` summed, the greatest of the first value first."""
         most: Order = [(values[0], "descending"), *((key, "ascending") for key in keys)]
         summed = self._summed(table, keys, values)
         rows = [] if summed is None else summed.sort_by(most).slice(0, TOP_ROWS).to_pylist()
         self.tops[name] = {"about": about, **self._shown(table, rows, [*keys, *values])}
 
     def serie(self, name: str, about: str, table: str, columns: Sequence[str]) -> None:
-        """The last SERIES_ROWS_MAX rows by the first column, in its order; rows with the same one are added up."""
+        """Add a series: the last SERIES_ROWS_MAX rows by the first column, in its order; rows with the same one are
+        summed.
+        """
         key, *values = columns
         summed = self._summed(table, [key], values)
         rows = [] if summed is None else summed.sort_by(key).to_pylist()[-SERIES_ROWS_MAX:]
         self.series[name] = {"about": about, **self._shown(table, rows, columns)}
 
     def _summed(self, table: str, keys: Sequence[str], values: Sequence[str]) -> Any:
-        """A table of pyarrow with `keys` and the sums of `values`, None if it has no rows; memory for it and a batch."""
+        """Return a pyarrow table with `keys` and the sums of `values`, None if it has no rows; memory for it and a
+        batch.
+        """
         import pyarrow as pa
 
         names, sums = [*keys, *values], [(value, "sum") for value in values]
@@ -111,7 +115,7 @@ class Summary:
 
         whole = None
         for batch in self._batches(table, names):
-            # Sums may be null to Arrow, what is read may not: only sums fit to sums.
+            # Sums are nullable in Arrow, the columns read are not: only sums can be appended to sums.
             more = added(pa.Table.from_batches([batch]))
             whole = more if whole is None else added(pa.concat_tables([whole, more]))
         return whole
@@ -137,9 +141,9 @@ class Summary:
 
 
 def document(
-    run: Run, domain: str, period: Period, given: Input, duplicates: int, summary: Summary, took_s: float
+    run: JobRun, domain: str, period: Period, given: Input, duplicates: int, summary: Summary, took_s: float
 ) -> dict[str, Any]:
-    """The content of report.json. Reads the footers of the tables for their numbers of rows."""
+    """Return the content of report.json. Reads the footers of the tables for their numbers of rows."""
     return {
         "schema_version": schemas.REPORT_VERSION,
         "report": run.job,
@@ -164,7 +168,7 @@ def document(
 
 
 def period_of(period: Period) -> dict[str, Any]:
-    """A period as report.json says it; null where it is open."""
+    """Return a period as in report.json; null where it is open."""
     asked = Period()
     return {
         "from": plain(period.begin) if period.begin != asked.begin else None,
@@ -174,7 +178,7 @@ def period_of(period: Period) -> dict[str, Any]:
 
 
 def input_of(given: Input, duplicates: int) -> dict[str, Any]:
-    """What was read and what was not."""
+    """Return what was read and what was not."""
     late = [segment for segment in given.segments if segment.late]
     kinds: dict[str, int] = {}
     for one in given.skipped:
@@ -204,8 +208,8 @@ def input_of(given: Input, duplicates: int) -> dict[str, Any]:
     }
 
 
-def rows_of(run: Run, table: schemas.Table) -> int:
-    """How many rows a table has, by the footers of its files."""
+def rows_of(run: JobRun, table: schemas.TableSchema) -> int:
+    """Return how many rows a table has, by the footers of its files."""
     import pyarrow.parquet as pq
 
     rows = 0
@@ -215,13 +219,13 @@ def rows_of(run: Run, table: schemas.Table) -> int:
     return rows
 
 
-def tables_files(run: Run, table: str) -> list[Entry]:
-    """The files of a table that a run has written."""
+def tables_files(run: JobRun, table: str) -> list[StoredFile]:
+    """Return the files of a table that a run has written."""
     return [entry for entry in run.output.entries(f"{run.folder}/{table}") if entry.name.endswith(".parquet")]
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: times in ISO 8601 with Z, days as YYYY-MM-DD; what is no number is null."""
+    """Return a value as JSON has it: times in ISO 8601 with Z, days as YYYY-MM-DD; NaN and infinities are null."""
     if isinstance(value, datetime):
         at = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
         return at.isoformat().replace("+00:00", "Z")

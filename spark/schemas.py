@@ -1,4 +1,5 @@
-"""The contracts: columns of the input, and of every table that a report has, with unit and meaning. docs/reports.md is made of them.
+"""The contracts: columns of the input, and of every table of a report, with unit and meaning. docs/reports.md is made
+from them.
 
 A change of a name, a type, a unit or a meaning is a new version. Input version 1 is docs/records.md.
 """
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
 INPUT_VERSION = 1
 INPUT_VERSION_KEY = b"herald.schema_version"
 JOINED_KEY = b"herald.joined"
-"""In the metadata of a segment that compaction made: how many segments it was made of."""
+"""Metadata of a segment made by compaction: how many segments it was made from."""
 
 REPORT_VERSION = 1
-"""Of report.json, the manifest and all tables below."""
+"""Version of report.json, the manifest and all tables below."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column: its name, its type as Spark's SQL names it, its unit (empty: a name, or none) and its meaning."""
+class ColumnSchema:
+    """A column: its name, its type as Spark's SQL names it, its unit (empty for a name, or for none) and its meaning."""
 
     name: str
     type: str
@@ -32,12 +33,12 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableSchema:
     """A table of a report: its name, what one row is, and its columns."""
 
     name: str
     about: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSchema, ...]
 
 
 RECORD = (
@@ -63,11 +64,11 @@ RECORD = (
 """The columns of an access record, version 1, as Spark reads them."""
 
 ENCODED = ("gateway", "operation", "outcome", "reason", "principal", "issuer", "peer", "client", "rp")
-"""Columns of few different values, which are written with a dictionary."""
+"""Columns with few distinct values, which are written with a dictionary."""
 
 
 def record_schema() -> StructType:
-    """What Spark is told about a segment, so that it need not look."""
+    """Return the schema of a segment for Spark, so that Spark does not infer it."""
     from pyspark.sql.types import StructType
 
     schema = StructType.fromDDL(", ".join(f"`{name}` {kind}" for name, kind in RECORD))
@@ -76,53 +77,57 @@ def record_schema() -> StructType:
 
 
 def arrow_schema() -> Any:
-    """The same for pyarrow; what is written carries the version."""
+    """Return the schema for pyarrow, with the version for written files."""
     import pyarrow as pa
 
     kinds = {"timestamp": pa.timestamp("us", tz="UTC"), "string": pa.string(), "bigint": pa.int64()}
     return pa.schema([pa.field(name, kinds[kind], nullable=False) for name, kind in RECORD])
 
 
-def ddl(table: Table) -> str:
-    """A table's columns as Spark's SQL declares them."""
+def ddl(table: TableSchema) -> str:
+    """Return a table's columns as Spark's SQL declares them."""
     return ", ".join(f"`{column.name}` {column.type}" for column in table.columns)
 
 
-def conform(frame: DataFrame, table: Table) -> DataFrame:
-    """`frame` with exactly the columns of `table`, in its order and of its types; the contract at a transform's exit."""
+def conform(frame: DataFrame, table: TableSchema) -> DataFrame:
+    """Return `frame` with exactly the columns of `table`, in its order and of its types; the contract at a transform's
+    exit.
+    """
     from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users give it
 
     return frame.select(*(F.col(column.name).cast(column.type).alias(column.name) for column in table.columns))
 
 
-# Columns that many tables have.
+# Columns of several tables.
 
-RP = Column("rp", "string", "", "Id of the rendezvous point.")
-HOUR = Column("hour", "timestamp", "UTC", "The hour's begin.")
-DAY = Column("day", "date", "day of the period's zone", "The day that the hour begins in.")
-PRINCIPAL = Column("principal", "string", "", "Who; empty for strangers.")
-ISSUER = Column(
-    "issuer", "string", "", "Who vouches for the principal: a domain or an OIDC issuer; empty for strangers."
+RP = ColumnSchema("rp", "string", "", "Id of the rendezvous point.")
+HOUR = ColumnSchema("hour", "timestamp", "UTC", "Begin of the hour.")
+DAY = ColumnSchema("day", "date", "day of the period's zone", "The day in which the hour begins.")
+PRINCIPAL = ColumnSchema("principal", "string", "", "Identity; empty for strangers.")
+ISSUER = ColumnSchema(
+    "issuer", "string", "", "The domain or OIDC issuer that vouches for the principal; empty for strangers."
 )
-PEER = Column("peer", "string", "", "The peer domain that asked; empty for clients.")
-OPERATION = Column("operation", "string", "", "What was asked (records.md).")
-OPERATIONS = Column("operations", "bigint", "operations", "All of them: ok, refused and failed. The sum of `count`.")
-REFUSED = Column("refused", "bigint", "operations", "Refused: the client's doing (4xx).")
-FAILED = Column("failed", "bigint", "operations", "Failed: ours (5xx).")
-EVENTS = Column("events", "bigint", "events", "Published, read or delivered.")
-BYTES_IN = Column("bytes_in", "bigint", "bytes", "Of events published, or of requests' bodies.")
-BYTES_OUT = Column("bytes_out", "bigint", "bytes", "Of events read or delivered, or of answers' bodies.")
-FIRST = Column("first_seen", "timestamp", "UTC", "Time of the first record in the period.")
-LAST = Column("last_seen", "timestamp", "UTC", "Time of the last record in the period.")
+PEER = ColumnSchema("peer", "string", "", "The peer domain that made the request; empty for clients.")
+OPERATION = ColumnSchema("operation", "string", "", "Operation (records.md).")
+OPERATIONS = ColumnSchema(
+    "operations", "bigint", "operations", "All operations: ok, refused and failed. The sum of `count`."
+)
+REFUSED = ColumnSchema("refused", "bigint", "operations", "Refused, a client error (4xx).")
+FAILED = ColumnSchema("failed", "bigint", "operations", "Failed, a server error (5xx).")
+EVENTS = ColumnSchema("events", "bigint", "events", "Published, read or delivered.")
+BYTES_IN = ColumnSchema("bytes_in", "bigint", "bytes", "Bytes of published events, or of requests' bodies.")
+BYTES_OUT = ColumnSchema("bytes_out", "bigint", "bytes", "Bytes of events read or delivered, or of answers' bodies.")
+FIRST = ColumnSchema("first_seen", "timestamp", "UTC", "Time of the first record in the period.")
+LAST = ColumnSchema("last_seen", "timestamp", "UTC", "Time of the last record in the period.")
 COUNTS = (OPERATIONS, REFUSED, FAILED, EVENTS, BYTES_IN, BYTES_OUT)
 SEEN = (FIRST, LAST)
 
 
-def quantiles(*names: str, of: str) -> tuple[Column, ...]:
-    """Columns of latencies by quantile; the value is the middle of its bucket, at most 6.25 % from the true one."""
+def quantiles(*names: str, of: str) -> tuple[ColumnSchema, ...]:
+    """Return columns of latencies by quantile; the value is the middle of its bucket, at most 6.25 % from the true one."""
     words = {"p50": "half", "p90": "90 %", "p95": "95 %", "p99": "99 %", "p999": "99.9 %"}
     return tuple(
-        Column(
+        ColumnSchema(
             f"{name}_us",
             "double",
             "microseconds",
@@ -133,18 +138,19 @@ def quantiles(*names: str, of: str) -> tuple[Column, ...]:
 
 
 ACCESS = (
-    Table(
+    TableSchema(
         "usage",
-        "Who used what: a row for every combination that occurs. The other tables but `hours`, `activity` and `anomalies` are sums of it.",
+        "Use: a row for every combination that occurs. The other tables but `hours`, `activity` and `anomalies` are "
+        "sums of it.",
         (
             PRINCIPAL,
             ISSUER,
             PEER,
-            Column("client", "string", "", "Kind of client (records.md)."),
+            ColumnSchema("client", "string", "", "Kind of client (records.md)."),
             OPERATION,
             RP,
-            Column("outcome", "string", "", "ok, refused or failed."),
-            Column("reason", "string", "", "Code of the problem; empty when ok."),
+            ColumnSchema("outcome", "string", "", "ok, refused or failed."),
+            ColumnSchema("reason", "string", "", "Code of the problem; empty when ok."),
             OPERATIONS,
             EVENTS,
             BYTES_IN,
@@ -152,50 +158,57 @@ ACCESS = (
             *SEEN,
         ),
     ),
-    Table(
+    TableSchema(
         "activity",
-        "Who was active when: a row for each hour, principal and peer.",
+        "Activity: a row for each hour, principal and peer.",
         (HOUR, DAY, PRINCIPAL, ISSUER, PEER, *COUNTS),
     ),
-    Table(
+    TableSchema(
         "principals",
         "A row for each principal.",
         (
             PRINCIPAL,
             ISSUER,
             *COUNTS,
-            Column("rps", "bigint", "rendezvous points", "Different ones that were named with success or without."),
+            ColumnSchema(
+                "rps", "bigint", "rendezvous points", "Distinct rendezvous points named, with or without success."
+            ),
             *SEEN,
         ),
     ),
-    Table(
+    TableSchema(
         "issuers",
         "A row for each issuer.",
         (
             ISSUER,
-            Column("foreign", "boolean", "", "Neither this domain nor a stranger's empty issuer."),
-            Column("principals", "bigint", "principals", "Different ones."),
+            ColumnSchema("foreign", "boolean", "", "Whether it is neither this domain nor a stranger's empty issuer."),
+            ColumnSchema("principals", "bigint", "principals", "Distinct principals."),
             *COUNTS,
             *SEEN,
         ),
     ),
-    Table("peers", "A row for each peer domain that asked.", (PEER, *COUNTS, *SEEN)),
-    Table(
+    TableSchema("peers", "A row for each peer domain with requests.", (PEER, *COUNTS, *SEEN)),
+    TableSchema(
         "operations",
         "A row for each operation and kind of client.",
-        (OPERATION, Column("client", "string", "", "Kind of client (records.md)."), *COUNTS, *SEEN),
+        (OPERATION, ColumnSchema("client", "string", "", "Kind of client (records.md)."), *COUNTS, *SEEN),
     ),
-    Table(
+    TableSchema(
         "rps",
-        "A row for each rendezvous point; the empty one stands for what named none.",
-        (RP, Column("principals", "bigint", "principals", "Different ones, one for all strangers."), *COUNTS, *SEEN),
-    ),
-    Table(
-        "refusals",
-        "What did not succeed: a row for each reason, operation and principal.",
+        "A row for each rendezvous point; the empty one is for records without one.",
         (
-            Column("outcome", "string", "", "refused or failed."),
-            Column("reason", "string", "", "Code of the problem (protocol.md)."),
+            RP,
+            ColumnSchema("principals", "bigint", "principals", "Distinct principals; all strangers count as one."),
+            *COUNTS,
+            *SEEN,
+        ),
+    ),
+    TableSchema(
+        "refusals",
+        "Refusals and failures: a row for each reason, operation and principal.",
+        (
+            ColumnSchema("outcome", "string", "", "refused or failed."),
+            ColumnSchema("reason", "string", "", "Code of the problem (protocol.md)."),
             OPERATION,
             PRINCIPAL,
             ISSUER,
@@ -204,55 +217,56 @@ ACCESS = (
             *SEEN,
         ),
     ),
-    Table("hours", "A row for each hour and operation.", (HOUR, DAY, OPERATION, *COUNTS)),
-    Table(
+    TableSchema("hours", "A row for each hour and operation.", (HOUR, DAY, OPERATION, *COUNTS)),
+    TableSchema(
         "anomalies",
-        "What stands out, newest first.",
+        "Anomalies, newest first.",
         (
-            Column(
+            ColumnSchema(
                 "kind",
                 "string",
                 "",
-                "`new-foreign-issuer`, `new-peer`: not seen before (in the look-back; if that is empty, not within a day of the first record). "
+                "`new-foreign-issuer`, `new-peer`: not seen before (in the look-back; if that is empty, not within a "
+                "day of the first record). "
                 "`refusal-burst`: at least 100 refusals in an hour and ten times the mean of the 24 hours before. "
                 "`dormant-awake`: active after 14 days of silence or more.",
             ),
-            Column("subject", "string", "", "The issuer, peer or principal."),
+            ColumnSchema("subject", "string", "", "The issuer, peer or principal."),
             ISSUER,
-            Column("at", "timestamp", "UTC", "The hour that it began in."),
-            Column(
+            ColumnSchema("at", "timestamp", "UTC", "The hour in which it began."),
+            ColumnSchema(
                 "value",
                 "double",
                 "by kind",
                 "Operations in the period of a new one; refusals in the hour; days of silence.",
             ),
-            Column("usual", "double", "by kind", "Refusals an hour in the 24 hours before; else null."),
+            ColumnSchema("usual", "double", "by kind", "Refusals an hour in the 24 hours before; else null."),
         ),
     ),
 )
 
-PUBLISHES = Column("publishes", "bigint", "operations", "Publishes that succeeded, a batch is one.")
-EVENTS_IN = Column("events_in", "bigint", "events", "Published.")
-DELIVERIES = Column(
-    "deliveries", "bigint", "events", "Delivered to sessions or read from the history: `deliver` and `history`."
+PUBLISHES = ColumnSchema("publishes", "bigint", "operations", "Successful publishes; a batch counts once.")
+EVENTS_IN = ColumnSchema("events_in", "bigint", "events", "Published.")
+DELIVERIES = ColumnSchema(
+    "deliveries", "bigint", "events", "Events delivered to sessions or read from the history: `deliver` and `history`."
 )
-LOAD_BYTES_IN = Column("bytes_in", "bigint", "bytes", "Of the events published.")
-LOAD_BYTES_OUT = Column("bytes_out", "bigint", "bytes", "Of the deliveries.")
-FAN_OUT = Column(
+LOAD_BYTES_IN = ColumnSchema("bytes_in", "bigint", "bytes", "Bytes of published events.")
+LOAD_BYTES_OUT = ColumnSchema("bytes_out", "bigint", "bytes", "Bytes of the deliveries.")
+FAN_OUT = ColumnSchema(
     "fan_out", "double", "deliveries per event", "Deliveries by events published; null if none was published."
 )
-READING = Column(
+READING = ColumnSchema(
     "reading_minutes",
     "bigint",
     "session minutes",
-    "Sum of `sessions` of `deliver`: minutes of sessions that something was delivered to.",
+    "Sum of `sessions` of `deliver`: minutes of sessions with deliveries.",
 )
-READERS = Column(
+READERS = ColumnSchema(
     "readers_max", "bigint", "sessions", "The most sessions of one principal and kind of client in one minute."
 )
-JOINED = Column("joined", "bigint", "sessions", "Readings begun.")
-LEFT = Column("left", "bigint", "sessions", "Readings ended; gateways that were killed say nothing.")
-MOVED = Column("moved", "bigint", "events", "Published and delivered: events_in and deliveries.")
+JOINED = ColumnSchema("joined", "bigint", "sessions", "Readings begun.")
+LEFT = ColumnSchema("left", "bigint", "sessions", "Readings ended; killed gateways record none.")
+MOVED = ColumnSchema("moved", "bigint", "events", "Events published and delivered: events_in and deliveries.")
 TRAFFIC = (
     PUBLISHES,
     EVENTS_IN,
@@ -268,55 +282,61 @@ TRAFFIC = (
     REFUSED,
     FAILED,
 )
-RPS_MADE = Column("rps_made", "bigint", "rendezvous points", "Created less those deleted.")
-BUCKET = Column("bucket", "int", "", "The bucket's number.")
-IN_BUCKET = Column("operations", "bigint", "operations", "In it.")
+RPS_MADE = ColumnSchema("rps_made", "bigint", "rendezvous points", "Created less deleted ones.")
+BUCKET = ColumnSchema("bucket", "int", "", "Number of the bucket.")
+IN_BUCKET = ColumnSchema("operations", "bigint", "operations", "Operations in the bucket.")
 
 LOAD = (
-    Table(
+    TableSchema(
         "rp_hours",
-        "A row for each rendezvous point and hour; the empty one stands for what named none.",
+        "A row for each rendezvous point and hour; the empty one is for records without one.",
         (
             RP,
             HOUR,
             OPERATIONS,
             *TRAFFIC,
             RPS_MADE,
-            Column("mean_us", "double", "microseconds", "Mean latency of good publishes; null if there are none."),
-            Column("most_us", "bigint", "microseconds", "Highest latency of a good publish; null if there are none."),
+            ColumnSchema(
+                "mean_us", "double", "microseconds", "Mean latency of successful publishes; null if there are none."
+            ),
+            ColumnSchema(
+                "most_us", "bigint", "microseconds", "Highest latency of a successful publish; null if there are none."
+            ),
         ),
     ),
-    Table(
+    TableSchema(
         "rp_histogram",
-        "The latencies of good publishes: a row for each rendezvous point and bucket. Those of two periods may be added.",
+        "Latencies of successful publishes: a row for each rendezvous point and bucket. Those of two periods may be "
+        "added.",
         (RP, BUCKET, IN_BUCKET),
     ),
-    Table(
+    TableSchema(
         "hour_histogram",
-        "The latencies of all good operations: a row for each hour, operation and bucket.",
+        "Latencies of all successful operations: a row for each hour, operation and bucket.",
         (HOUR, OPERATION, BUCKET, IN_BUCKET),
     ),
-    Table(
+    TableSchema(
         "rps",
         "A row for each rendezvous point.",
         (
             RP,
             *TRAFFIC,
-            *quantiles("p50", "p95", "p99", of="good publishes"),
-            Column(
+            *quantiles("p50", "p95", "p99", of="successful publishes"),
+            ColumnSchema(
                 "peak_hour",
                 "timestamp",
                 "UTC",
                 "The hour with most events published and delivered; the first of several.",
             ),
-            Column("peak_events", "bigint", "events", "Published and delivered in that hour."),
-            Column(
+            ColumnSchema("peak_events", "bigint", "events", "Events published and delivered in that hour."),
+            ColumnSchema(
                 "growth",
                 "double",
                 "ratio",
-                "Events published and delivered in the second half of the period's hours by those in the first; null if those were none.",
+                "Events published and delivered in the second half of the period's hours, divided by those in the "
+                "first; null if there were none in the first.",
             ),
-            Column(
+            ColumnSchema(
                 "growth_per_day",
                 "double",
                 "events per day, per day",
@@ -324,7 +344,7 @@ LOAD = (
             ),
         ),
     ),
-    Table(
+    TableSchema(
         "hours",
         "A row for each hour of the domain.",
         (
@@ -333,180 +353,194 @@ LOAD = (
             OPERATIONS,
             *TRAFFIC,
             RPS_MADE,
-            Column("active_rps", "bigint", "rendezvous points", "Those that anything was asked of."),
-            *quantiles("p50", "p95", "p99", of="good publishes"),
+            ColumnSchema("active_rps", "bigint", "rendezvous points", "Rendezvous points with operations."),
+            *quantiles("p50", "p95", "p99", of="successful publishes"),
         ),
     ),
-    Table(
+    TableSchema(
         "days", "A row for each day of the period's zone, which may have 23 or 25 hours.", (DAY, OPERATIONS, *TRAFFIC)
     ),
-    Table(
+    TableSchema(
         "latency",
         "A row for each operation that has a latency and succeeded.",
         (
             OPERATION,
-            Column("operations", "bigint", "operations", "Those that have a latency."),
+            ColumnSchema("operations", "bigint", "operations", "Operations with a latency."),
             *quantiles("p50", "p90", "p95", "p99", "p999", of="them"),
-            Column("most_us", "bigint", "microseconds", "Upper bound of the highest bucket: none took as long."),
+            ColumnSchema("most_us", "bigint", "microseconds", "Upper bound of the highest bucket: all took less."),
         ),
     ),
-    Table(
+    TableSchema(
         "histogram",
-        "The latencies of all good operations: a row for each operation and bucket.",
+        "Latencies of all successful operations: a row for each operation and bucket.",
         (
             OPERATION,
             BUCKET,
-            Column("from_us", "bigint", "microseconds", "Lowest latency in it."),
-            Column("to_us", "bigint", "microseconds", "Lowest latency above it."),
+            ColumnSchema("from_us", "bigint", "microseconds", "Lowest latency in the bucket."),
+            ColumnSchema("to_us", "bigint", "microseconds", "Lowest latency above the bucket."),
             IN_BUCKET,
         ),
     ),
-    Table(
+    TableSchema(
         "fame",
-        "Sudden fame: hours of RPs with at least 1,000 events published and delivered, and five times the mean of the 24 hours before.",
+        "Sudden fame: hours of RPs with at least 1,000 events published and delivered, and five times the mean of the "
+        "24 hours before.",
         (
             RP,
             HOUR,
-            Column("events", "bigint", "events", "Published and delivered in the hour."),
-            Column("usual", "double", "events per hour", "The mean of the 24 hours before, silent ones counted."),
-            Column("ratio", "double", "ratio", "Events by usual; null if there were none."),
+            ColumnSchema("events", "bigint", "events", "Events published and delivered in the hour."),
+            ColumnSchema(
+                "usual", "double", "events per hour", "Mean of the 24 hours before, hours without events included."
+            ),
+            ColumnSchema("ratio", "double", "ratio", "Events divided by usual; null if usual is 0."),
         ),
     ),
-    Table(
+    TableSchema(
         "forecast",
-        "When limits will be reached, by the line through the daily peaks: a row for each limit given with --limits that grows towards its end.",
+        "Forecast of reached limits, by the line through the daily peaks: a row for each limit given with --limits "
+        "whose use grows.",
         (
-            Column("limit", "string", "", "Name of the limit (limits.md)."),
-            Column("subject", "string", "", "The RP, or empty for the domain."),
-            Column("unit", "string", "", "Of the three that follow."),
-            Column(
+            ColumnSchema("limit", "string", "", "Name of the limit (limits.md)."),
+            ColumnSchema("subject", "string", "", "Id of the RP; empty for the domain."),
+            ColumnSchema("unit", "string", "", "Unit of the three following columns."),
+            ColumnSchema(
                 "now",
                 "double",
                 "as unit says",
-                "The last day's: the mean of its busiest hour for rates, what is there for counts.",
+                "Value of the last day: the mean of its busiest hour for rates, the present number for counts.",
             ),
-            Column("per_day", "double", "unit per day", "Growth (least squares over the days)."),
-            Column("limit_value", "double", "as unit says", "The limit."),
-            Column("days_left", "double", "days", "From the end of the last hour; 0 if it is reached already."),
-            Column("exhausted_at", "timestamp", "UTC", "When it will be reached."),
+            ColumnSchema("per_day", "double", "unit per day", "Growth (least squares over the days)."),
+            ColumnSchema("limit_value", "double", "as unit says", "The limit."),
+            ColumnSchema(
+                "days_left", "double", "days", "Days from the end of the last hour; 0 if it is reached already."
+            ),
+            ColumnSchema("exhausted_at", "timestamp", "UTC", "When it will be reached."),
         ),
     ),
 )
 
 PLACEMENT = (
-    Table(
+    TableSchema(
         "advice",
-        "A row for each RP and domain (or issuer) elsewhere whose principals read it here, best saving first.",
+        "A row for each RP and other domain (or issuer) whose principals read it here, greatest saving first.",
         (
             RP,
-            Column("domain", "string", "", "The readers' issuer: where a replica would stand."),
-            Column("readers", "bigint", "principals", "Different ones from there that read."),
+            ColumnSchema("domain", "string", "", "The readers' issuer, at which a replica would be placed."),
+            ColumnSchema("readers", "bigint", "principals", "Distinct principals of that issuer that read."),
             DELIVERIES,
-            Column("bytes_now", "bigint", "bytes", "Sent to these readers in the period."),
-            Column(
+            ColumnSchema("bytes_now", "bigint", "bytes", "Bytes sent to these readers in the period."),
+            ColumnSchema(
                 "bytes_replica",
                 "bigint",
                 "bytes",
-                "What a replica would have been sent: of each minute the greatest that one principal's session or pulls took.",
+                "Bytes that a replica would have been sent: for each minute, the most that one principal's session or "
+                "pulls read.",
             ),
-            Column("saved_bytes", "bigint", "bytes", "bytes_now less bytes_replica."),
-            Column(
+            ColumnSchema("saved_bytes", "bigint", "bytes", "bytes_now less bytes_replica."),
+            ColumnSchema(
                 "recommended",
                 "boolean",
                 "",
-                "It saves at least 1 MiB and half of bytes_now, and there are at least two readers.",
+                "Whether it saves at least 1 MiB and half of bytes_now, and there are at least two readers.",
             ),
         ),
     ),
-    Table(
+    TableSchema(
         "domains",
-        "A row for each domain elsewhere: what its readers take here, and what the advice saves.",
+        "A row for each other domain: the traffic of its readers here, and the saving by the recommendation.",
         (
-            Column("domain", "string", "", "The readers' issuer."),
-            Column("rps", "bigint", "rendezvous points", "Read from there."),
-            Column("recommended", "bigint", "rendezvous points", "Of which a replica is advised."),
-            Column("bytes_now", "bigint", "bytes", "Sent to its readers."),
-            Column("saved_bytes", "bigint", "bytes", "Saved by following the advice."),
+            ColumnSchema("domain", "string", "", "The readers' issuer."),
+            ColumnSchema("rps", "bigint", "rendezvous points", "Rendezvous points read by its principals."),
+            ColumnSchema(
+                "recommended", "bigint", "rendezvous points", "Rendezvous points of which a replica is recommended."
+            ),
+            ColumnSchema("bytes_now", "bigint", "bytes", "Bytes sent to its readers."),
+            ColumnSchema("saved_bytes", "bigint", "bytes", "Bytes saved by following the recommendation."),
         ),
     ),
 )
 
 OVERLAP = (
-    Table(
+    TableSchema(
         "regions",
-        "Groups of RPs with nearly the same subscribers, best saving first.",
+        "Groups of RPs with nearly the same subscribers, greatest saving first.",
         (
-            Column("region", "string", "", "The smallest id of its RPs."),
-            Column("rps", "bigint", "rendezvous points", "In it."),
-            Column("subscribers", "bigint", "principals", "Different ones over all of them."),
-            Column("readings", "bigint", "readings", "(RP, subscriber) pairs: what gateways keep and flush now."),
-            Column(
+            ColumnSchema("region", "string", "", "The smallest id of its RPs."),
+            ColumnSchema("rps", "bigint", "rendezvous points", "Rendezvous points in the region."),
+            ColumnSchema("subscribers", "bigint", "principals", "Distinct subscribers of all of them."),
+            ColumnSchema("readings", "bigint", "readings", "(RP, subscriber) pairs, as gateways keep and flush now."),
+            ColumnSchema(
                 "saved_readings",
                 "bigint",
                 "readings",
-                "If each subscriber read the region as one: readings less subscribers.",
+                "Readings saved if each subscriber read the region as one: readings less subscribers.",
             ),
-            Column("least_jaccard", "double", "ratio", "Of the verified pairs that hold it together, the least alike."),
+            ColumnSchema(
+                "least_jaccard", "double", "ratio", "Lowest Jaccard index of the verified pairs that connect it."
+            ),
         ),
     ),
-    Table(
+    TableSchema(
         "members",
         "A row for each RP in a region.",
         (
-            Column("region", "string", "", "The region's id."),
+            ColumnSchema("region", "string", "", "Id of the region."),
             RP,
-            Column("subscribers", "bigint", "principals", "Its different ones."),
+            ColumnSchema("subscribers", "bigint", "principals", "Distinct subscribers of the RP."),
         ),
     ),
-    Table(
+    TableSchema(
         "pairs",
         "Pairs of RPs that MinHash found, verified by their exact Jaccard index, 0.8 or more.",
         (
-            Column("rp_a", "string", "", "The smaller id."),
-            Column("rp_b", "string", "", "The greater id."),
-            Column("common", "bigint", "principals", "Who read both."),
-            Column("either", "bigint", "principals", "Who read one of them or both."),
-            Column("jaccard", "double", "ratio", "common by either."),
+            ColumnSchema("rp_a", "string", "", "The smaller id."),
+            ColumnSchema("rp_b", "string", "", "The greater id."),
+            ColumnSchema("common", "bigint", "principals", "Subscribers of both."),
+            ColumnSchema("either", "bigint", "principals", "Subscribers of one of them or both."),
+            ColumnSchema("jaccard", "double", "ratio", "common divided by either."),
         ),
     ),
 )
 
 FEDERATION = (
-    Table(
+    TableSchema(
         "peers",
-        "A row for each peer: what it asked of us.",
+        "A row for each peer: its requests to this domain.",
         (
             PEER,
             *COUNTS,
-            Column(
+            ColumnSchema(
                 "silence_s_max",
                 "double",
                 "seconds",
-                "The longest time between two good requests: what comes from it may have been as late.",
+                "The longest time between two successful requests: events from the peer may have been as late.",
             ),
-            Column(
+            ColumnSchema(
                 "silent_s",
                 "double",
                 "seconds",
-                "From its last good request to the period's end (or the last record of all).",
+                "Time from its last successful request to the period's end (or the last record of all).",
             ),
-            Column("backlogs", "bigint", "times", "It came back after 60 s of silence or more."),
-            Column(
-                "backlog_bytes_max", "bigint", "bytes", "The most that it then brought within 60 s: what had waited."
+            ColumnSchema("backlogs", "bigint", "times", "Returns after 60 s of silence or more."),
+            ColumnSchema(
+                "backlog_bytes_max",
+                "bigint",
+                "bytes",
+                "Greatest amount received within 60 s after a silence: the backlog.",
             ),
-            *quantiles("p50", "p99", of="its good requests"),
+            *quantiles("p50", "p99", of="its successful requests"),
             *SEEN,
         ),
     ),
-    Table("peer_hours", "A row for each peer and hour.", (PEER, HOUR, *COUNTS)),
-    Table(
+    TableSchema("peer_hours", "A row for each peer and hour.", (PEER, HOUR, *COUNTS)),
+    TableSchema(
         "failures",
-        "What did not succeed: a row for each peer, operation and reason.",
+        "Refusals and failures: a row for each peer, operation and reason.",
         (
             PEER,
             OPERATION,
-            Column("outcome", "string", "", "refused or failed."),
-            Column("reason", "string", "", "Code of the problem."),
+            ColumnSchema("outcome", "string", "", "refused or failed."),
+            ColumnSchema("reason", "string", "", "Code of the problem."),
             OPERATIONS,
             *SEEN,
         ),
@@ -514,21 +548,21 @@ FEDERATION = (
 )
 
 COMPACTION = (
-    Table(
+    TableSchema(
         "hours",
         "A row for each hour whose segments were joined.",
         (
             HOUR,
-            Column("segments", "bigint", "files", "Joined and removed."),
-            Column("records", "bigint", "records", "In the segment made of them."),
-            Column("duplicates", "bigint", "records", "That were in more than one of them."),
-            Column("bytes_before", "bigint", "bytes", "Of the segments joined."),
-            Column("bytes_after", "bigint", "bytes", "Of the one made."),
+            ColumnSchema("segments", "bigint", "files", "Segments joined and removed."),
+            ColumnSchema("records", "bigint", "records", "Records in the new segment."),
+            ColumnSchema("duplicates", "bigint", "records", "Duplicate records."),
+            ColumnSchema("bytes_before", "bigint", "bytes", "Bytes of the joined segments."),
+            ColumnSchema("bytes_after", "bigint", "bytes", "Bytes of the new segment."),
         ),
     ),
 )
 
-REPORTS: dict[str, tuple[Table, ...]] = {
+REPORTS: dict[str, tuple[TableSchema, ...]] = {
     "access": ACCESS,
     "load": LOAD,
     "placement": PLACEMENT,
@@ -539,6 +573,6 @@ REPORTS: dict[str, tuple[Table, ...]] = {
 """Every report and its tables."""
 
 
-def table(report: str, name: str) -> Table:
-    """One table's contract."""
+def table(report: str, name: str) -> TableSchema:
+    """Return one table's contract."""
     return next(one for one in REPORTS[report] if one.name == name)

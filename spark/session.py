@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from warnings import catch_warnings
 
 from spark.java import java_check
-from spark.problems import Problem, chain, java_death
+from spark.problems import JobProblem, chain, java_death
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,33 +26,35 @@ MEMORY_MIN_MIB = 512
 """Source: Spark starts with 450 MiB of heap or more, and Java counts a part of it as not usable."""
 LOGGING = Path(__file__).with_name("log4j2.properties")
 ROWS_PER_PARTITION = 1_000_000
-"""Of input, per partition after a shuffle: a compromise between tasks of seconds and memory of a few MiB each."""
+"""Input rows per partition after a shuffle: a compromise between tasks of seconds and memory of a few MiB each."""
 PARTITIONS_MAX = 2_000
 SPLIT_BYTES = 64 * 2**20
-"""Of compressed input per task, at most; less, so that each core has one, when there is less. Records of neighbouring
-hours in few tasks are summed before they are shuffled: the larger, the less is shuffled."""
+"""Most compressed input per task; less with little input, so that each core has a task. Records of neighbouring hours
+in few tasks are summed before they are shuffled: the larger, the less is shuffled.
+"""
 LISTED_HERE_MAX = 100_000
-"""Files that the driver looks at by itself where they are local: a task for each takes ten times as long."""
+"""Local files that the driver lists by itself: a task for each takes ten times as long."""
 DEATH_S = 20.0
-"""From a call that failed because Java ends to that end, at most: it removes its temporary files first, and one without
-memory on a busy machine took more than five seconds."""
+"""Longest time, seconds, from a call that fails because Java ends to that end: Java removes its temporary files first,
+and one without memory on a busy machine took more than five seconds.
+"""
 _DYING = re.compile(
     r"Py4J(Network)?Error|SparkContext was shut down|stopped SparkContext|Connection(Refused|Reset)Error"
-    r"|Py4JJavaError(?!:)"  # which Java could not be asked for its text any more
+    r"|Py4JJavaError(?!:)"  # whose text Java could not be asked for any more
 )
 OPEN_COST_BYTES = 256 * 1024
-"""What opening a file counts as: gateways write many small segments, and they are on a disk that is near."""
+"""Cost of opening a file in bytes: gateways write many small segments to a near disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Where and how jobs run.
+    """Spark engine and resources of jobs.
 
     Attributes:
         master: local[*], local[N], or any Spark master.
         memory: of the driver, which is all there is with a local master, and of each executor; as in 1g or 800m.
-        work: where Spark spills; None: the system's temporary folder. Needs about as much room as the input.
-        small: the input is less than SMALL_BYTES.
+        work: folder where Spark spills; None: the system's temporary folder. Needs about as much room as the input.
+        small: whether the input is less than SMALL_BYTES.
     """
 
     master: str = "local[*]"
@@ -62,19 +64,21 @@ class Engine:
 
 
 SMALL_BYTES = 64 * 2**20
-"""Of input: below it, most of the time goes into starting Java and compiling, which a simpler compiler does sooner: of
-three million records in 38 MB the access report took 56 CPU-seconds instead of 76, the load report 46 instead of 62."""
+"""Bytes of input below which starting Java and compiling dominate, which a simpler compiler does sooner: with three
+million records in 38 MB the access report took 56 CPU-seconds instead of 76, the load report 46 instead of 62.
+"""
 SMALL_RECORDS = 5_000_000
-"""Below it one partition after a shuffle is enough, and plans are not reconsidered while they run."""
+"""Records below which one partition after a shuffle is enough, and plans are not reconsidered while they run."""
 
 
 METASPACE = "192m"
-"""Of classes, until Java first looks which it could drop: it would do so, and none can be, four times before it has all
-that a report needs (measured)."""
+"""Size of loaded classes at which Java first looks for unused ones: with the default it would look four times, in vain,
+before it has loaded all that a report needs (measured).
+"""
 
 
 def fit(spark: SparkSession, records: int) -> None:
-    """Set the shuffle partitions of `spark` to what fits so many records."""
+    """Set the shuffle partitions of `spark` for this many records."""
     small = records < SMALL_RECORDS
     cores = spark.sparkContext.defaultParallelism
     partitions = 1 if small else max(2 * min(cores, 32), min(-(-records // ROWS_PER_PARTITION), PARTITIONS_MAX))
@@ -84,30 +88,30 @@ def fit(spark: SparkSession, records: int) -> None:
 
 @contextmanager
 def session(engine: Engine, name: str) -> Iterator[SparkSession]:
-    """A session that is stopped in the end.
+    """Yield a session that is stopped in the end.
 
     Raises:
-        Problem: Java or PySpark is missing or too old, the memory is no amount, or Java died in the middle.
+        Problem: Java or PySpark is missing or too old, the memory is invalid, or Java died in the middle.
     """
     made = start(engine, name)
     java = made.sparkContext._gateway.proc  # type: ignore[union-attr] # what PySpark calls its process of Java
     try:
         yield made
-    except Problem:
+    except JobProblem:
         raise
     except Exception as error:
         status = _ended(java, error)
         if status is None:
             raise
-        raise Problem(java_death(status)) from error
+        raise JobProblem(java_death(status)) from error
     finally:
-        # A Java that has died, or dies meanwhile, is stopped all the same, and needs no words.
+        # A Java that has died, or dies meanwhile, is stopped all the same, without a message.
         with suppress(Exception), catch_warnings(action="ignore"):
             made.stop()
 
 
 def _ended(java: subprocess.Popen[bytes], error: Exception) -> int | None:
-    """The exit status of Java, if it has ended or is just about to; None if it lives."""
+    """Return the exit status of Java, if it has ended or is about to; None if it lives."""
     if _DYING.search(" ".join(chain(error))):
         with suppress(subprocess.TimeoutExpired):
             return java.wait(DEATH_S)
@@ -115,25 +119,25 @@ def _ended(java: subprocess.Popen[bytes], error: Exception) -> int | None:
 
 
 def start(engine: Engine, name: str) -> SparkSession:
-    """A session; see `session`."""
+    """Return a session; see `session`."""
     amount = MEMORY.fullmatch(engine.memory)
     if amount is None:
-        raise Problem(f"--memory: {engine.memory!r} is no amount; write 800m or 2g.")
+        raise JobProblem(f"--memory: {engine.memory!r} is not an amount. Write 800m or 2g.")
     if int(amount[1]) * (1024 if amount[2] == "g" else 1) < MEMORY_MIN_MIB:
-        raise Problem(f"--memory: {engine.memory} is too little for Spark to start; give it {MEMORY_MIN_MIB}m or more.")
+        raise JobProblem(f"--memory: {engine.memory} is too little for Spark to start. Give {MEMORY_MIN_MIB}m or more.")
     java_check()
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise Problem("Reports need PySpark: install requirements/reports.txt.") from None
+        raise JobProblem("Reports need PySpark. Install requirements/reports.txt.") from None
     os.environ.pop("SPARK_HOME", None)  # of another installation, whose version need not be that of our pyspark
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of each connection that it closes
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs each connection that it closes
     builder = SparkSession.builder.master(engine.master).appName(name)
     for key, value in _options(engine).items():
         builder = builder.config(key, value)
     with _quiet():
         made: SparkSession = builder.getOrCreate()
-    made.sparkContext.setLogLevel("OFF")  # what fails comes as an exception, and becomes a sentence
+    made.sparkContext.setLogLevel("OFF")  # failures are exceptions, and become a sentence
     return made
 
 
@@ -158,7 +162,7 @@ def _options(engine: Engine) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(
             LISTED_HERE_MAX if _is_here(engine.master) else 32
         ),
-        "spark.sql.files.ignoreCorruptFiles": "false",  # it would leave records out and say nothing
+        "spark.sql.files.ignoreCorruptFiles": "false",  # it would leave records out silently
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.parquet.compression.codec": "zstd",
@@ -175,13 +179,13 @@ def _options(engine: Engine) -> dict[str, str]:
 
 
 def _is_here(master: str) -> bool:
-    """Whether everything is on this machine, so that nothing need listen to the network."""
+    """Return whether everything is on this machine, so that nothing needs to listen to the network."""
     return master.startswith("local") or urlsplit(master).hostname in ("127.0.0.1", "localhost")
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Java's greetings at its start go nowhere; our own standard error is as before afterwards."""
+    """Suppress Java's output at its start; this process's standard error is as before afterwards."""
     kept = os.dup(2)
     try:
         with Path(os.devnull).open("wb") as nowhere:

@@ -1,12 +1,12 @@
-"""A report's folder: runs side by side, and a manifest that names the one that counts.
+"""A report's folder: runs side by side, and a manifest that names the current one.
 
     OUTPUT/JOB/manifest.json              {"schema_version", "report", "run", "previous"}; replaced as a whole, last
-    OUTPUT/JOB/run=RUN/report.json        the report in small
+    OUTPUT/JOB/run=RUN/report.json        the summary
     OUTPUT/JOB/run=RUN/TABLE/*.parquet    its tables
 
 A job writes into a folder of its own and commits it by the manifest. One that dies midway leaves the manifest, and so the
-report of before, as they were; this holds on an object store as well, where nothing can be renamed. The run before stays
-until the next commit, for whoever is just reading it.
+earlier report, unchanged; this holds on an object store as well, where nothing can be renamed. The previous run stays
+until the next commit, for its present readers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from spark import schemas
-from spark.places import Place
+from spark.locations import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 REPORT = "report.json"
 ABANDONED = timedelta(hours=24)
-"""A run without a report that began so long ago is not going on any more."""
+"""Age after which a run without a report counts as abandoned."""
 _RUN = "run="
 _STAMP = "%Y%m%dt%H%M%Sz"
 
 
 @dataclass(frozen=True)
-class Run:
+class JobRun:
     """One run of a job, being written."""
 
-    output: Place
+    output: Location
     job: str
     name: str
 
     @classmethod
-    def begin(cls, output: Place, job: str) -> Run:
-        """A run of its own name: its begin and a random part."""
+    def begin(cls, output: Location, job: str) -> JobRun:
+        """Start a run with a name of its own: its begin and a random part."""
         return cls(output, job, f"{datetime.now(UTC):{_STAMP}}-{secrets.token_hex(4)}")
 
     @property
     def folder(self) -> str:
-        """Where it is written."""
+        """Return the folder that it is written to."""
         return self.output.path(self.job, _RUN + self.name)
 
-    def write(self, frame: DataFrame, table: schemas.Table) -> None:
-        """Write one table, held to its contract."""
+    def write(self, frame: DataFrame, table: schemas.TableSchema) -> None:
+        """Write one table, checked against its contract."""
         schemas.conform(frame, table).write.mode("overwrite").parquet(self._path(table))
 
-    def read(self, spark: SparkSession, table: schemas.Table) -> DataFrame:
-        """A table that this run has written."""
+    def read(self, spark: SparkSession, table: schemas.TableSchema) -> DataFrame:
+        """Return a table that this run has written."""
         return spark.read.schema(schemas.ddl(table)).parquet(self._path(table))
 
     def commit(self, report: dict[str, Any]) -> None:
-        """Make it the report that counts; remove runs before the previous one, and abandoned ones. Raises OSError."""
+        """Make it the current report; remove runs before the previous one, and abandoned ones. Raises OSError."""
         path = self.output.path(self.job, MANIFEST)
         before = self.output.read_json(path)
         previous = before.get("run") if isinstance(before, dict) else None
@@ -75,10 +75,10 @@ class Run:
             self.output.remove_folder(self.output.path(self.job, _RUN + name))
 
     def abandon(self) -> None:
-        """Remove what it has written; the report of before stays."""
+        """Remove what it has written; the earlier report stays."""
         self.output.remove_folder(self.folder)
 
-    def _path(self, table: schemas.Table) -> str:
+    def _path(self, table: schemas.TableSchema) -> str:
         return self.output.spark(f"{self.folder}/{table.name}")
 
     def _outdated(self, kept: set[str | None]) -> Iterator[str]:
@@ -91,8 +91,8 @@ class Run:
                 yield name
 
 
-def current(output: Place, job: str) -> dict[str, Any] | None:
-    """The report that counts, as `report.json` says it; None if there is none."""
+def current(output: Location, job: str) -> dict[str, Any] | None:
+    """Return the current report, as in `report.json`; None if there is none."""
     manifest = output.read_json(output.path(job, MANIFEST))
     if not isinstance(manifest, dict) or not isinstance(manifest.get("run"), str):
         return None

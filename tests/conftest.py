@@ -3,27 +3,55 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.core.management.color import no_style
 from django.db import connection, connections
 from django.test import TransactionTestCase
 
-from eventing.access.verification.revocations import revocations
-from eventing.access.verification.verifier import fresh_verifier
+from demo.harness.network import DELIVERY_LEASE_S, QUOTA_BYTES, Network, mesh
+from demo.harness.servers import Domain, wait_for
 from eventing.conf import config
-from eventing.peering.selectors.recent_keys import recent_keys_forget
+from eventing.core.container import fresh_container
 from portal.supervisor import redis_server
-from portal.supervisor.leash import death_signal
+from portal.supervisor.parent_watchdog import death_signal
 from tests import scheduling
-from tests.edge.server import Prepared, prepare
-from tests.federation.harness import DELIVERY_LEASE_S, QUOTA_BYTES, Network, mesh
-from tests.servers import Domain, wait_for
+from tests.gateway.server import Prepared, prepare
+
+pytest_plugins = ["tests.planes", "tests.replication.stores", "tests.store.redis_process"]
+
+# A busy machine is not a failure of what is tested.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which an order of files is repeated."""
+    parser.addoption("--order-seed", type=int, help="seed of the order of files (default: drawn anew)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the seed, unless this is a worker, which has it of the process that hands tests out."""
+    if config.option.order_seed is None:
+        config.option.order_seed = getattr(config, "workerinput", {}).get("order_seed", random.randrange(10**6))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give a worker the seed."""
+    node.workerinput["order_seed"] = node.config.option.order_seed
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Name the seed."""
+    return f"order of files: --order-seed={config.option.order_seed}"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -33,18 +61,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.S
     return scheduling.Scheduling(config, log)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Set the marker `sql`."""
+    scheduling.mark_sql(item)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes long comes first, and what shares domains together."""
-    scheduling.arrange(items)
+    """Put files into the order of tests/scheduling.py."""
+    scheduling.arrange(items, config.option.order_seed)
 
 
 @pytest.fixture(autouse=True)
-def _fresh_verifier() -> Iterator[None]:
-    """Each test has keys of its own: what the verifier in this process knows of others is forgotten."""
-    revocations().forget()
-    recent_keys_forget()
-    with fresh_verifier():
+def _container() -> Iterator[None]:
+    """Each test has a container of its own: no cache, client or counter of the process outlives a test."""
+    with fresh_container():
         yield
 
 
@@ -103,7 +134,7 @@ def network(three_domains: Network, request: pytest.FixtureRequest) -> Iterator[
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
-    """Tests empty their tables, which the audit's triggers refuse: the tests of those put them back (control/test_audit.py)."""
+    """Tests empty their tables, which the audit's triggers refuse: the tests of those put them back (tests/audit/test_audit.py)."""
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("ALTER TABLE eventing_auditentry DISABLE TRIGGER USER")
@@ -112,11 +143,11 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
 
 
 def _tables_emptied(case: TransactionTestCase) -> None:
-    """Empty the tables after a test that commits. Django would then make all content types and permissions anew, which
+    """Empty the tables after a test that commits. Django would then make all content types, permissions and roles anew, which
     takes longer than most of these tests do."""
     for alias in case._databases_names(include_mirrors=False):  # type: ignore[attr-defined]
         base = connections[alias]
-        kept = {"django_migrations", "django_content_type", "auth_permission"}
+        kept = {"django_migrations", "django_content_type", "auth_permission", "auth_group"}
         tables = [
             name
             for name in base.introspection.django_table_names(only_existing=True, include_views=False)
@@ -125,7 +156,7 @@ def _tables_emptied(case: TransactionTestCase) -> None:
         base.ops.execute_sql_flush(base.ops.sql_flush(no_style(), tables, allow_cascade=False))
 
 
-TransactionTestCase._fixture_teardown = _tables_emptied  # type: ignore[method-assign]
+TransactionTestCase._fixture_teardown = _tables_emptied  # type: ignore[attr-defined]
 
 
 class DomainFactory:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,15 +18,33 @@ SUBJECTS = {"alarms": "alarm", "reports": "report", "peers": "peer"}
 """Subjects whose parts are looked for, and the word by which a path is known to be one."""
 ELSEWHERE = ("tests/", "client/", "portal/console/", "portal/web/", "docs/", "templates/", "bench/", "demo/", "spark/")
 """Where the parts of a subject are not counted: the console and the client show all subjects, each page in a file."""
+SAME = {"RendezvousPoint", "Subscription"}
+"""Public names of the client library that stand for what the model of that name stands for; the client imports no server code."""
 FRAMEWORK_NAMES = {"Command", "Meta", "Migration"}
 """Names of classes that a framework asks for."""
 MUTATORS = {
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft", "remove", "setdefault", "update",
 }  # fmt: skip
-LIVE = {"Lock", "RLock", "Condition", "Event", "Semaphore", "local", "deque", "ThreadPoolExecutor", "WeakKeyDictionary"}
+LIVE = {
+    "Lock",
+    "RLock",
+    "Condition",
+    "Event",
+    "Semaphore",
+    "local",
+    "deque",
+    "ThreadPoolExecutor",
+    "WeakKeyDictionary",
+}
 """Constructors of objects that change, whatever the module does with them."""
 CACHES = {"cache", "lru_cache"}
-TARGETS = {"folders": 3, "class names": 0, "lines": 70_000, "objects": 0}
+CONTAINER = "eventing/core/container.py"
+"""Holds the one object that changes for the whole process."""
+QUESTION = re.compile(r"(How|What|When|Where|Whether|Which|Who|Whoever|Whom|Whose|Why)\b")
+"""Opening words by which a docstring is a question's answer and no verb or noun phrase of the field."""
+SPEECH = re.compile(r"\b(says?|said|tells?|told|hears?|heard|comes?|came|goes|gone|went|whoever)\b")
+"""Words that docstrings may use of people, and of messages, leases and values not."""
+TARGETS = {"folders": 3, "class names": 0, "lines": 70_000, "objects": 0, "questions": 0, "speech": 50}
 
 
 def files() -> list[str]:
@@ -64,13 +83,55 @@ def class_names(parsed: list[tuple[str, ast.Module]]) -> dict[str, list[str]]:
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in FRAMEWORK_NAMES:
                 found[node.name].append(name)
-    return {name: where for name, where in sorted(found.items()) if len(where) > 1}
+    return {name: where for name, where in sorted(found.items()) if len(where) > 1 and name not in SAME}
 
 
-def process_wide(tree: ast.Module) -> list[str]:
-    """The names in a module that stand for something which changes while the process runs."""
+def changing_classes(parsed: list[tuple[str, ast.Module]]) -> set[str]:
+    """The names of classes with a method that changes its object after it was made."""
+    return {
+        node.name
+        for _, tree in parsed
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and any(_changes_self(method) for method in node.body)
+    }
+
+
+def _changes_self(method: ast.stmt) -> bool:
+    if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) or method.name in ("__init__", "__post_init__"):
+        return False
+    return any(
+        _is_of_self(target)
+        for node in ast.walk(method)
+        for target in (
+            node.targets
+            if isinstance(node, (ast.Assign, ast.Delete))
+            else [node.target]
+            if isinstance(node, (ast.AnnAssign, ast.AugAssign))
+            else [node.func.value]
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS
+            else []
+        )
+    )
+
+
+def _is_of_self(node: ast.expr) -> bool:
+    """Whether an expression is an attribute of `self`, or of one of these."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        if isinstance(node.value, ast.Name) and node.value.id == "self":
+            return True
+        node = node.value
+    return isinstance(node, ast.Tuple) and any(_is_of_self(one) for one in node.elts)
+
+
+def process_wide(tree: ast.Module, changing: Collection[str]) -> list[str]:
+    """The names in a module that stand for something which changes while the process runs.
+
+    Args:
+        changing: names of classes whose objects change. What a framework registers (metrics, URLs, tasks) is not counted.
+    """
     bound = dict(_bound(tree))
-    changed = {name for name, value in bound.items() if _is_live(value)}
+    changed = {name for name, value in bound.items() if _is_live(value, changing)}
+    bound |= {node.name: ast.Constant(None) for node in tree.body if isinstance(node, ast.ClassDef)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             changed.update(node.names)
@@ -111,8 +172,30 @@ def _called(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _is_live(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and _called(value) in LIVE
+def _is_live(value: ast.expr, changing: Collection[str]) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, (ast.Call, ast.Subscript)):  # lru_cache(8)(function), Recent[int](read)
+        return _called(value.func) in CACHES or _called(getattr(value.func, "value", value.func)) in changing
+    return _called(value) in LIVE or _called(value) in changing
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every docstring of a module, its classes, functions and attributes: line and text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
+def matching(pattern: re.Pattern[str], parsed: list[tuple[str, ast.Module]], *, at_start: bool = False) -> list[str]:
+    """The docstrings in which `pattern` is found, each as `FILE:LINE: first line`; with `at_start` those that open with it."""
+    found = pattern.match if at_start else pattern.search
+    return [
+        f"{name}:{line}: {text.strip().splitlines()[0]}"
+        for name, tree in parsed
+        for line, text in docstrings(tree)
+        if found(text)
+    ]
 
 
 def lines(names: list[str]) -> int:
@@ -138,10 +221,20 @@ def main() -> None:
     for name, places in shared.items() if listed else ():
         print(f"    {name}: {', '.join(places)}")
     _print("lines of Python outside tests", lines(names), TARGETS["lines"])
-    objects = {name: found for name, tree in parsed if (found := process_wide(tree))}
+    changing = changing_classes(parsed)
+    objects = {name: held for name, tree in parsed if name != CONTAINER and (held := process_wide(tree, changing))}
     _print("process-wide objects that change", sum(map(len, objects.values())), TARGETS["objects"])
     for name, held in sorted(objects.items()) if listed else ():
         print(f"    {name}: {', '.join(held)}")
+
+    for what, target, pattern, at_start in (
+        ("docstrings that open with a question word", "questions", QUESTION, True),
+        ("docstrings with say, tell, hear, come or go", "speech", SPEECH, False),
+    ):
+        rows = matching(pattern, parsed, at_start=at_start)
+        _print(what, len(rows), TARGETS[target])
+        for row in rows if listed else ():
+            print(f"    {row}")
 
 
 def _print(what: str, count: int, wanted: int) -> None:

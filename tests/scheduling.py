@@ -1,14 +1,16 @@
 """Which worker of `make test` runs which tests, and when: pytest-xdist by files, with two differences.
 
 Files whose tests use the same running domains go to one worker together, so that those are started once (TOGETHER), and
-stopped when the last of them is over: a domain that nobody uses still takes a tenth of a core. And
-what takes long comes first, so that no worker is left with a long file when the others are done: first LONG as it is
-listed, then all else that starts processes, then the rest, which is short.
+stopped when the last of them is over: a domain that nobody uses still takes a tenth of a core. And LONG comes first, as it is
+listed, so that no worker is left with a long file when the others are done. All other files are in an order drawn at
+random, so that no test can rely on those before it; the head of the report names the seed, and `ARGS=--order-seed=N`
+repeats the order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import random
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -16,31 +18,32 @@ from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = {
     "three_domains": (
-        "tests/client/test_rollover.py",
-        "tests/federation/test_joining.py",
-        "tests/federation/test_scenarios_lies.py",
-        "tests/federation/test_scenarios_network.py",
-        "tests/federation/test_scenarios_outages.py",
-        "tests/federation/test_shared_subscriptions.py",
-        "tests/portal/test_browser_federation.py",
+        "tests/scenarios/test_rollover.py",
+        "tests/scenarios/test_joining.py",
+        "tests/scenarios/test_lies.py",
+        "tests/scenarios/test_network.py",
+        "tests/scenarios/test_outages.py",
+        "tests/scenarios/test_shared_subscriptions.py",
+        "tests/portal/console/test_browser_federation.py",
     ),
     "domain": (
         "tests/client/test_against_server.py",
         "tests/client/test_policy_command.py",
-        "tests/federation/test_proofs.py",
-        "tests/portal/test_browser.py",
-        "tests/portal/test_browser_lists.py",
-        "tests/portal/test_browser_alarms.py",
-        "tests/portal/test_browser_overview.py",
-        "tests/portal/test_browser_rps.py",
-        "tests/portal/test_browser_tables.py",
-        "tests/portal/test_browser_timescale.py",
+        "tests/replication/test_proofs.py",
+        "tests/portal/console/test_browser.py",
+        "tests/portal/console/test_browser_lists.py",
+        "tests/portal/console/test_browser_alarms.py",
+        "tests/portal/console/test_browser_overview.py",
+        "tests/portal/console/test_browser_rps.py",
+        "tests/portal/console/test_browser_tables.py",
+        "tests/portal/console/test_browser_timescale.py",
         "tests/portal/test_security.py",
-        "tests/run/test_doctor.py",
+        "tests/portal/supervisor/test_doctor.py",
     ),
     "console_domain": (
-        "tests/portal/test_accounts.py",
-        "tests/portal/test_oidc.py",
+        "tests/portal/console/test_accounts.py",
+        "tests/portal/console/test_websocket.py",
+        "tests/portal/console/test_oidc.py",
     ),
     "engine": (
         "tests/spark/test_reports.py",
@@ -58,15 +61,25 @@ TOGETHER = {
 LONG = (
     "domain",
     "three_domains",
-    "tests/run/test_demo.py",
-    "tests/run/test_supervisor.py",
-    "tests/api/test_openapi_fuzz.py",
+    "tests/demo/test_demo.py",
+    "tests/portal/supervisor/test_supervisor.py",
+    "tests/rest/test_openapi_fuzz.py",
 )
 """Scopes that take longest, the longest first."""
 
 _SCOPES = {path: name for name, paths in TOGETHER.items() for path in paths}
 PROCESSES = frozenset(
-    {"domain", "new_domain", "console_domain", "edge", "new_edge", "shared_edge", "network", "prepared", "browser"}
+    {
+        "domain",
+        "new_domain",
+        "console_domain",
+        "live_gateway",
+        "new_live_gateway",
+        "shared_live_gateway",
+        "network",
+        "prepared",
+        "browser",
+    }
 )
 """Fixtures that start processes."""
 
@@ -102,28 +115,36 @@ class Scheduling(LoadScopeScheduling):
         return scope(nodeid)
 
 
-def arrange(items: list[pytest.Item]) -> None:
-    """Sort tests by the head of this module; within a scope they stay in order. Raises pytest.UsageError."""
-    slow: dict[str, int] = {}
+def arrange(items: list[pytest.Item], seed: int) -> None:
+    """Sort files by the head of this module; within a file, tests stay in order. Raises pytest.UsageError."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         path = item.nodeid.partition("::")[0]
         for name, paths in TOGETHER.items():
             if path not in paths and name in fixtures and _is_shared(item, name):
                 raise pytest.UsageError(f"{path} uses the fixture `{name}`: add it to TOGETHER (tests/scheduling.py).")
-        starts = bool(fixtures & PROCESSES) or item.get_closest_marker("processes") is not None
-        slow[scope(item.nodeid)] = slow.get(scope(item.nodeid), 0) + starts
-    first = {name: place for place, name in enumerate(_order(slow))}
-    items.sort(key=lambda item: first[scope(item.nodeid)])
+    files = sorted({item.nodeid.partition("::")[0] for item in items})
+    random.Random(seed).shuffle(files)
+    place = {name: number for number, name in enumerate(dict.fromkeys((*LONG, *map(scope, files))))}
+    within = {name: number for number, name in enumerate(files)}
+    items.sort(key=lambda item: (place[scope(item.nodeid)], within[item.nodeid.partition("::")[0]]))
+
+
+def mark_sql(item: pytest.Item) -> None:
+    """Mark a test whose own process keeps something in SQL, so that it can be run on another database (.ci/run)."""
+    uses_sql = {"db", "transactional_db"} & set(getattr(item, "fixturenames", ())) or item.get_closest_marker(
+        "django_db"
+    )
+    if uses_sql and not _starts_processes(item):
+        item.add_marker("sql")
+
+
+def _starts_processes(item: pytest.Item) -> bool:
+    fixtures = PROCESSES.intersection(getattr(item, "fixturenames", ()))
+    return bool(fixtures) or item.get_closest_marker("processes") is not None
 
 
 def _is_shared(item: pytest.Item, name: str) -> bool:
     """Whether the fixture of that name is the session's; some files have one of their own under it."""
     found = item.session._fixturemanager.getfixturedefs(name, item)
     return found is not None and found[-1].scope == "session"
-
-
-def _order(slow: dict[str, int]) -> Iterable[str]:
-    """The scopes, the long ones first, then those with the most tests that start processes."""
-    place = {name: number for number, name in enumerate(LONG)}
-    return sorted(slow, key=lambda name: (place.get(name, len(LONG)), -slow[name]))

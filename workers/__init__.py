@@ -1,1 +1,1 @@
-"""Celery tasks: thin, idempotent, one service call each, safe to run twice."""
+"""Celery tasks: thin, idempotent, one service call each."""

@@ -1,4 +1,4 @@
-"""The metrics of Celery's tasks, and of the domain as SQL has it."""
+"""Metrics of Celery's tasks, and of the domain's state in SQL."""
 
 from __future__ import annotations
 
@@ -11,22 +11,32 @@ from celery import signals
 from django.utils import timezone
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.operations.selectors.measures import domain_measures
-from eventing.peering.rules.peers import State
+from eventing.peering.rules.peers import PeeringState
 from eventing.telemetry import metrics
 
-_began: dict[str, float] = {}
-_told: set[str] = set()
+
+@per_process
+def _began() -> dict[str, float]:
+    """Return the start times of the running tasks, monotonic seconds, by id."""
+    return {}
+
+
+@per_process
+def _labelled() -> set[str]:
+    """Peers that the metrics of forwarding have labels of."""
+    return set()
 
 
 @signals.task_prerun.connect
 def _task_begins(task_id: str = "", **_: Any) -> None:
-    _began[task_id] = time.monotonic()
+    _began()[task_id] = time.monotonic()
 
 
 @signals.task_postrun.connect
 def _task_ended(task_id: str = "", task: Any = None, state: str | None = None, **_: Any) -> None:
-    began = _began.pop(task_id, None)
+    began = _began().pop(task_id, None)
     if task is None:
         return
     name = str(task.name).rpartition(".")[2]
@@ -35,8 +45,10 @@ def _task_ended(task_id: str = "", task: Any = None, state: str | None = None, *
         metrics.TASK_DURATION.labels(name).observe(time.monotonic() - began)
 
 
-def domain_told() -> None:
-    """Put what SQL knows of the domain into the metrics. One process does it: peers that are gone are forgotten there."""
+def domain_measured() -> None:
+    """Write the metrics of the domain's state in SQL. Run by one process only, which drops the metrics of removed
+    peers.
+    """
     found, now = domain_measures(), timezone.now()
     metrics.RPS.set(found.held.rps)
     metrics.RPS_LIMIT.set(config().rps_max)
@@ -45,19 +57,20 @@ def domain_told() -> None:
     metrics.SUBSCRIPTIONS.set(found.held.subscriptions)
     metrics.OUTBOX.set(found.outbox)
     metrics.OUTBOX_AGE.set(_age_s(found.outbox_since, now))
-    for state in State:
+    for state in PeeringState:
         metrics.PEERS.labels(state.value).set(found.peers.get(state.value, 0))
     waiting = sorted(found.forwarding.items(), key=lambda one: (-one[1].backlog, one[0]))
     told = set()
-    for name, forwarding in waiting[: metrics.PEERS_MAX]:  # those that most waits for
+    for name, forwarding in waiting[: metrics.PEERS_MAX]:  # the peers with most backlog
         metrics.BACKLOG.labels(name).set(forwarding.backlog)
         metrics.BACKLOG_AGE.labels(name).set(_age_s(forwarding.oldest_at, now))
         metrics.FAILURES.labels(name).set(forwarding.failures)
         told.add(name)
-    for gone in _told - told:
+    labelled = _labelled()
+    for gone in labelled - told:
         for gauge in (metrics.BACKLOG, metrics.BACKLOG_AGE, metrics.FAILURES):
-            gauge.labels(gone).set(math.nan)  # not told any more (telemetry/exposition.py)
-    _told.update(told)
+            gauge.labels(gone).set(math.nan)  # no longer exposed (telemetry/exposition.py)
+    labelled.update(told)
     metrics.MEASURED.set(time.time())
 
 

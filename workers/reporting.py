@@ -1,7 +1,7 @@
-"""Starting runs of reports: what there is to read, whether they can be made here, and the process that makes one.
+"""Start of report runs: available input, whether reports can be made here, and the process that makes one.
 
-A run may take an hour: it is made by a process of its own (`python -m portal.reporting RUN ATTEMPT`), in a session of its
-own, which neither a task's time limits nor a worker's end reach. One that never says a word loses its lease.
+A run may take an hour: it is made by a process of its own (`python -m portal.supervisor.reporting RUN ATTEMPT`), in a session of
+its own, beyond the reach of tasks' time limits and a worker's end. A process that never renews its lease loses the run.
 """
 
 from __future__ import annotations
@@ -18,28 +18,27 @@ from pathlib import Path
 from django.conf import settings
 
 from eventing.conf import config
-from eventing.reports.rules.runs import DAYS_BACK, Extent, Period
-from eventing.reports.selectors.reports import report_engine_tell
+from eventing.core.container import memoized
+from eventing.reports.rules.runs import DAYS_BACK, Extent, ReportPeriod
 from eventing.reports.services.reports import report_claim, report_fail, reports_due, reports_recover
+from eventing.store.presence import engine_problem_note
 from spark import periods, reading
 from spark.java import java_check
-from spark.places import Place
-from spark.problems import Problem
+from spark.locations import Location
+from spark.problems import JobProblem
 
 logger = logging.getLogger(__name__)
 
 JOINED = "joined-"
-"""How the names of segments begin that compaction made."""
-LOOK_AGAIN_S = 30.0
-"""Java that was there, or was not, is believed to be so for this long: asking takes 0.1 s."""
+"""Prefix of the names of segments made by compaction."""
+CHECK_AGAIN_S = 30.0
+"""Seconds for which the result of looking for Java is cached: the check takes 0.1 s."""
 LOG_BYTES_MAX = 4 * 1024**2
 HOUR = timedelta(hours=1)
 
-_engine: tuple[float, str] = (-LOOK_AGAIN_S, "")
-
 
 def reports_plan() -> int:
-    """Queue what is due. Returns how many."""
+    """Queue due reports. Returns how many."""
     if config().reports == "off":
         return 0
     return reports_due(extent=Extents().of)
@@ -51,7 +50,7 @@ def reports_start() -> int:
     if config().reports == "off":
         return 0
     problem = engine_problem()
-    report_engine_tell(problem)
+    engine_problem_note(problem)
     if problem:
         return 0
     run = report_claim()
@@ -66,27 +65,25 @@ def reports_start() -> int:
 
 
 def engine_problem() -> str:
-    """Why reports cannot be made on this machine, in a sentence that says what to do; empty if they can."""
-    global _engine
-    at, problem = _engine
-    if time.monotonic() - at >= LOOK_AGAIN_S:
-        problem = _look()
-        _engine = time.monotonic(), problem
-    return problem
+    """Return why reports cannot be made on this machine, in a sentence with the remedy; empty if they can."""
+    return _engine(int(time.monotonic() / CHECK_AGAIN_S))
 
 
-def _look() -> str:
+@memoized(maxsize=1)
+def _engine(period: int) -> str:
     try:
         java_check()
-    except Problem as found:
+    except JobProblem as found:
         return str(found)
     if find_spec("pyspark") is None:
-        return "Reports need PySpark, which is not installed: run make run again, or install requirements/reports.txt."
+        return (
+            "Reports need PySpark, which is not installed. Run `make run` again, or install requirements/reports.txt."
+        )
     return ""
 
 
 def spawn(run: int, attempt: int) -> subprocess.Popen[bytes]:
-    """Start the process that makes a run. What it says of itself is in logs/reports.log. Raises OSError."""
+    """Start the process that makes a run; its output is in logs/reports.log. Raises OSError."""
     log = config().data_path / "logs" / "reports.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
@@ -99,7 +96,7 @@ def spawn(run: int, attempt: int) -> subprocess.Popen[bytes]:
     }
     with log.open("ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "portal.reporting", str(run), str(attempt)],
+            [sys.executable, "-m", "portal.supervisor.reporting", str(run), str(attempt)],
             cwd=settings.BASE_DIR,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -110,22 +107,22 @@ def spawn(run: int, attempt: int) -> subprocess.Popen[bytes]:
 
 
 class Extents:
-    """The segments there are, by hour, as one listing shows them: of `period`, or of the days that the schedule looks at."""
+    """The existing segments by hour, from one listing: of `period`, or of the days that the schedule covers."""
 
-    def __init__(self, period: Period | None = None) -> None:
+    def __init__(self, period: ReportPeriod | None = None) -> None:
         begin = datetime.now(UTC) - timedelta(days=DAYS_BACK + 1)
         span = periods.Period(period.begin, period.end) if period else periods.Period(begin, periods.END)
         self._hours: dict[datetime, Extent] = {}
         root = config().records_path
         if not Path(root).is_dir():
             return
-        for hour, entry in reading.listing(Place(str(root)), span):
+        for hour, entry in reading.listing(Location(str(root)), span):
             if not entry.name.startswith(JOINED):
                 known = self._hours.get(hour, Extent())
                 self._hours[hour] = Extent(known.segments + 1, max(known.newest, entry.modified_at))
 
-    def of(self, period: Period) -> Extent:
-        """Of a period within what was listed: of all hours that it touches."""
+    def of(self, period: ReportPeriod) -> Extent:
+        """Return the extent of a period within the listing: of all hours that it touches."""
         hour, found = period.begin.replace(minute=0, second=0, microsecond=0), Extent()
         while hour < period.end:
             one = self._hours.get(hour, Extent())

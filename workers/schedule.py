@@ -1,26 +1,31 @@
-"""When which task runs, and in which process, as data. A task that waited as long as its period is dropped: the next one does its work."""
+"""The schedule of tasks and the process of each, as data. A task that waited for its period is dropped: the next one
+does its work.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-TASK_S_SOFT = 50  # a task is asked to end then; what it has committed stays, the rest is left to the next
-TASK_S_HARD = 60  # its process is killed then
-VISIBILITY_TIMEOUT_S = 300  # a task that was not acknowledged by then is handed out again; above TASK_S_HARD
+# Committed work stays.
+TASK_S_SOFT = 50  # bound: seconds of a task; the task is asked to end; the rest is left to the next task
+TASK_S_HARD = 60  # bound: seconds of a task; its process is killed
+VISIBILITY_TIMEOUT_S = 300  # a task that is not acknowledged by then is delivered again; above TASK_S_HARD
 
 FORWARD = "workers.tasks.forward"
 FORWARD_QUEUE = "forward"
-"""The queue of the forwarder, a process of its own (docs/decisions/0024). All else is the worker's."""
+"""The queue of the forwarder, a process of its own (docs/decisions/0024). All other tasks are the worker's."""
 
 FORWARDERS_PERIODIC = (
     "workers.tasks.sweep_peers",
     "workers.tasks.sweep_subscriptions",
     "workers.tasks.measure_domain",
 )
-"""What the forwarder runs by itself, each on a thread of its own (workers/beside.py): no peer can take that from them."""
+"""Tasks that the forwarder runs by itself, each on a thread of its own (workers/in_process_scheduler.py), so that no peer can block
+them.
+"""
 
 ON_DEMAND = frozenset({FORWARD})
-"""Tasks that whoever has work for them sends (eventing/replication/forwarding/wakeups.py)."""
+"""Tasks that are sent when there is work for them (eventing/replication/forwarding/wakeups.py)."""
 
 PERIODS_S: dict[str, float] = {
     "workers.tasks.reap_leases": 2,

@@ -9,7 +9,6 @@ from functools import wraps
 
 from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
-from redis.exceptions import RedisError
 
 from eventing.access.services.revocations import revocations_purge
 from eventing.audit.services import audit_purge
@@ -28,57 +27,58 @@ from eventing.replication.services.sealing import seal_heads_purge
 from eventing.reports.services.reports import reports_purge
 from eventing.rest.idempotency_records import idempotency_purge
 from eventing.rps.services.histories import histories_trim, logs_sweep
+from eventing.store.errors import RedisError
 from eventing.subscriptions.sharing.shared_subscriptions import subscriptions_sweep
-from workers.measuring import domain_told
+from workers.measuring import domain_measured
 from workers.reporting import reports_plan, reports_start
 from workers.schedule import TASK_S_HARD, TASK_S_SOFT
 
 AGAIN_S = 4.0
-"""For one kind of old rows in a sweep; of all kinds together well within TASK_S_SOFT."""
+"""Seconds for one kind of old rows in a sweep; all kinds together stay well within TASK_S_SOFT."""
 
 logger = logging.getLogger(__name__)
 
 
 def periodic(function: Callable[[], None]) -> Callable[[], None]:
-    """A task under the common time limits; sent by name by beat."""
+    """Make a task under the common time limits; beat sends it by name."""
     task: Callable[[], None] = shared_task(soft_time_limit=TASK_S_SOFT, time_limit=TASK_S_HARD)(function)
     return task
 
 
 @periodic
 def reap_leases() -> None:
-    """Remove RPs and subscriptions whose lease has ended."""
+    """Remove RPs and subscriptions whose lease has expired."""
     _run(leases_reap, "reaped")
-    _run(peers_expire, "lost touch with")
+    _run(peers_expire, "removed expired")
 
 
 @periodic
 def warn_leases() -> None:
-    """Report leases that end soon."""
+    """Report leases that expire soon."""
     _run(leases_warn, "warned of")
 
 
 @periodic
 def relay_outbox() -> None:
-    """Carry out what a crash or an outage left in the outbox."""
+    """Carry out effects that a crash or an outage left in the outbox."""
     _run(outbox_relay, "relayed")
 
 
 @periodic
 def greet_peers() -> None:
-    """Tell peers how this domain stands to them, and of its keys."""
+    """Send due hellos to peers: this domain's stance and keys."""
     _run(peers_greet, "greeted")
 
 
 @periodic
 def sweep_replicas() -> None:
-    """Offer links between replicas, tell peers what changed, renew this domain's replicas, tell what ended."""
+    """Offer links between replicas, send changes to peers, renew this domain's replicas, announce ended ones."""
     _run(replicas_sweep, "links, renewals and ends of replicas:")
 
 
 @shared_task(soft_time_limit=TASK_S_SOFT, time_limit=TASK_S_HARD)
 def forward(peer: str) -> None:
-    """Send a peer the events that it lacks. What it cannot do in one turn goes on in another task."""
+    """Send a peer the events that it lacks. Another task sends the rest of a long backlog."""
     try:
         if federation_forward(peer):
             wake(peer)
@@ -88,20 +88,20 @@ def forward(peer: str) -> None:
 
 @periodic
 def sweep_peers() -> None:
-    """Have forwarded what a lost wake-up, a crash or a failure left."""
+    """Enqueue forwarding that a lost wake-up, a crash or a failure left undone."""
     _run(peers_sweep, "woke forwarding to peers:")
 
 
 @periodic
 def sweep_subscriptions() -> None:
-    """Deliver shared subscriptions on, or take them over."""
+    """Deliver shared subscriptions, or take them over."""
     _run(subscriptions_sweep, "")
 
 
 @periodic
 def measure_domain() -> None:
-    """Put into the metrics what SQL knows of the domain; in the forwarder, which is one process."""
-    domain_told()
+    """Write the metrics of the domain's state in SQL; in the forwarder, which is one process."""
+    domain_measured()
 
 
 @periodic
@@ -112,7 +112,7 @@ def start_reports() -> None:
 
 @periodic
 def plan_reports() -> None:
-    """Queue the reports of hours and days that are over, and of those that more was written of."""
+    """Queue the reports of finished hours and days, and of those with late records."""
     _run(reports_plan, "queued reports:")
 
 
@@ -124,7 +124,7 @@ def trim_histories() -> None:
 
 @periodic
 def sweep() -> None:
-    """Remove what is old (SWEPT). One that fails keeps none of the others from their work, and the task has failed."""
+    """Remove old rows and files (SWEPT). A failure of one kind does not stop the others; the task fails at the end."""
     failed: list[Exception] = []
     for service, done in SWEPT:
         try:
@@ -137,7 +137,9 @@ def sweep() -> None:
 
 
 def _again(purge: Callable[[], int]) -> Callable[[], int]:
-    """The same, until there is nothing left, or AGAIN_S have passed: more may be made between two sweeps than one batch."""
+    """Return `purge` repeated until nothing is left, or AGAIN_S have passed: more may accumulate between sweeps than
+    one batch.
+    """
 
     @wraps(purge)
     def purged() -> int:
@@ -152,13 +154,13 @@ def _again(purge: Callable[[], int]) -> Callable[[], int]:
 
 
 def _run(service: Callable[[], int], done: str) -> None:
-    """Call `service`; an outage of Redis or a time limit is a line in the log: the next run goes on where this one was."""
+    """Call `service`; an outage of Redis or a time limit is only logged: the next run continues where this one ended."""
     try:
         count = service()
     except RedisError as error:
         logger.warning("%s: Redis does not answer: %s", service.__name__, error)
     except SoftTimeLimitExceeded:
-        logger.warning("%s: not finished within %d s; goes on next time", service.__name__, TASK_S_SOFT)
+        logger.warning("%s: not finished within %d s; the next run continues", service.__name__, TASK_S_SOFT)
     else:
         if count and done:
             logger.info("%s %d", done, count)
@@ -176,4 +178,4 @@ SWEPT: tuple[tuple[Callable[[], int], str], ...] = (
     (admissions_purge, "forgot admissions"),
     (documents_purge, "forgot domain documents"),
 )
-"""What a sweep does, and the words for it."""
+"""Parts of a sweep, with their words for the log."""

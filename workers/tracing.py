@@ -1,4 +1,4 @@
-"""Spans of Celery's tasks; only where spans are sent (eventing/telemetry/tracing.py)."""
+"""Spans of Celery's tasks, if spans are exported (eventing/telemetry/tracing.py)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any
 from celery import signals
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.telemetry import tracing
 
-_under_way: dict[str, ExitStack] = {}
+
+@per_process
+def _under_way() -> dict[str, ExitStack]:
+    """Return the open spans of running tasks, by id."""
+    return {}
 
 
 def trace_tasks(process: str) -> None:
-    """Make spans of the tasks that this process runs, if there is where to send them."""
+    """Make spans of the tasks that this process runs, if an exporter is configured."""
     if tracing.start(config(), process):
         signals.task_prerun.connect(_begin, weak=False, dispatch_uid="tracing")
         signals.task_postrun.connect(_end, weak=False, dispatch_uid="tracing")
@@ -22,15 +27,15 @@ def trace_tasks(process: str) -> None:
 
 
 def _begin(task_id: str = "", task: Any = None, **_: Any) -> None:
-    stack = _under_way[task_id] = ExitStack()
+    stack = _under_way()[task_id] = ExitStack()
     name = str(getattr(task, "name", "task")).rpartition(".")[2]
     stack.enter_context(tracing.span(f"task {name}", "consumer", attributes={"herald.task": name}))
 
 
 def _end(task_id: str = "", state: str | None = None, **_: Any) -> None:
-    stack = _under_way.pop(task_id, None)
+    stack = _under_way().pop(task_id, None)
     if stack is not None:
-        tracing.tell(state=str(state))
+        tracing.attributes_set(state=str(state))
         stack.close()
 
 

@@ -1,4 +1,4 @@
-"""What a scenario needs of a server: start it, describe what its clients say, and read what it costs."""
+"""The interface of a measured server: start it, describe its clients' bytes, read its cost."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from bench import wrk
-from bench.load import Client
-from bench.processes import Group, free_port
+from bench.load import ConnectionScript
+from bench.processes import ServerProcesses, free_port
 
 
 class Route(enum.Enum):
-    """How events are published."""
+    """Way of publishing events."""
 
     HTTP = "HTTP"
     WEBSOCKET = "WebSocket"
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """What load.c looks for in the answers to publish requests (see `bench.load.Plan`)."""
+class AnswerPatterns:
+    """Bytes that load.c searches for in the answers to publish requests (see `bench.load.Plan`)."""
 
     good: str
     bad: tuple[str, ...]
     publisher_ready: str = ""
 
 
-HTTP_ANSWERS = Answers("HTTP/1.1 2", ("HTTP/1.1 4", "HTTP/1.1 5"))
+HTTP_ANSWERS = AnswerPatterns("HTTP/1.1 2", ("HTTP/1.1 4", "HTTP/1.1 5"))
 
 
-class Server(ABC):
-    """One server and all processes it consists of, pinned to one core. Use as a context manager.
+class BenchServer(ABC):
+    """One server with all its processes, pinned to one core. Use as a context manager.
 
     Attributes:
         name: on the command line.
         label: in tables and plots.
-        durability: what an acknowledged event survives; printed beside publish numbers.
-        routes: the ways to publish that it has, and the answers on each.
+        durability: which failures an acknowledged event survives; printed beside publish numbers.
+        routes: its ways to publish, and the answers on each.
         fanout_route: the cheapest of them for one publisher with many requests in flight, in order.
-        batches: whether one request may carry many events.
-        ready: told to a session when it is served, once per subscription if `ready_each`; empty where opening is subscribing.
+        batches: whether one request may have many events.
+        ready: bytes that confirm a session, once per subscription if `ready_each`; empty where opening is subscribing.
         offset: see `bench.load.Plan`.
-        replay_events_max: how many stored events a new session can be given in one go; 0 where nothing is stored.
-        sessions_max: sessions beyond this are not tried: it would take too long.
+        replay_events_max: most stored events that a new session can be given at once; 0 where nothing is stored.
+        sessions_max: most sessions to try: more would take too long.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
     durability: ClassVar[str]
-    routes: ClassVar[Mapping[Route, Answers]]
+    routes: ClassVar[Mapping[Route, AnswerPatterns]]
     fanout_route: ClassVar[Route]
     batches: ClassVar[bool] = False
     ready: ClassVar[str] = ""
@@ -64,7 +64,7 @@ class Server(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = free_port()
-        self.processes = Group(folder)
+        self.processes = ServerProcesses(folder)
 
     def __enter__(self) -> Self:
         try:
@@ -80,40 +80,42 @@ class Server(ABC):
     @classmethod
     @abstractmethod
     def missing(cls) -> str | None:
-        """Why this server cannot be measured here, in a sentence; None if it can."""
+        """Return why this server cannot be measured here, in a sentence; None if it can."""
 
     @abstractmethod
     def start(self) -> None:
-        """Start every process of it; return when it serves. Raises processes.CannotStart."""
+        """Start all its processes; return when it serves. Raises processes.CannotStart."""
 
     def prepare(self, streams: int, history_events: int = 1000) -> None:
-        """Make `streams` channels of `history_events` stored events each, where that must be done beforehand."""
+        """Make `streams` channels with room for `history_events` stored events each, where that must be done
+        beforehand.
+        """
         return
 
     @abstractmethod
-    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> Client:
-        """A session on `streams`, from now on or from the oldest stored event."""
+    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> ConnectionScript:
+        """Return a session on `streams`, from now on or from the oldest stored event."""
 
     @abstractmethod
-    def publisher(self, route: Route) -> Client:
-        """A connection for publishing."""
+    def publisher(self, route: Route) -> ConnectionScript:
+        """Return a connection for publishing."""
 
     @abstractmethod
     def request(self, route: Route, stream: int, events: int = 1) -> bytes:
-        """A request that publishes `events` events to `stream`, with marks for load.c to fill in."""
+        """Return a request that publishes `events` events to `stream`, with marks for load.c to fill in."""
 
     def posts(self, stream: int) -> Sequence[wrk.Post]:
-        """The ways in which its users publish one event to `stream` by an HTTP request; none if it has no such way."""
+        """Return the ways in which its users publish one event to `stream` by an HTTP request; empty for none."""
         return ()
 
     def beside_cpu_s(self) -> float:
-        """CPU seconds of those of its processes that take no part in what is measured, and are not counted."""
+        """Return the CPU seconds of its processes that take no part in the measurement and are not counted."""
         return 0.0
 
     def resident_bytes(self) -> int:
-        """Resident memory of the processes that hold the sessions."""
+        """Return the resident memory of the processes with the sessions."""
         return self.processes.resident_bytes()
 
     def stored(self, stream: int) -> int | None:
-        """How many events the server says it has accepted on `stream`; None where it does not count."""
+        """Return how many events the server states to have accepted on `stream`; None where it does not count."""
         return None

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import wire
-from bench.load import Client
-from bench.peers.base import HTTP_ANSWERS, Route, Server
+from bench.load import ConnectionScript
+from bench.peers.base import HTTP_ANSWERS, BenchServer, Route
 from bench.peers.redis_server import redis_program
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-class Channels(Server):
+class Channels(BenchServer):
     """A group drops messages silently where a consumer's channel is over capacity; that shows as lost events."""
 
     name = "channels"
@@ -49,13 +49,13 @@ class Channels(Server):
         )
         self.processes.await_port(self.port)
 
-    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> Client:
+    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> ConnectionScript:
         (stream,) = streams
         assert not from_start
-        return Client(wire.upgrade(self.port, f"/sub/{stream}"))
+        return ConnectionScript(wire.upgrade(self.port, f"/sub/{stream}"))
 
-    def publisher(self, route: Route) -> Client:
-        return Client()
+    def publisher(self, route: Route) -> ConnectionScript:
+        return ConnectionScript()
 
     def request(self, route: Route, stream: int, events: int = 1) -> bytes:
         assert events == 1

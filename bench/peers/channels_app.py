@@ -1,4 +1,5 @@
-"""A plain Channels application as its tutorial has it: a consumer in a group over channels_redis, served by daphne.
+"""A plain Channels application as in the Channels tutorial: a consumer in a group over channels_redis, served by
+daphne.
 
 `/sub/NUMBER` over WebSocket joins the group; a POST to `/pub/NUMBER` sends its body to the group.
 """
@@ -44,11 +45,11 @@ class Subscriber(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.channel_layer.group_discard(_group(self.scope), self.channel_name)
 
     async def event(self, message: dict[str, Any]) -> None:
-        """Handler of group messages of type `event`."""
+        """Handle group messages of type `event`."""
         await self.send(text_data=message["data"])
 
 
-class Publisher(AsyncHttpConsumer):  # type: ignore[misc]
+class GroupPublisher(AsyncHttpConsumer):  # type: ignore[misc]
     """Sends a request's body to a group."""
 
     async def handle(self, body: bytes) -> None:
@@ -56,4 +57,4 @@ class Publisher(AsyncHttpConsumer):  # type: ignore[misc]
         await self.send_response(201, b"")
 
 
-application = ProtocolTypeRouter({"http": Publisher.as_asgi(), "websocket": Subscriber.as_asgi()})
+application = ProtocolTypeRouter({"http": GroupPublisher.as_asgi(), "websocket": Subscriber.as_asgi()})

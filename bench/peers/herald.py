@@ -1,6 +1,6 @@
-"""Herald: a whole domain, started by the command that users start one with, `manage.py run`, with its default settings.
+"""Herald: a whole domain, started by the users' command `manage.py run`, with its default settings.
 
-What is counted is the gateway and Redis; worker, forwarder and beat run beside them, on the same core. Redis runs with the
+The gateway and Redis are counted; worker, forwarder and beat run beside them, on the same core. Redis runs with the
 options of an embedded domain: append-only file, fsync before every answer. RPs are created by REST with the default
 acknowledgement level `stored`.
 """
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from bench import wire, wrk
-from bench.load import Client
-from bench.peers.base import HTTP_ANSWERS, Answers, Route, Server
-from bench.processes import CannotStart, Group
+from bench.load import ConnectionScript
+from bench.peers.base import HTTP_ANSWERS, AnswerPatterns, BenchServer, Route
+from bench.processes import CannotStart, ServerProcesses
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _EVENT_ROOM_BYTES = 1024  # of history, reserved for each event
@@ -34,31 +34,34 @@ REST_S = 0.5
 REST_CPU_MAX = 0.15  # share of a core that a whole domain may use and count as at rest: start-up is over
 
 
-class Processes(Group):
-    """The supervisor that `manage.py run` is, and the processes that it has started, by its own table."""
+class Processes(ServerProcesses):
+    """The supervisor process `manage.py run`, and the processes that it has started, by its own table."""
 
     def __init__(self, folder: Path, data: Path) -> None:
         super().__init__(folder)
         self._data = data
 
     def pids(self, *names: str) -> list[int]:
-        """The processes of the domain with these names; gateway and Redis, when none is given."""
+        """Return the processes of the domain with these names; gateway and Redis if none is given."""
         table = json.loads((self._data / "processes.json").read_text())["processes"]
         return [int(of["pid"]) for name, of in table.items() if name in (names or COUNTED)]
 
     def everything_cpu_s(self) -> float:
-        """CPU seconds of all processes of the domain."""
+        """Return the CPU seconds of all processes of the domain."""
         return self.cpu_of(super().pids())
 
 
-class Herald(Server):
-    """What is counted is the gateway and Redis together."""
+class Herald(BenchServer):
+    """A Herald domain; its gateway and Redis are counted together."""
 
     all_cores = False
     name = "herald"
     label = "Herald"
     durability = "stored: fsynced before the answer"
-    routes = {Route.HTTP: HTTP_ANSWERS, Route.WEBSOCKET: Answers('"op":"ok"', ('"op":"error"', '"op":"closing"'))}
+    routes = {
+        Route.HTTP: HTTP_ANSWERS,
+        Route.WEBSOCKET: AnswerPatterns('"op":"ok"', ('"op":"error"', '"op":"closing"')),
+    }
     fanout_route = Route.WEBSOCKET
     batches = True
     ready = '"op":"ok"'
@@ -90,7 +93,7 @@ class Herald(Server):
         }
 
     def spawn(self) -> None:
-        """Start it and do not wait."""
+        """Start it without waiting."""
         command = [sys.executable, str(ROOT / "manage.py"), "run"]
         self.processes.start("run", command, env=self._environment(), all_cores=self.all_cores)
 
@@ -168,20 +171,20 @@ class Herald(Server):
     def _authorization(self) -> list[tuple[str, str]]:
         return [("Authorization", f"Bearer {self._token}")]
 
-    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> Client:
+    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> ConnectionScript:
         place = "earliest" if from_start else "now"
         return self._client(
             {"op": "subscribe", "id": number, "rp": self.rps[stream], "from": place}
             for number, stream in enumerate(streams, 1)
         )
 
-    def publisher(self, route: Route) -> Client:
-        return Client() if route is Route.HTTP else self._client([])
+    def publisher(self, route: Route) -> ConnectionScript:
+        return ConnectionScript() if route is Route.HTTP else self._client([])
 
-    def _client(self, messages: Iterable[dict[str, Any]]) -> Client:
+    def _client(self, messages: Iterable[dict[str, Any]]) -> ConnectionScript:
         headers = [*self._authorization(), ("Sec-WebSocket-Protocol", "herald.v1")]
         hello = b"".join(wire.frame(json.dumps(message).encode()) for message in messages)
-        return Client(wire.upgrade(self.port, "/ws", headers), hello)
+        return ConnectionScript(wire.upgrade(self.port, "/ws", headers), hello)
 
     def request(self, route: Route, stream: int, events: int = 1) -> bytes:
         run = next(self._runs)  # ids differ between runs, or they would be recognised as repeated

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Sequence
 
 from bench import wire
-from bench.load import Client
-from bench.peers.base import Answers, Route, Server
+from bench.load import ConnectionScript
+from bench.peers.base import AnswerPatterns, BenchServer, Route
 from bench.processes import free_port
 
 _BINARY = 2
@@ -23,13 +23,13 @@ websocket {{
 """
 
 
-class Nats(Server):
-    """Publishers ask for `verbose`, the `+OK` per message, so that their requests are answered like the others'."""
+class Nats(BenchServer):
+    """NATS with `verbose`: publishers request `+OK` per message, so that their requests are answered like the others'."""
 
     name = "nats"
     label = "nats-server"
     durability = "not stored"
-    routes = {Route.WEBSOCKET: Answers("+OK", ("-ERR",), "PONG")}
+    routes = {Route.WEBSOCKET: AnswerPatterns("+OK", ("-ERR",), "PONG")}
     fanout_route = Route.WEBSOCKET
     ready = "PONG"
 
@@ -48,17 +48,17 @@ class Nats(Server):
         self.processes.start("nats-server", [str(self._program()), "-c", str(configuration)])
         self.processes.await_port(self.port)
 
-    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> Client:
+    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> ConnectionScript:
         assert not from_start
         subscriptions = "".join(f"SUB s{stream:06d} {number}\r\n" for number, stream in enumerate(streams, 1))
         return self._client(False, f"{subscriptions}PING\r\n")
 
-    def publisher(self, route: Route) -> Client:
+    def publisher(self, route: Route) -> ConnectionScript:
         return self._client(True, "PING\r\n")
 
-    def _client(self, verbose: bool, commands: str) -> Client:
+    def _client(self, verbose: bool, commands: str) -> ConnectionScript:
         connect = f'CONNECT {{"verbose":{str(verbose).lower()},"pedantic":false,"lang":"bench","version":"1"}}\r\n'
-        return Client(wire.upgrade(self.port, "/"), wire.frame((connect + commands).encode(), _BINARY))
+        return ConnectionScript(wire.upgrade(self.port, "/"), wire.frame((connect + commands).encode(), _BINARY))
 
     def request(self, route: Route, stream: int, events: int = 1) -> bytes:
         assert events == 1

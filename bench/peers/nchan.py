@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import wire, wrk
-from bench.load import Client
-from bench.peers.base import HTTP_ANSWERS, Route, Server
+from bench.load import ConnectionScript
+from bench.peers.base import HTTP_ANSWERS, BenchServer, Route
 
 MODULES = (
     "/usr/lib/nginx/modules/ngx_nchan_module.so",
@@ -59,7 +59,7 @@ http {{
 """
 
 
-class Nchan(Server):
+class Nchan(BenchServer):
     """Published over HTTP, pipelined on one connection where many requests are in flight. Batches do not exist."""
 
     name = "nchan"
@@ -93,12 +93,12 @@ class Nchan(Server):
         self.processes.start("nginx", [program, "-e", "stderr", "-p", str(self.folder), "-c", str(configuration)])
         self.processes.await_port(self.port)
 
-    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> Client:
+    def reader(self, streams: Sequence[int], *, from_start: bool = False) -> ConnectionScript:
         (stream,) = streams  # one channel per connection here
-        return Client(wire.upgrade(self.port, f"/{'replay' if from_start else 'sub'}/{stream}"))
+        return ConnectionScript(wire.upgrade(self.port, f"/{'replay' if from_start else 'sub'}/{stream}"))
 
-    def publisher(self, route: Route) -> Client:
-        return Client()
+    def publisher(self, route: Route) -> ConnectionScript:
+        return ConnectionScript()
 
     def posts(self, stream: int) -> Sequence[wrk.Post]:
         return [wrk.Post("text/plain", f"/pub/{stream}", [("Content-Type", "text/plain")], "x" * wire.DATA_BYTES)]

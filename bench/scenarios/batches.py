@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.measure import Bench, Measurement
-from bench.peers.base import Route, Server
+from bench.peers.base import BenchServer, Route
 from bench.scenarios.publish import publish_case
 
 BATCH_EVENTS = 100
@@ -17,8 +17,8 @@ BATCHES_IN_FLIGHT = 4
 IN_FLIGHT = 64
 
 
-def run(bench: Bench, server: Server) -> Iterator[Measurement]:
-    """One row per way of sending in bulk that the server has."""
+def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+    """Yield one row per way of bulk publishing that the server has."""
     server.prepare(1)
     yield publish_case(bench, server, "batches", f"{IN_FLIGHT} in flight", server.fanout_route, 1, IN_FLIGHT, 1)
     if server.batches:

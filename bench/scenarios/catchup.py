@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.load import LoadError, Plan
+from bench.load import LoadError, LoadPlan
 from bench.measure import Bench, Measurement, generator_notes, per
-from bench.peers.base import Server
+from bench.peers.base import BenchServer
 
 REPEATS = 3
 BATCH_EVENTS = 100
@@ -19,14 +19,16 @@ FILLING_S_MAX = 120.0
 FILLING_PER_S = 20_000  # nchan numbers the messages of one second with 16 bits
 
 
-def run(bench: Bench, server: Server) -> Iterator[Measurement]:
-    """One row, or none where nothing is stored."""
+def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+    """Yield one row, or none if nothing is stored."""
     events = min(bench.options.stored_events, server.replay_events_max)
     if not events:
         return
     server.prepare(1, events)
     _fill(bench, server, events)
-    plan = Plan(port=server.port, sessions=[server.reader([0], from_start=True)], offset=server.offset, expect=events)
+    plan = LoadPlan(
+        port=server.port, sessions=[server.reader([0], from_start=True)], offset=server.offset, expect=events
+    )
     wall_s = cpu_s = 0.0
     flaws: list[str] = []
     notes: tuple[str, ...] = ()
@@ -47,10 +49,10 @@ def run(bench: Bench, server: Server) -> Iterator[Measurement]:
     )
 
 
-def _fill(bench: Bench, server: Server, events: int) -> None:
+def _fill(bench: Bench, server: BenchServer, events: int) -> None:
     batch = BATCH_EVENTS if server.batches else 1
     answers = server.routes[server.fanout_route]
-    plan = Plan(
+    plan = LoadPlan(
         port=server.port,
         publishers=[server.publisher(server.fanout_route)],
         templates=[server.request(server.fanout_route, 0, batch)],

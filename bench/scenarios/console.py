@@ -1,12 +1,12 @@
-"""The console: how soon a change is on the screen, how much a page loads, and what open consoles cost.
+"""The console: delay of changes on the screen, size of a page's load, and cost of open consoles.
 
-A whole domain with 1,000 rendezvous points, 5,000 sessions and 300 events/s, and an operator's tabs in a headless Chromium,
-all on this machine and both its cores:
+A whole domain with 1,000 rendezvous points, 5,000 sessions and 300 events/s, and an operator's tabs in a headless
+Chromium, all on this machine and both its cores:
 
-- changes of all kinds, one after the other, and when each stood on the pages that show it (console_changes.py);
+- changes of all kinds, one after the other, and when each appeared on the pages that show it (console_changes.py);
 - pages from an empty and from a full cache: bytes over the wire, and when each is usable (console_browser.py: _READY);
 - the CPU of the gateway with ten tabs open and with none, by turns at the same traffic;
-- what a page's scripts hold at each minute of an hour of samples, played in less (console_hour.py);
+- memory of a page's scripts at each minute of an hour of samples, played in less time (console_hour.py);
 - lists of 100,000 rows (console_lists.py).
 """
 
@@ -19,9 +19,9 @@ from contextlib import ExitStack
 import psutil
 
 from bench.measure import Bench, Measurement
-from bench.peers.base import Server
+from bench.peers.base import BenchServer
 from bench.peers.herald import LEASE_S, Herald
-from bench.scenarios.console_browser import Browser, Tab, Wanted, chromium, settle
+from bench.scenarios.console_browser import Browser, ExpectedElement, Tab, chromium, settle
 from bench.scenarios.console_changes import (
     ALARMS,
     FEDERATION,
@@ -30,8 +30,8 @@ from bench.scenarios.console_changes import (
     ONE,
     OVERVIEW,
     SUBSCRIPTIONS,
+    ChangeKind,
     Changes,
-    Kind,
     all_delays,
     quantile,
     slowest,
@@ -43,15 +43,15 @@ from bench.scenarios.console_lists import LISTED, ROWS, lists
 ROUNDS = 8  # of changes, 26 in each
 CPU_S = 6.0
 CPU_TURNS = 2
-SETTLE_S = 4.0  # after this long without readers, administrative RPs are sampled as if nobody looked
+SETTLE_S = 4.0  # after this long without readers, administrative RPs count as unwatched
 MINUTES = 60
-WARM_MINUTES = 19  # until what is bounded has reached its bounds
+WARM_MINUTES = 19  # until bounded lists have reached their bounds
 PER_FRAME = 20
-BUSY_MAX = 0.2  # share of the machine that others may use before the row says so
+BUSY_MAX = 0.2  # share of the machine used by others, beyond which the row notes it
 
 
-def run(bench: Bench, server: Server) -> Iterator[Measurement]:
-    """All rows; none for other servers."""
+def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+    """Yield all rows; none for other servers."""
     if not isinstance(server, Herald):
         return
     busy = psutil.cpu_percent(interval=1.0) / 100
@@ -72,7 +72,7 @@ def run(bench: Bench, server: Server) -> Iterator[Measurement]:
 
 
 def _addresses(rp: str) -> dict[str, tuple[str, ...]]:
-    """Of each page the path, and what it shows once its data is there."""
+    """Return the path of each page, and the selectors of its loaded data."""
     live = '#connection[data-state="live"]'
     return {
         OVERVIEW: ("/", live, '[data-tile="sessions"] .tile-value[data-text]', "#gateways tbody tr", "#rates canvas"),
@@ -97,7 +97,7 @@ def _addresses(rp: str) -> dict[str, tuple[str, ...]]:
 def _changes(
     domain: ConsoleDomain, browser: Browser, rp: str, peers: Sequence[str], busy: float
 ) -> Iterator[Measurement]:
-    """A row for all kinds together, then one for each."""
+    """Yield a row for all kinds together, then one for each."""
     addresses = _addresses(rp)
     with ExitStack() as stack:
         tabs = {}
@@ -105,7 +105,9 @@ def _changes(
             tabs[page] = stack.enter_context(browser.tab())
             tabs[page].load(*addresses[page])
             tabs[page].watch()
-        there = tabs[OVERVIEW].want(Wanted(OVERVIEW, '[data-tile="sessions"] .tile-value', _sessions(), exact=False))
+        there = tabs[OVERVIEW].want(
+            ExpectedElement(OVERVIEW, '[data-tile="sessions"] .tile-value', _sessions(), exact=False)
+        )
         tabs[OVERVIEW].seen(there)
         changes = Changes(domain, tabs, rp, peers)
         changes.run(ROUNDS)
@@ -120,7 +122,9 @@ def _sessions() -> str:
     return f"{RPS * SESSIONS_EACH:,}"[:2]
 
 
-def _change_row(case: str, delays: Sequence[float], kinds: Mapping[str, Kind], notes: tuple[str, ...]) -> Measurement:
+def _change_row(
+    case: str, delays: Sequence[float], kinds: Mapping[str, ChangeKind], notes: tuple[str, ...]
+) -> Measurement:
     missing = sum(len(kind.missing) for kind in kinds.values())
     pages = sorted({page for kind in kinds.values() for page in kind.missing})
     flaws = (f"{missing} not seen on {', '.join(pages)}",) if missing else ()
@@ -135,7 +139,7 @@ def _change_row(case: str, delays: Sequence[float], kinds: Mapping[str, Kind], n
 
 
 def _pages(browser: Browser, addresses: Mapping[str, Sequence[str]]) -> Iterator[Measurement]:
-    """Of each page its first load, and the next one."""
+    """Yield for each page its first load, and the next one."""
     for page, (path, *wanted) in addresses.items():
         with browser.tab() as tab:
             cold = tab.load(path, *wanted)
@@ -152,7 +156,7 @@ def _pages(browser: Browser, addresses: Mapping[str, Sequence[str]]) -> Iterator
 
 
 def _cpu(domain: ConsoleDomain, browser: Browser, addresses: Mapping[str, Sequence[str]]) -> Measurement:
-    """The gateway's CPU without consoles and with ten, in turn."""
+    """Measure the gateway's CPU without consoles and with ten, in turn."""
     pages = [OVERVIEW, LIST, ONE, OVERVIEW, LIST, ONE, SUBSCRIPTIONS, LEASES, ALARMS, FEDERATION]
     shares: dict[bool, list[float]] = {False: [], True: []}
     with ExitStack() as stack:
@@ -177,7 +181,7 @@ def _cpu(domain: ConsoleDomain, browser: Browser, addresses: Mapping[str, Sequen
 
 
 def _share(domain: ConsoleDomain, tabs: list[Tab]) -> float:
-    """CPU-seconds of the gateway per second, over CPU_S."""
+    """Return the CPU-seconds of the gateway per second, over CPU_S."""
     began, used = time.monotonic(), domain.gateway_cpu_s
     settle(tabs, CPU_S)
     return (domain.gateway_cpu_s - used) / (time.monotonic() - began)
@@ -187,7 +191,7 @@ def _share(domain: ConsoleDomain, tabs: list[Tab]) -> float:
 
 
 def _hour(browser: Browser) -> Measurement:
-    """What the overview's scripts hold at each minute of an hour of samples, after a warm-up."""
+    """Measure the memory of the overview's scripts at each minute of an hour of samples, after a warm-up."""
     with browser.tab() as tab:
         tab.page.add_init_script(PLAYED_SOCKET)
         tab.load("/", '#connection[data-state="live"]')

@@ -1,7 +1,8 @@
-"""The browser of the console scenario: tabs of an operator, what they have loaded, and when something stood on the page.
+"""The browser of the console scenario: tabs of an operator, their loaded bytes, and when an element appeared on the
+page.
 
-What is asked of a page is data (selectors and texts), for the pages' security policy allows no script that is made from
-text. Instants are the wall clock's, which the browser and this process share.
+Conditions on a page are data (selectors and texts), because the pages' security policy allows no script made from text.
+Times are the wall clock's, which the browser and this process share.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ _READY = """
   });
 }
 """.replace("LIMIT_MS", str(USABLE_WITHIN_S * 1000))
-"""When a page is usable, milliseconds since its address was asked for: its data is there, nothing stands in for what is
-to come, its scripts have run (the look can be chosen), and frames come as quick as they are asked for."""
+"""Time until a page is usable, milliseconds since its request: its data is shown, no placeholder is left, its scripts
+have run (the look can be chosen), and frames are drawn as fast as requested.
+"""
 
 _WATCH = """
 () => {
@@ -82,8 +84,8 @@ _WATCH = """
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be on a page: an element of `selector`, with `text` in it (`exact`: and nothing else), or `absent`."""
+class ExpectedElement:
+    """A condition on the page: an element of `selector`, with `text` in it (`exact`: and nothing else), or `absent`."""
 
     page: str
     selector: str
@@ -94,14 +96,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A page's load: bytes as they came over the wire, and milliseconds until it was usable; None: it was not."""
+    """A page's load: bytes received over the wire, and milliseconds until it was usable; None: it was not."""
 
     wire_bytes: int
     usable_ms: float | None
 
 
 class Browser:
-    """Chromium, logged in at one domain. Tabs are of contexts of their own: nothing is shared but the session."""
+    """Chromium, logged in at one domain. Tabs have contexts of their own: only the session is shared."""
 
     def __init__(self, chromium: Any, url: str, link: str) -> None:
         self._chromium = chromium
@@ -116,7 +118,7 @@ class Browser:
 
     @contextmanager
     def tab(self) -> Iterator[Tab]:
-        """A tab with an empty cache."""
+        """Yield a tab with an empty cache."""
         context = self._chromium.new_context(viewport=WIDE, locale="en-GB")
         context.add_cookies(self._cookies)
         try:
@@ -145,24 +147,24 @@ class Tab:
         self._wire_bytes = 0
         self.page.goto(f"{self._url}{path}", wait_until="commit")
         usable_ms = self._usable_ms(wanted)
-        self.page.wait_for_timeout(50)  # what the browser still has to tell of the last answer
+        self.page.wait_for_timeout(50)  # for the browser's last reports about the answer
         return Loaded(self._wire_bytes, usable_ms)
 
     def submit(self, field: str, text: str, *wanted: str) -> float | None:
-        """Type into a search and send it; milliseconds from there until what it found is usable."""
+        """Type into a search and send it; return the milliseconds until the results are usable."""
         self.page.locator(field).press_sequentially(text)
         with self.page.expect_navigation(wait_until="commit"):
             self.page.locator(field).press("Enter")
         return self._usable_ms(wanted)
 
     def follow(self, link: str, *wanted: str) -> float | None:
-        """Click on a link to another page; milliseconds until that is usable."""
+        """Click on a link to another page; return the milliseconds until that is usable."""
         with self.page.expect_navigation(wait_until="commit"):
             self.page.locator(link).click()
         return self._usable_ms(wanted)
 
     def fetch(self, path: str) -> None:
-        """Ask the domain as the page's scripts do; the answer is read and dropped."""
+        """Send a request as the page's scripts do; the answer is read and dropped."""
         answer = self.page.request.get(f"{self._url}{path}")
         if not answer.ok:
             raise CannotStart(f"{path} was answered {answer.status}: {answer.text()[:500]}")
@@ -172,15 +174,15 @@ class Tab:
         return None if usable_ms is None else float(usable_ms)
 
     def leave(self) -> None:
-        """Go to an empty page: connections end."""
+        """Open an empty page: connections end."""
         self.page.goto("about:blank")
 
     def watch(self) -> None:
         """Observe changes of the page, from now on."""
         self.page.evaluate(_WATCH)
 
-    def want(self, wanted: Wanted) -> str:
-        """Look out for something; returns the key to ask for it by."""
+    def want(self, wanted: ExpectedElement) -> str:
+        """Register a condition; return the key to wait for it by."""
         self._keys += 1
         key = str(self._keys)
         what = {"selector": wanted.selector, "text": wanted.text, "exact": wanted.exact, "absent": wanted.absent}
@@ -188,23 +190,23 @@ class Tab:
         return key
 
     def seen(self, key: str) -> float | None:
-        """When it was there first, seconds since 1970; None if not within SEEN_WITHIN_S from now."""
+        """Return when the condition was first met, seconds since 1970; None if not within SEEN_WITHIN_S from now."""
         at = self.page.evaluate("given => window.bench.seen(given)", [key, SEEN_WITHIN_S * 1000])
         return None if at is None else float(at) / 1000
 
     def number(self, selector: str) -> int:
-        """The number that an element shows."""
+        """Return the number that an element shows."""
         return int(self.page.locator(selector).inner_text().replace(",", "") or 0)
 
     def heap_bytes(self) -> int:
-        """What the page's scripts hold after a collection."""
+        """Return the memory of the page's scripts after a collection."""
         self.devtools.send("HeapProfiler.collectGarbage")
         return int(self.devtools.send("Runtime.getHeapUsage")["usedSize"])
 
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A headless Chromium. Raises CannotStart where there is none."""
+    """Yield a headless Chromium. Raises CannotStart where there is none."""
     program = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if program is None:
         raise CannotStart("there is no Chromium here (Debian: apt install chromium)")
@@ -221,7 +223,7 @@ def chromium() -> Iterator[Any]:
 
 
 def settle(tabs: list[Tab], seconds: float) -> None:
-    """Let some time pass while the tabs go on."""
+    """Let some time pass while the tabs continue."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         tabs[0].page.wait_for_timeout(min(left, 0.5) * 1000) if tabs else time.sleep(min(left, 0.5))

@@ -1,8 +1,8 @@
-"""Changes of a domain, of many kinds, and when each stood on the pages that show it.
+"""Changes of a domain, of many kinds, and when each appeared on the pages that show it.
 
-A change is made over REST (or a WebSocket), and its delay runs from the answer: from then on a reader may expect it. What a
-page showed before the answer counts as no delay. Alarms are raised by the domain itself: theirs runs from the instant that
-the alarm states.
+A change is made over REST (or a WebSocket), and its delay runs from the answer: from then on a reader may expect it.
+What a page showed before the answer counts as no delay. Alarms are raised by the domain itself: their delay runs from
+the time in the alarm.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from websockets.sync.client import ClientConnection, connect
 
 from bench.processes import CannotStart
-from bench.scenarios.console_browser import Tab, Wanted
+from bench.scenarios.console_browser import ExpectedElement, Tab
 from bench.scenarios.console_domain import ConsoleDomain
 
 OVERVIEW, LIST, ONE, SUBSCRIPTIONS, LEASES, ALARMS, FEDERATION = (
@@ -27,12 +27,12 @@ OVERVIEW, LIST, ONE, SUBSCRIPTIONS, LEASES, ALARMS, FEDERATION = (
 )
 RAISED_WITHIN_S = 20.0
 BURST = 400  # events that make an RP the busiest
-SOON_S, LATER_S = 900, 1800  # leases that end before all others: they stand first
+SOON_S, LATER_S = 900, 1800  # leases that expire before all others: they are listed first
 
 
 @dataclass
-class Kind:
-    """One kind of change: the delays that were seen, in seconds, with the page; and what never came."""
+class ChangeKind:
+    """One kind of change: the measured delays, in seconds, with the page; and the missing changes."""
 
     name: str
     delays: list[tuple[float, str]] = field(default_factory=list)
@@ -41,10 +41,10 @@ class Kind:
 
 
 class Changes:
-    """Makes changes of `domain` and looks for them on `tabs`, which are open and watched.
+    """Makes changes of `domain` and waits for them on `tabs`, which are open and watched.
 
     Args:
-        rp: an RP that carries no other traffic; the page of it is open.
+        rp: an RP without other traffic, whose page is open.
     """
 
     def __init__(self, domain: ConsoleDomain, tabs: Mapping[str, Tab], rp: str, peers: Sequence[str]) -> None:
@@ -52,10 +52,10 @@ class Changes:
         self._numbers = itertools.count(1)
         self._rps = tabs[OVERVIEW].number('[data-tile="rps"] .tile-value')
         self._held = tabs[ONE].number("#held-events")
-        self.kinds: dict[str, Kind] = {}
+        self.kinds: dict[str, ChangeKind] = {}
 
     def run(self, rounds: int) -> None:
-        """Rounds of all kinds; one has about two dozen changes."""
+        """Run rounds of all kinds; one has about two dozen changes."""
         for number in range(rounds):
             self._rp_lives()
             self._rp_lives()
@@ -75,30 +75,30 @@ class Changes:
             "RP created",
             lambda: self._domain.ask("POST", "/api/v1/rps", {"title": f"Fresh {number}", "lease_s": SOON_S}),
             lambda rp: [
-                Wanted(LIST, f'tr[data-rp="{rp["id"]}"]', f"Fresh {number}"),
-                Wanted(LEASES, f'#listing a[href="/rps/{rp["id"]}"]'),
+                ExpectedElement(LIST, f'tr[data-rp="{rp["id"]}"]', f"Fresh {number}"),
+                ExpectedElement(LEASES, f'#listing a[href="/rps/{rp["id"]}"]'),
                 self._count(+1),
             ],
         )
         self._change(
             "RP changed",
             lambda: self._domain.ask("PATCH", f"/api/v1/rps/{made['id']}", {"title": f"Renamed {number}"}),
-            lambda rp: [Wanted(LIST, f'tr[data-rp="{rp["id"]}"]', f"Renamed {number}")],
+            lambda rp: [ExpectedElement(LIST, f'tr[data-rp="{rp["id"]}"]', f"Renamed {number}")],
         )
         self._change(
             "RP changed",
             lambda: self._domain.ask("PATCH", f"/api/v1/rps/{self._rp}", {"title": f"Watched {number}"}),
             lambda rp: [
-                Wanted(LIST, f'tr[data-rp="{rp["id"]}"]', f"Watched {number}"),
-                Wanted(ONE, "#label", f"Watched {number}"),
+                ExpectedElement(LIST, f'tr[data-rp="{rp["id"]}"]', f"Watched {number}"),
+                ExpectedElement(ONE, "#label", f"Watched {number}"),
             ],
         )
         self._change(
             "RP deleted",
             lambda: self._delete(f"/api/v1/rps/{made['id']}"),
             lambda _: [
-                Wanted(LIST, f'tr[data-rp="{made["id"]}"]:not(.gone)', absent=True),
-                Wanted(LEASES, f'#listing a[href="/rps/{made["id"]}"]', absent=True),
+                ExpectedElement(LIST, f'tr[data-rp="{made["id"]}"]:not(.gone)', absent=True),
+                ExpectedElement(LEASES, f'#listing a[href="/rps/{made["id"]}"]', absent=True),
                 self._count(-1),
             ],
         )
@@ -110,8 +110,8 @@ class Changes:
                 kind,
                 lambda act=act: self._domain.ask("POST", f"/api/v1/rps/{self._rp}/{act}", {}),  # type: ignore[misc]
                 lambda _, absent=absent: [  # type: ignore[misc]
-                    Wanted(LIST, badge, absent=absent),
-                    Wanted(ONE, "#is-paused:not([hidden])", absent=absent),
+                    ExpectedElement(LIST, badge, absent=absent),
+                    ExpectedElement(ONE, "#is-paused:not([hidden])", absent=absent),
                 ],
             )
 
@@ -123,10 +123,10 @@ class Changes:
             "subscription made",
             lambda: self._domain.ask("POST", f"/api/v1/rps/{self._rp}/subscriptions", {"lease_s": SOON_S}),
             lambda one: [
-                Wanted(SUBSCRIPTIONS, of_it(**one)),
-                Wanted(LEASES, of_it(**one)),
-                Wanted(ONE, tile, "1", exact=True),
-                Wanted(OVERVIEW, tile, "1", exact=True),
+                ExpectedElement(SUBSCRIPTIONS, of_it(**one)),
+                ExpectedElement(LEASES, of_it(**one)),
+                ExpectedElement(ONE, tile, "1", exact=True),
+                ExpectedElement(OVERVIEW, tile, "1", exact=True),
             ],
         )
         path = f"/api/v1/subscriptions/{made['id']}"
@@ -134,17 +134,18 @@ class Changes:
             "subscription renewed",
             lambda: self._domain.ask("POST", f"{path}/renew", {"lease_s": LATER_S}),
             lambda one: [
-                Wanted(page, ends(id=made["id"], end=one["lease"]["expires_at"])) for page in (SUBSCRIPTIONS, LEASES)
+                ExpectedElement(page, ends(id=made["id"], end=one["lease"]["expires_at"]))
+                for page in (SUBSCRIPTIONS, LEASES)
             ],
         )
         self._change(
             "subscription deleted",
             lambda: self._delete(path),
             lambda _: [
-                Wanted(SUBSCRIPTIONS, of_it(**made), absent=True),
-                Wanted(LEASES, of_it(**made), absent=True),
-                Wanted(ONE, tile, "0", exact=True),
-                Wanted(OVERVIEW, tile, "0", exact=True),
+                ExpectedElement(SUBSCRIPTIONS, of_it(**made), absent=True),
+                ExpectedElement(LEASES, of_it(**made), absent=True),
+                ExpectedElement(ONE, tile, "0", exact=True),
+                ExpectedElement(OVERVIEW, tile, "0", exact=True),
             ],
         )
 
@@ -155,14 +156,17 @@ class Changes:
             "session joined",
             self._join,
             lambda _: [
-                Wanted(OVERVIEW, sessions, f"{there + 1:,}", exact=True),
-                Wanted(ONE, readings, "1", exact=True),
+                ExpectedElement(OVERVIEW, sessions, f"{there + 1:,}", exact=True),
+                ExpectedElement(ONE, readings, "1", exact=True),
             ],
         )
         self._change(
             "session left",
             reading.close,
-            lambda _: [Wanted(OVERVIEW, sessions, f"{there:,}", exact=True), Wanted(ONE, readings, "0", exact=True)],
+            lambda _: [
+                ExpectedElement(OVERVIEW, sessions, f"{there:,}", exact=True),
+                ExpectedElement(ONE, readings, "0", exact=True),
+            ],
         )
 
     def _join(self) -> ClientConnection:
@@ -179,7 +183,7 @@ class Changes:
             self._change(
                 kind,
                 lambda act=act: self._domain.ask("POST", f"/api/v1/peers/{peer}/{act}", {}),  # type: ignore[misc]
-                lambda _, absent=absent: [Wanted(FEDERATION, row, "Suspended", absent=absent)],  # type: ignore[misc]
+                lambda _, absent=absent: [ExpectedElement(FEDERATION, row, "Suspended", absent=absent)],  # type: ignore[misc]
             )
 
     def _alarm_is_raised(self) -> None:
@@ -199,20 +203,20 @@ class Changes:
         self._change(
             "alarm raised",
             lambda: self._domain.ask("PATCH", f"/api/v1/rps/{self._rp}", {"watch": [gap]}),
-            lambda _: [*(Wanted(*place) for place in places), Wanted(ONE, "#alarms .badge.warn")],
+            lambda _: [*(ExpectedElement(*place) for place in places), ExpectedElement(ONE, "#alarms .badge.warn")],
             since=raised_at,
         )
         self._change(
             "alarm acknowledged",
             lambda: self._domain.ask("POST", f"/api/v1/alarms/{alarms[0]['id']}/acknowledge", {"note": "seen"}),
-            lambda _: [Wanted(ALARMS, "#listing .tag", "acknowledged")],
+            lambda _: [ExpectedElement(ALARMS, "#listing .tag", "acknowledged")],
         )
         self._change(
             "alarm cleared",
             lambda: self._domain.ask("PATCH", f"/api/v1/rps/{self._rp}", {"watch": []}),
             lambda _: [
-                *(Wanted(*place, absent=True) for place in places),
-                Wanted(ONE, "#alarms .badge.warn", absent=True),
+                *(ExpectedElement(*place, absent=True) for place in places),
+                ExpectedElement(ONE, "#alarms .badge.warn", absent=True),
             ],
         )
 
@@ -220,13 +224,13 @@ class Changes:
         self._change(
             "rate changed",
             lambda: self._publish(rp, BURST),
-            lambda _: [Wanted(OVERVIEW, f'#hot a[href="/rps/{rp}"]')],
+            lambda _: [ExpectedElement(OVERVIEW, f'#hot a[href="/rps/{rp}"]')],
         )
         self._held += 7
         self._change(
             "rate changed",
             lambda: self._publish(self._rp, 7),
-            lambda _: [Wanted(ONE, "#held-events", f"{self._held:,}", exact=True)],
+            lambda _: [ExpectedElement(ONE, "#held-events", f"{self._held:,}", exact=True)],
         )
 
     # -- one change ---------------------------------------------------------------------------------------------------
@@ -235,10 +239,10 @@ class Changes:
         self,
         name: str,
         act: Callable[[], Any],
-        wanted: Callable[[Any], Sequence[Wanted]],
+        wanted: Callable[[Any], Sequence[ExpectedElement]],
         since: Callable[[], float] | None = None,
     ) -> Any:
-        kind = self.kinds.setdefault(name, Kind(name))
+        kind = self.kinds.setdefault(name, ChangeKind(name))
         answer = act()
         at = time.time()
         asked = [(one, self._tabs[one.page].want(one)) for one in wanted(answer)]
@@ -253,9 +257,9 @@ class Changes:
                 kind.delays.append((max(0.0, moment - at), page))
         return answer
 
-    def _count(self, change: int) -> Wanted:
+    def _count(self, change: int) -> ExpectedElement:
         self._rps += change
-        return Wanted(OVERVIEW, '[data-tile="rps"] .tile-value', f"{self._rps:,}", exact=True)
+        return ExpectedElement(OVERVIEW, '[data-tile="rps"] .tile-value', f"{self._rps:,}", exact=True)
 
     def _delete(self, path: str) -> None:
         with contextlib.suppress(json.JSONDecodeError):  # 204: there is nothing to read
@@ -276,17 +280,17 @@ class Changes:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The least value that at least `share` of them do not exceed."""
+    """Return the least value that at least `share` of them do not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1))]
 
 
-def slowest(kind: Kind) -> str:
-    """The page on which it took longest."""
+def slowest(kind: ChangeKind) -> str:
+    """Return the page on which it took longest."""
     return max(kind.delays)[1] if kind.delays else ""
 
 
-def all_delays(kinds: Mapping[str, Kind]) -> Iterator[float]:
-    """Of all kinds, seconds."""
+def all_delays(kinds: Mapping[str, ChangeKind]) -> Iterator[float]:
+    """Yield the delays of all kinds, seconds."""
     for kind in kinds.values():
         yield from (delay for delay, _ in kind.delays)

@@ -1,4 +1,4 @@
-"""The domain that the console scenario looks at: what it holds, the traffic that it carries, and what its gateway costs."""
+"""The domain of the console scenario: its content, its traffic, and the cost of its gateway."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 from joserfc.jwk import OKPKey
 
-from bench.load import Load, Plan
+from bench.load import Load, LoadPlan
 from bench.measure import Bench
 from bench.peers.base import Route
-from bench.peers.domain import Domain
+from bench.peers.domain import BenchDomain
 from bench.peers.herald import LEASE_S
 from bench.processes import CannotStart, free_port
 from eventing.peering.rules import domain_documents
@@ -36,23 +36,23 @@ _PUBLISHERS = 8
 NAMED_BELOW = (100, 100)  # names of the many: so many areas, so many lines in each, the rest below those
 
 
-class ConsoleDomain(Domain):
+class ConsoleDomain(BenchDomain):
     """One domain with an operator's console."""
 
     label = "Herald domain"
 
     def create_watched(self) -> str:
-        """The id of an RP without a name, which carries no traffic by itself."""
+        """Return the id of an RP without a name and without traffic of its own."""
         stated = {"title": "Watched", "lease_s": LEASE_S, "history": {"max_events": 10_000, "max_bytes": 10 * 2**20}}
         return str(self.ask("POST", "/api/v1/rps", stated)["id"])
 
     def login_link(self) -> str:
-        """A link that logs the administrator in once."""
+        """Return a link that logs the administrator in once."""
         return self._manage("login_link").strip()
 
     @property
     def token(self) -> str:
-        """An administrator's token."""
+        """Return an administrator's token."""
         return self._token
 
     def publish(self, rp: str, events: Sequence[Mapping[str, Any]]) -> None:
@@ -70,12 +70,12 @@ class ConsoleDomain(Domain):
 
     @property
     def gateway_cpu_s(self) -> float:
-        """CPU seconds that the gateway process has used since its start."""
+        """Return the CPU seconds of the gateway process since its start."""
         used = psutil.Process(self.pid_of("gateway")).cpu_times()
         return float(used.user + used.system)
 
     def add_strangers(self) -> list[str]:
-        """Peers that nobody answers for, by name: their keys are made here, their addresses are nobody's."""
+        """Add peers that never answer, and return their names: their keys are made here, their addresses are unused."""
         names = [f"stranger-{number}.test" for number in range(1, PEERS + 1)]
         for name in names:
             made = OKPKey.generate_key("Ed25519")
@@ -90,7 +90,7 @@ class ConsoleDomain(Domain):
     # -- many ---------------------------------------------------------------------------------------------------------
 
     def prepare(self, streams: int, history_events: int = 1000) -> None:
-        """One RP made by REST, and copies of it written into SQL, which takes a second and not a minute."""
+        """Make one RP by REST, and copies of it in SQL, which takes a second and not a minute."""
         super().prepare(1, history_events)
         ids = [_id(-number) for number in range(1, streams)]
         with self._database() as database:
@@ -101,7 +101,7 @@ class ConsoleDomain(Domain):
             list(pool.map(lambda rp: self.publish(rp, [first]), self.rps))  # each has its log then
 
     def fill(self, rp: str, subscription: str) -> None:
-        """As many RPs and subscriptions as MANY, written into SQL as copies of these two."""
+        """Write as many RPs and subscriptions as MANY into SQL, as copies of these two."""
         with self._database() as database:
             _copy(database, "eventing_rendezvouspoint", rp, _rps())
             _copy(database, "eventing_subscription", subscription, _subscriptions())
@@ -117,7 +117,7 @@ def _id(number: int) -> str:
 
 
 def _end(number: int) -> str:
-    """All within a day, none twice, and after the copied one's warning; as Django writes them."""
+    """Return an end of lease within a day, never twice, after the copied one's warning; as Django writes it."""
     moment = datetime.now(UTC) + timedelta(hours=11, seconds=number * 0.8, microseconds=number)
     return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
 
@@ -148,7 +148,7 @@ def _subscriptions() -> Iterator[dict[str, Any]]:
 
 
 def _copy(database: sqlite3.Connection, table: str, template: str, rows: Iterator[dict[str, Any]]) -> None:
-    """Rows of `table` that are the one with id `template` but for the members given."""
+    """Insert rows of `table` that are copies of the one with id `template` but for the members given."""
     columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
     first = next(rows)
     taken = ", ".join(f":{column}" if column in first else f'"{column}"' for column in columns)
@@ -163,11 +163,11 @@ def _first_and_rest(first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> It
 
 
 class Traffic:
-    """Ordinary traffic while the block runs: sessions that read, and a publisher at a steady pace."""
+    """Ordinary traffic while the block runs: reading sessions, and a publisher at a steady pace."""
 
     def __init__(self, bench: Bench, domain: ConsoleDomain) -> None:
         answers = domain.routes[Route.WEBSOCKET]
-        plan = Plan(
+        plan = LoadPlan(
             port=domain.port,
             sessions=[domain.reader([stream]) for _ in range(SESSIONS_EACH) for stream in range(RPS)],
             publishers=[domain.publisher(Route.WEBSOCKET)],
@@ -202,7 +202,7 @@ class Traffic:
 
 
 class _Stopped(Load):
-    """A run that goes on in the background until it is stopped, and is not counted."""
+    """A run that continues in the background until it is stopped, and is not counted."""
 
     def begin(self) -> None:
         """Publish from now on."""

@@ -1,6 +1,7 @@
-"""An hour of live updates, played to a page in less: its own code from the client library on, under a socket that we play.
+"""An hour of live updates, played to a page in less time: its own code from the client library on, over a simulated
+socket.
 
-The test of the overview's heap (tests/portal/test_browser_overview.py) plays the same.
+The test of the overview's heap (tests/portal/console/test_browser_overview.py) plays the same.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PLAYED_SOCKET = """
     close() {}
   };
 """
-"""A WebSocket that the test plays: the page's own code from the client library on."""
+"""A simulated WebSocket: the page's own code from the client library on."""
 
 PLAY = """
   async ([first, last, perFrame]) => {
@@ -42,4 +43,6 @@ PLAY = """
     }
   }
 """
-"""The samples of the seconds from `first` to before `last`, so many in a frame; gateways come and go, the busiest change."""
+"""The samples of the seconds from `first` to before `last`, `perFrame` of them in a frame; gateways start and end, the
+busiest change.
+"""

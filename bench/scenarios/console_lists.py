@@ -1,4 +1,4 @@
-"""Lists of a domain of 100,000 rendezvous points and as many durable subscriptions: how long an operator waits for them."""
+"""Lists of a domain of 100,000 rendezvous points and as many durable subscriptions: the time that an operator waits."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ ASKED = {
     "tree of names, first level": "/api/v1/names?limit=200&prefix=/console.test/",
     "tree of names, second level": "/api/v1/names?limit=200&prefix=/console.test/area-07/",
 }
-"""What a page asks after it came; of the others the page itself is what the server makes."""
+"""Requests of a page's scripts; for the other pages the server makes the list itself."""
 
 TRIES = 3
 TYPED = "line-42"
 
 
 def lists(domain: ConsoleDomain, browser: Browser) -> Iterator[Measurement]:
-    """A row for each list; the domain was filled before."""
+    """Yield a row for each list; the domain was filled before."""
     with browser.tab() as tab:
         tab.load("/rps", ROWS)  # scripts and styles are in the cache from now on
         for case, (path, *wanted) in PAGES.items():
@@ -75,7 +75,7 @@ def _row(case: str, values: dict[str, float], usable_ms: float | None) -> Measur
 
 
 def _server_ms(tab: Tab, path: str) -> float:
-    """The median of some answers."""
+    """Return the median of some answers' server times."""
     took = []
     for _ in range(TRIES):
         began = time.monotonic()
@@ -85,7 +85,7 @@ def _server_ms(tab: Tab, path: str) -> float:
 
 
 def _names(domain: ConsoleDomain) -> Measurement:
-    """The export of names, and what the gateway's memory grows by while it is made."""
+    """Measure the export of names, and the growth of the gateway's memory meanwhile."""
     pid = domain.pid_of("gateway")
     before = most = resident_of(pid)
     connection = http.client.HTTPConnection("127.0.0.1", domain.port, timeout=60)

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.load import Plan
+from bench.load import LoadPlan
 from bench.measure import Bench, Measurement, generator_notes, per
-from bench.peers.base import Server
+from bench.peers.base import BenchServer
 
 WINDOW = 64
-LOW_RATE = 100.0  # up to it a rate is measured twice as long: there is less to count
+LOW_RATE = 100.0  # up to this rate the measurement is twice as long: there is less to count
 HOPELESS = 0.5  # below this share of the asked pace, or of deliveries, higher rates are not tried
 
 
-def run(bench: Bench, server: Server) -> Iterator[Measurement]:
-    """One row per rate."""
+def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+    """Yield one row per rate."""
     options = bench.options
     server.prepare(1)
     answers = server.routes[server.fanout_route]
     for rate in sorted(options.rates):
         seconds = options.seconds * (2 if rate <= LOW_RATE else 1)
-        plan = Plan(
+        plan = LoadPlan(
             port=server.port,
             sessions=[server.reader([0])] * options.sessions,
             publishers=[server.publisher(server.fanout_route)],

@@ -1,10 +1,10 @@
 """Federation: whole domains that carry each other's rendezvous points, all on this machine and both its cores.
 
 Two domains: a publisher at A, sessions at B, paced. The delay from A's publisher to B's session at 100 events/s; 2,000
-events/s at one RP and over 1,000, and how much more is carried with nothing lost and the delay bounded; the requests that
-B counts meanwhile; and what A holds of 100,000 events while B is away, until B has them. Then five domains in a ring with a
-chord, a publisher at each: how many copies of events arrive that were there already, once the links came to rest.
-What B holds is compared with what A acknowledged, at every row.
+events/s at one RP and over 1,000, and the highest rate without loss and with a bounded delay; the requests that B
+counts meanwhile; and A's memory with 100,000 events while B is stopped, until B has them. Then five domains in a ring
+with a chord, a publisher at each: how many duplicate events arrive once the links have settled. What B holds is
+compared with what A acknowledged, at every row.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from bench.load import LoadError, Outcome, Plan
+from bench.load import LoadError, LoadOutcome, LoadPlan
 from bench.measure import Bench, Measurement, generator_notes
-from bench.peers.base import Route, Server
-from bench.peers.domain import Domain
+from bench.peers.base import BenchServer, Route
+from bench.peers.domain import BenchDomain
 from bench.peers.herald import Herald
 from bench.processes import CannotStart, resident_of
 
@@ -37,16 +37,16 @@ DRAIN_S = 10.0
 WARM_S = 2.0
 RING = "abcde"
 RING_RATE = 10.0  # at each of the five: their thirty processes share two cores
-REST_S = 20.0  # for the links to prune what comes twice
+REST_S = 20.0  # for the links to prune duplicates
 HELD_WITHIN_S = 120.0
 
 
-def run(bench: Bench, server: Server) -> Iterator[Measurement]:
-    """Rows of two domains, then of five; none for other servers."""
+def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+    """Yield rows of two domains, then of five; none for other servers."""
     if not isinstance(server, Herald):
         return
     with ExitStack() as stack:
-        a, b = (stack.enter_context(Domain(server.folder, name)) for name in ("one", "two"))
+        a, b = (stack.enter_context(BenchDomain(server.folder, name)) for name in ("one", "two"))
         yield from _two(bench, a, b)
     folder = server.folder / "ring"
     folder.mkdir()
@@ -54,7 +54,7 @@ def run(bench: Bench, server: Server) -> Iterator[Measurement]:
         yield _ring(bench, _started(folder, stack))
 
 
-def _two(bench: Bench, a: Domain, b: Domain) -> Iterator[Measurement]:
+def _two(bench: Bench, a: BenchDomain, b: BenchDomain) -> Iterator[Measurement]:
     _peered(a, b)
     a.prepare(1, HISTORY_ONE_EVENTS)
     b.join(a)
@@ -71,7 +71,7 @@ def _two(bench: Bench, a: Domain, b: Domain) -> Iterator[Measurement]:
     yield from _sustained(bench, a, b, many, f"{RPS:,} RPs", single)
 
 
-def _peered(one: Domain, other: Domain) -> None:
+def _peered(one: BenchDomain, other: BenchDomain) -> None:
     one.add_peer(other)
     other.add_peer(one)
     one.await_peer(other)
@@ -81,11 +81,11 @@ def _peered(one: Domain, other: Domain) -> None:
 # -- two domains ----------------------------------------------------------------------------------------------------
 
 
-def _plan(bench: Bench, a: Domain, b: Domain, streams: range, rate: float, seconds: float) -> Plan:
-    """A publisher at `a`, sessions at `b`, each event read once."""
+def _plan(bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, rate: float, seconds: float) -> LoadPlan:
+    """Return a plan with a publisher at `a` and sessions at `b`, each event read once."""
     answers = a.routes[Route.WEBSOCKET]
     each = min(RPS_PER_SESSION, len(streams))
-    return Plan(
+    return LoadPlan(
         port=a.port,
         sessions_port=b.port,
         sessions=[b.reader(streams[at : at + each]) for at in range(0, len(streams), each)],
@@ -107,8 +107,8 @@ def _plan(bench: Bench, a: Domain, b: Domain, streams: range, rate: float, secon
     )
 
 
-def _measured(bench: Bench, a: Domain, b: Domain, streams: range, rate: float, seconds: float) -> Measurement:
-    """One paced run, as a row without a name."""
+def _measured(bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, rate: float, seconds: float) -> Measurement:
+    """Measure one paced run, as a row without a name."""
     held, taken = b.held(streams), b.traffic(a)
     began = time.monotonic()
     outcome, _ = bench.run(a, _plan(bench, a, b, streams, rate, seconds))
@@ -132,20 +132,22 @@ def _measured(bench: Bench, a: Domain, b: Domain, streams: range, rate: float, s
     )
 
 
-def _pace_note(outcome: Outcome, wanted: float) -> tuple[str, ...]:
+def _pace_note(outcome: LoadOutcome, wanted: float) -> tuple[str, ...]:
     reached = outcome.published / wanted
     return (f"took {reached:.0%} of the pace",) if reached < 0.99 else ()
 
 
-def _delay(bench: Bench, a: Domain, b: Domain) -> Measurement:
+def _delay(bench: Bench, a: BenchDomain, b: BenchDomain) -> Measurement:
     row = _measured(bench, a, b, range(1), DELAY_RATE, 2 * bench.options.seconds)
     return replace(row, case="delay, 1 RP, 100 events/s")
 
 
 def _sustained(
-    bench: Bench, a: Domain, b: Domain, streams: range, name: str, against: float
+    bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, name: str, against: float
 ) -> Generator[Measurement, None, float]:
-    """The rate of the target, then more of it until it is too much. Returns the events per second of the first."""
+    """Measure the target's rate, then higher ones until one is not sustained. Returns the events per second of the
+    first.
+    """
     row = _measured(bench, a, b, streams, RATE, 4 * bench.options.seconds)  # long, for the last events' delay counts
     ratio = {"ratio": row.values["events_per_s"] / against} if against else {}
     yield replace(row, case=f"sustained, {name}", values={**row.values, **ratio})
@@ -165,7 +167,7 @@ def _carried(row: Measurement) -> bool:
     return not row.flaws and values["p99_ms"] <= LAG_MS_MAX and values["events_per_s"] >= 0.95 * values["rate_per_s"]
 
 
-def _await_held(domain: Domain, streams: Sequence[int], events: int, within_s: float = HELD_WITHIN_S) -> None:
+def _await_held(domain: BenchDomain, streams: Sequence[int], events: int, within_s: float = HELD_WITHIN_S) -> None:
     deadline = time.monotonic() + within_s
     while domain.held(streams) < events:
         if time.monotonic() > deadline:
@@ -173,8 +175,8 @@ def _await_held(domain: Domain, streams: Sequence[int], events: int, within_s: f
         time.sleep(0.05)
 
 
-def _catchup(bench: Bench, a: Domain, b: Domain) -> Measurement:
-    """B is away while A takes events; from the first that arrives after it is back, to the last."""
+def _catchup(bench: Bench, a: BenchDomain, b: BenchDomain) -> Measurement:
+    """Stop B while A accepts events; measure from the first that arrives after B's restart to the last."""
     before = b.held([0])
     b.processes.stop()
     _fill(bench, a, CATCHUP_EVENTS)
@@ -200,9 +202,9 @@ def _catchup(bench: Bench, a: Domain, b: Domain) -> Measurement:
     )
 
 
-def _fill(bench: Bench, a: Domain, events: int) -> None:
+def _fill(bench: Bench, a: BenchDomain, events: int) -> None:
     answers = a.routes[Route.WEBSOCKET]
-    plan = Plan(
+    plan = LoadPlan(
         port=a.port,
         publishers=[a.publisher(Route.WEBSOCKET)],
         templates=[a.request(Route.WEBSOCKET, 0, 100)],
@@ -244,8 +246,8 @@ class _Resident:
 # -- five domains in a ring with a chord ----------------------------------------------------------------------------
 
 
-def _started(folder: Path, stack: ExitStack) -> list[Domain]:
-    domains = [Domain(folder, name) for name in RING]
+def _started(folder: Path, stack: ExitStack) -> list[BenchDomain]:
+    domains = [BenchDomain(folder, name) for name in RING]
     for domain in domains:
         stack.callback(domain.processes.stop)
         domain.spawn()
@@ -254,7 +256,7 @@ def _started(folder: Path, stack: ExitStack) -> list[Domain]:
     return domains
 
 
-def _ring(bench: Bench, domains: list[Domain]) -> Measurement:
+def _ring(bench: Bench, domains: list[BenchDomain]) -> Measurement:
     pairs = [*zip(domains, [*domains[1:], domains[0]], strict=True), (domains[0], domains[2])]
     for one, other in pairs:
         _peered(one, other)
@@ -291,19 +293,19 @@ def _ring(bench: Bench, domains: list[Domain]) -> Measurement:
     )
 
 
-def _copies(pairs: Sequence[tuple[Domain, Domain]]) -> tuple[int, int]:
-    """Events that came new, and copies of those that were there, over all links."""
+def _copies(pairs: Sequence[tuple[BenchDomain, BenchDomain]]) -> tuple[int, int]:
+    """Return the numbers of new events and of duplicates, over all links."""
     counts = [at.traffic(of) for one, other in pairs for at, of in ((one, other), (other, one))]
     return sum(count["events"] for count in counts), sum(count["copies"] for count in counts)
 
 
-def _publish_everywhere(bench: Bench, domains: list[Domain], seconds: float) -> int:
-    """A paced publisher at each domain, at the same time; how many events were taken."""
+def _publish_everywhere(bench: Bench, domains: list[BenchDomain], seconds: float) -> int:
+    """Run a paced publisher at each domain concurrently; return how many events were accepted."""
     published: list[int] = []
 
-    def publish(domain: Domain) -> None:
+    def publish(domain: BenchDomain) -> None:
         answers = domain.routes[Route.WEBSOCKET]
-        plan = Plan(
+        plan = LoadPlan(
             port=domain.port,
             publishers=[domain.publisher(Route.WEBSOCKET)],
             templates=[domain.request(Route.WEBSOCKET, 0)],

@@ -10,16 +10,16 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterator
 
-from bench.load import Plan
+from bench.load import LoadPlan
 from bench.measure import Bench, Measurement, per
-from bench.peers.base import Server
+from bench.peers.base import BenchServer
 
 FIRST_SESSIONS = 100
 FILES_KEPT = 300  # of the limit, for what is not a session
 
 
-def run(bench: Bench, server: Server) -> Iterator[Measurement]:
-    """One row."""
+def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+    """Yield one row."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_KEPT
     wanted = bench.options.idle_sessions
     sessions = min(wanted, limit, server.sessions_max)
@@ -54,9 +54,9 @@ def run(bench: Bench, server: Server) -> Iterator[Measurement]:
     yield Measurement("idle", f"{wanted:,} sessions", server.name, values, tuple(outcome.flaws), tuple(notes))
 
 
-def _plan(server: Server, sessions: int) -> Plan:
+def _plan(server: BenchServer, sessions: int) -> LoadPlan:
     answers = server.routes[server.fanout_route]
-    return Plan(
+    return LoadPlan(
         port=server.port,
         sessions=[server.reader([0])] * sessions,
         publishers=[server.publisher(server.fanout_route)],

@@ -1,7 +1,7 @@
 """Many RPs: events rotating over 8,000 of them, against the same rate at one.
 
 1,000 sessions read eight RPs each, so that every event has one reader in both cases, and both run against the same
-process with the same RPs and sessions. What remains is what it costs to be about many RPs. One WebSocket connection
+process with the same RPs and sessions. The difference is the cost of many RPs. One WebSocket connection
 publishes at a fixed pace.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bench.load import Plan
+from bench.load import LoadPlan
 from bench.measure import Bench, Measurement, generator_notes, per
-from bench.peers.base import Route, Server
+from bench.peers.base import BenchServer, Route
 
 RPS_PER_SESSION = 8
 WINDOW = 1024
@@ -20,8 +20,8 @@ HISTORY_EVENTS = 100
 ROUNDS = 2
 
 
-def run(bench: Bench, server: Server) -> Iterator[Measurement]:
-    """One row per rate, or none where a connection cannot read many RPs."""
+def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+    """Yield one row per rate, or none where a connection cannot read many RPs."""
     if Route.WEBSOCKET not in server.routes:
         return
     streams = bench.options.rps // RPS_PER_SESSION * RPS_PER_SESSION
@@ -30,7 +30,7 @@ def run(bench: Bench, server: Server) -> Iterator[Measurement]:
         yield _compare(bench, server, streams, rate)
 
 
-def _compare(bench: Bench, server: Server, streams: int, rate: float) -> Measurement:
+def _compare(bench: Bench, server: BenchServer, streams: int, rate: float) -> Measurement:
     one, many = _Sum(), _Sum()
     for _ in range(ROUNDS):  # by turns, so that neither is always the one that warms the other up
         one.add(bench, server, _plan(bench, server, streams, range(1), rate))
@@ -65,8 +65,8 @@ class _Sum:
     def per_cpu_s(self) -> float:
         return per(self.events, self.cpu_s)
 
-    def add(self, bench: Bench, server: Server, plan: Plan) -> None:
-        """One round."""
+    def add(self, bench: Bench, server: BenchServer, plan: LoadPlan) -> None:
+        """Add one round."""
         outcome, cpu_s = bench.run(server, plan)
         self.events += outcome.deliveries
         self.cpu_s += cpu_s
@@ -78,9 +78,9 @@ class _Sum:
             self.notes.append(f"took {reached:.0%} of the pace")
 
 
-def _plan(bench: Bench, server: Server, streams: int, published: range, rate: float) -> Plan:
+def _plan(bench: Bench, server: BenchServer, streams: int, published: range, rate: float) -> LoadPlan:
     answers = server.routes[Route.WEBSOCKET]
-    return Plan(
+    return LoadPlan(
         port=server.port,
         sessions=[server.reader(range(start, start + RPS_PER_SESSION)) for start in range(0, streams, RPS_PER_SESSION)],
         publishers=[server.publisher(Route.WEBSOCKET)],

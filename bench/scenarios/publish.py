@@ -1,8 +1,8 @@
 """Single-event publishes: 16 kept connections, each sending the next event when the last is answered.
 
-Events per server CPU-second, and the delay to the answer. Nobody subscribes. Over HTTP, by wrk where it is installed, each
-way in which users of the server publish; and by our own load generator, which checks every answer. nats-server has no HTTP
-publish and is asked over 16 WebSocket connections instead.
+Events per server CPU-second, and the delay to the answer. Nobody subscribes. Over HTTP, by wrk where it is installed,
+each way in which users of the server publish; and by the load generator of this benchmark, which checks every answer.
+nats-server has no HTTP publish and is asked over 16 WebSocket connections instead.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bench import wrk
-from bench.load import Plan
+from bench.load import LoadPlan
 from bench.measure import GENERATOR_BUSY_MAX, Bench, Measurement, generator_notes, per
-from bench.peers.base import Route, Server
+from bench.peers.base import BenchServer, Route
 
 CONNECTIONS = 16
 WRK = f"wrk -t1 -c{CONNECTIONS},"
 
 
-def run(bench: Bench, server: Server) -> Iterator[Measurement]:
-    """One row for each way to publish by wrk, and one by our own load generator."""
+def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+    """Yield one row for each way to publish by wrk, and one by the load generator of this benchmark."""
     server.prepare(1)
     program = wrk.find()
     for post in server.posts(0):
@@ -33,7 +33,7 @@ def run(bench: Bench, server: Server) -> Iterator[Measurement]:
     yield replace(own, notes=(*own.notes, *missing))
 
 
-def wrk_case(bench: Bench, server: Server, program: str, post: wrk.Post) -> Measurement:
+def wrk_case(bench: Bench, server: BenchServer, program: str, post: wrk.Post) -> Measurement:
     """Publish to stream 0 with wrk, as fast as it is answered."""
     stored_before = server.stored(0)
     before, beside = server.processes.cpu_s(), server.beside_cpu_s()
@@ -71,11 +71,18 @@ def wrk_case(bench: Bench, server: Server, program: str, post: wrk.Post) -> Meas
 
 
 def publish_case(
-    bench: Bench, server: Server, scenario: str, case: str, route: Route, connections: int, window: int, events: int
+    bench: Bench,
+    server: BenchServer,
+    scenario: str,
+    case: str,
+    route: Route,
+    connections: int,
+    window: int,
+    events: int,
 ) -> Measurement:
     """Publish to stream 0 as fast as it is answered, with `window` requests of `events` events in flight per connection."""
     answers = server.routes[route]
-    plan = Plan(
+    plan = LoadPlan(
         port=server.port,
         publishers=[server.publisher(route)] * connections,
         templates=[server.request(route, 0, events)],

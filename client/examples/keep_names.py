@@ -63,7 +63,7 @@ def applied(names: dict[str, Any], event: dict[str, Any]) -> bool:
 
 
 def begin(url: str, token: str, path: Path) -> State:
-    """What the file holds, or an export if there is no file yet."""
+    """Read the state in the file, or export the names if there is no file yet."""
     state: State = json.loads(path.read_text()) if path.exists() else export(url, token)
     write(path, state)
     return state

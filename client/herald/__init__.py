@@ -1,4 +1,4 @@
-"""Herald's client: publish events to rendezvous points, subscribe, resume by itself, miss nothing.
+"""Herald's client: publish events to rendezvous points, subscribe, and resume automatically without loss.
 
     from herald import Client, Gap
 

@@ -13,7 +13,7 @@ WATCHES = "/api/v1/watches"
 
 
 class Alarms:
-    """List and acknowledge alarms; see and set the rules that raise them. All methods raise HeraldError."""
+    """Lists and acknowledges alarms; reads and sets the rules that raise them. All methods raise HeraldError."""
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
@@ -21,7 +21,7 @@ class Alarms:
     async def list(
         self, *, state: str = "open", rp: str | None = None, limit: int = 100
     ) -> AsyncIterator[dict[str, Any]]:
-        """The alarms, newest first: those in force, `cleared` ones or `all`; with `rp` only those of that RP."""
+        """Return the alarms, newest first: those in force, `cleared` ones or `all`; with `rp` only those of that RP."""
         cursor: str | None = None
         while True:
             query = {"state": state, "rp": rp, "cursor": cursor, "limit": limit}
@@ -33,21 +33,21 @@ class Alarms:
                 return
 
     async def acknowledge(self, alarm: str, *, note: str = "") -> dict[str, Any]:
-        """Say that you look after it. Needs an operator's token. Returns the alarm."""
+        """Acknowledge an alarm. Requires an operator's token. Returns the alarm."""
         path = f"{ALARMS}/{quote(alarm, safe='')}/acknowledge"
         return await self._rest.members("POST", path, {"note": note}, again=True)
 
     async def watch(
         self, reference: str, *, watch: Sequence[Any] | None = None, audience: Sequence[Any] | None = None
     ) -> dict[str, Any]:
-        """Set the rules of an RP, or its audiences; what is None stays. Returns the RP."""
+        """Set the rules of an RP, or its audiences; None leaves them as they are. Returns the RP."""
         changes = {name: value for name, value in (("watch", watch), ("audience", audience)) if value is not None}
         return await self._rest.members("PATCH", rp_path(reference), changes, again=True)
 
     async def rules(self) -> dict[str, Any]:
-        """The domain's rules: `watch`, `version`, `changed_at`."""
+        """Return the domain's rules: `watch`, `version`, `changed_at`."""
         return await self._rest.members("GET", WATCHES, again=True)
 
     async def rules_replace(self, watch: Sequence[Any]) -> dict[str, Any]:
-        """Give the domain these rules instead. Needs an operator's token."""
+        """Replace the domain's rules. Requires an operator's token."""
         return await self._rest.members("PUT", WATCHES, {"watch": list(watch)}, again=True)

@@ -1,4 +1,4 @@
-"""Reading what a domain answered, which may be anything: strict JSON of bounded size, and one error for all else."""
+"""Reading of answers, which may be anything: strict JSON of bounded size, and one error for everything else."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, NoReturn
 
 from herald.errors import Problem
 
-ANSWER_BYTES_MAX = 64 * 1024 * 1024  # of an answer that is read whole: 1,000 events of 64 KiB; guess
-LINE_BYTES_MAX = 1024 * 1024  # of a line of an export; a name or an entry of the audit has some KiB
-# What reading a document of another shape raises.
+ANSWER_BYTES_MAX = 64 * 1024 * 1024  # bytes of an answer that is read whole: 1,000 events of 64 KiB; guess
+LINE_BYTES_MAX = 1024 * 1024  # bytes of a line of an export; a name or an entry of the audit has some KiB
+# Errors raised when a document has another shape.
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 class MalformedAnswer(Problem):
-    """What was answered is no answer of a Herald domain, or not as this version of the client knows them."""
+    """The answer is not one of a Herald domain, or not in a form that this version of the client can read."""
 
     def __init__(self, what: str) -> None:
         super().__init__(title="Not an answer of a Herald domain", detail=what)
@@ -39,12 +39,12 @@ _decoder = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def parse_text(text: str) -> Any:
-    """The JSON value in `text`. Raises ValueError, for NaN and infinities too, and RecursionError."""
+    """Return the JSON value in `text`. Raises ValueError, for NaN and infinities too, and RecursionError."""
     return _decoder.decode(text)
 
 
 def parse_object(content: bytes, url: object) -> dict[str, Any]:
-    """The JSON object in what `url` answered. Raises MalformedAnswer."""
+    """Return the JSON object in the answer of `url`. Raises MalformedAnswer."""
     try:
         value = parse_text(content.decode())
     except (ValueError, RecursionError):
@@ -55,19 +55,20 @@ def parse_object(content: bytes, url: object) -> dict[str, Any]:
 
 
 def page_checked(page: dict[str, Any], cursor: object, url: object) -> dict[str, Any]:
-    """A page of a list: `items` is a list of objects, `next` another cursor than the one asked with, or None."""
+    """Check a page of a list: `items` is a list of objects, `next` another cursor than the requested one, or None."""
     items, following = page.get("items"), page.setdefault("next", None)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise MalformedAnswer(f"{url} did not answer with a list.")
     if following is not None and (not isinstance(following, str) or not following or following == cursor):
-        raise MalformedAnswer(f"{url} did not answer with the place of the next page.")
+        raise MalformedAnswer(f"{url} did not answer with a valid cursor of the next page.")
     return page
 
 
 async def lines_of(chunks: AsyncIterator[bytes], url: object) -> AsyncIterator[str]:
-    """The lines of a text in UTF-8. They end at a line feed alone: JSON text may hold every other separator of lines.
+    """Yield the lines of a text in UTF-8. Only a line feed ends a line: JSON text may contain every other line
+    separator.
 
-    Raises MalformedAnswer for a line that is longer than LINE_BYTES_MAX, or no UTF-8.
+    Raises MalformedAnswer for a line longer than LINE_BYTES_MAX, or one that is not UTF-8.
     """
     rest = b""
     async for chunk in chunks:
@@ -84,4 +85,4 @@ def _line(line: bytes, url: object) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError:
-        raise MalformedAnswer(f"{url} answered with what is not UTF-8.") from None
+        raise MalformedAnswer(f"The answer of {url} is not UTF-8.") from None

@@ -1,8 +1,8 @@
-"""The client: one object per domain and token, which keeps what connections it needs.
+"""The client: one object per domain and token, with the connections that it needs.
 
 Publishes have a connection of their own, so that a slow reader never delays a confirmation; subscriptions share others.
-Where there are several replicas each connection moves between them by itself (rollover.py); what one replica refuses and
-another may serve is taken to a connection of its own (whereabouts.py).
+With several replicas each connection moves between them by itself (rollover.py); a target that one replica refuses and
+another may serve is moved to a connection of its own (replica_locations.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from herald.alarms import Alarms
 from herald.answers import MALFORMED, MalformedAnswer
-from herald.connection import Connection, Reader
+from herald.connection import Connection, ConnectionReader
 from herald.dial import Address, Credentials, TokenSource
 from herald.durable import DurableSubscriptions
 from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
@@ -33,18 +33,18 @@ from herald.loops import callers
 from herald.operating import Operating
 from herald.peers import Peers
 from herald.rendezvous_points import RendezvousPoints
+from herald.replica_locations import ReplicaLocations
 from herald.replicas import Replicas
 from herald.reports import Reports
 from herald.rest import Rest, json_object, rp_path
 from herald.rollover import Move, Rollover, learnable
-from herald.session import Interest, Session, Target
+from herald.session import Interest, SessionMachine, Target
 from herald.state import CursorStore, FileCursorStore
 from herald.subscription import Attached, Subscription
-from herald.whereabouts import Whereabouts
 
 URL_DEFAULT = "http://127.0.0.1:8000"
 FIRST_PATIENCE_S = 10.0
-LEARNED_MAX = 1000  # RPs whose replicas are asked for
+LEARNED_MAX = 1000  # RPs whose replicas are looked up
 CONFIRM_S_MAX = 300.0  # half of the time for which a domain recognises a repeated event, by default
 log = logging.getLogger("herald")
 _STRUCTURED = "application/cloudevents+json"
@@ -55,15 +55,16 @@ class Client:
     """A client of one domain; use it as `async with Client(url, token=token) as client`.
 
     Arguments:
-        url: the domain's address; or several, the preferred one first: domains that have replicas of what is read and
-            published. The client goes on at another when one goes away, and back to the first when that is there again.
-            It learns of others from the domains themselves. What is managed (`rps`, `subscriptions`, ...) is the first's.
-        token: a token, or a function that gives one (called again when it has expired); None for no token. It is shown
-            at the URLs given, not at those learned. For each URL its own: a mapping, or a function that takes the URL.
-        on_move: called when it goes on at another replica.
-        source: the `source` of events that state none; None for this host.
-        first_patience_s: how long to try before giving up when there is no connection yet; 0 for one attempt.
-        patience_s: how long to try after a connection was lost; None for ever.
+        url: the domain's address; or several, the preferred one first: domains with replicas of what is read and
+            published. The client moves to another when one fails, and back to the first when that is available again.
+            It learns further addresses from the domains themselves. Management (`rps`, `subscriptions`, ...) uses the
+            first.
+        token: a token, or a function that returns one (called again when it has expired); None for no token. It is sent
+            to the given URLs, not to learned ones. For a token per URL: a mapping, or a function of the URL.
+        on_move: called when the client moves to another replica.
+        source: the `source` of events without one; None for this host.
+        first_patience_s: seconds to try before giving up when there is no connection yet; 0 for one attempt.
+        patience_s: seconds to try after a connection was lost; None for ever.
         in_flight_max: publishes that may be unconfirmed at once; more wait.
 
     Attributes:
@@ -87,12 +88,12 @@ class Client:
     ) -> None:
         urls = [url] if isinstance(url, str) else list(url)
         if not urls:
-            raise ValueError("there is no URL; give the address of a domain")
+            raise ValueError("no URL was given; give the address of a domain")
         addresses = [Address.parse(one) for one in dict.fromkeys(urls)]
-        self._whereabouts = Whereabouts([address.url for address in addresses])
-        self._credentials = Credentials(token, frozenset(self._whereabouts.urls))
+        self._locations = ReplicaLocations([address.url for address in addresses])
+        self._credentials = Credentials(token, frozenset(self._locations.urls))
         self._on_move = on_move
-        self._told: tuple[str, str] | None = None  # the last move that was told
+        self._told: tuple[str, str] | None = None  # the last reported move
         self._learning: dict[str, asyncio.Task[None]] = {}
         self._source = source
         self._first_patience_s = first_patience_s
@@ -103,9 +104,11 @@ class Client:
         self._publishers: list[Connection] = []
         self._readers: list[Connection] = []
         self._keys = itertools.count(1)
-        self._open: dict[int, Subscription] = {}  # subscriptions that were begun and not closed
+        self._open: dict[int, Subscription] = {}  # subscriptions that were started and not closed
         self._files: dict[Path, FileCursorStore] = {}
-        self._places: dict[tuple[int, str], Subscription] = {}  # by store and RP: who keeps that place
+        self._places: dict[
+            tuple[int, str], Subscription
+        ] = {}  # by store and RP: the subscription that stores that position
         self._in_flight = InFlight(in_flight_max)
         self._unconfirmed: set[asyncio.Future[Any]] = set()
         self._closed = False
@@ -126,14 +129,14 @@ class Client:
         await self._aclose(in_order=kind is None, frames=callers())
 
     def aclose(self) -> Coroutine[Any, Any, None]:
-        """Close all subscriptions and connections. Loops over subscriptions end without error; unconfirmed publishes fail
-        with ClientClosed.
+        """Close all subscriptions and connections. Loops over subscriptions end without error; unconfirmed publishes
+        fail with ClientClosed.
 
-        What was dealt with is stored and acknowledged; see subscription.py for what that is.
+        Positions of processed items are stored and acknowledged; see subscription.py for what counts as processed.
 
-        Raises StateError, once everything is closed, if a place could not be stored.
+        Raises StateError, once everything is closed, if a position could not be stored.
         """
-        # Not a coroutine function: an exception that is being handled is the caller's, and seen while the caller calls.
+        # Not a coroutine function: an exception that the caller is handling is visible only during the call.
         return self._aclose(in_order=sys.exc_info()[1] is None, frames=callers())
 
     async def _aclose(self, *, in_order: bool, frames: frozenset[int]) -> None:
@@ -173,9 +176,10 @@ class Client:
 
         Arguments:
             rp: id or name.
-            data: a CloudEvent in JSON form (a mapping with `specversion`), or the data of a new one: bytes, text or JSON.
+            data: a CloudEvent in JSON form (a mapping with `specversion`), or the data of a new one: bytes, text or
+                JSON.
             type, source, id, time, datacontenttype, attributes: of the new event; see `herald.event`.
-            timeout_s: how long to wait for the confirmation.
+            timeout_s: seconds to wait for the confirmation.
 
         Raises:
             Problem: the domain refused it; it is not stored.
@@ -189,21 +193,23 @@ class Client:
                 confirmations = await (await self.submit(rp, [event]))
         except TimeoutError:
             raise ConnectionLost(
-                f"The event {event['id']} was not confirmed within {timeout_s:g} s. Publishing it again with the same id is safe."
+                f"The event {event['id']} was not confirmed within {timeout_s:g} s. Publishing it again with the same "
+                "id is safe."
             ) from None
         return confirmations[0]
 
     async def submit(self, rp: str, events: Iterable[Any]) -> asyncio.Future[list[Confirmation]]:
-        """Send events in one frame, as one publish; returns as soon as there is room for it, with its confirmation to come.
+        """Send events in one frame, as one publish; return as soon as there is room for it, with a future of the
+        confirmations.
 
-        This is how to have many publishes under way: submissions of one client reach an RP in the order made.
-        `events` are CloudEvents or data. All are stored or none. Raises ValueError for what is no JSON or no event.
+        Use this for many concurrent publishes: submissions of one client reach an RP in the order made. `events` are
+        CloudEvents or data. All are stored or none. Raises ValueError for what is not JSON or not an event.
         """
         if self._closed:
             raise ClientClosed("The client was closed.")
         whole = [self._event(event) for event in events]
         if not whole:
-            raise ValueError("there is no event to publish")
+            raise ValueError("no event was given to publish")
         members = encode({"rp": rp, "event": whole[0]} if len(whole) == 1 else {"rp": rp, "events": whole})
         chars = len(members)
         await self._in_flight.enter(chars)
@@ -221,10 +227,10 @@ class Client:
             await asyncio.wait(self._unconfirmed)
 
     async def publish_http(self, rp: str, *events: Any) -> list[Confirmation]:
-        """Publish by one HTTP request, all or none; for programs that publish rarely. As `publish` in all else."""
+        """Publish by one HTTP request, all or none; for programs that publish rarely. Otherwise as `publish`."""
         whole = [self._event(event) for event in events]
         if not whole:
-            raise ValueError("there is no event to publish")
+            raise ValueError("no event was given to publish")
         batch = len(whole) > 1
         response = await self._rest.request(
             "POST",
@@ -246,13 +252,14 @@ class Client:
         state: CursorStore | str | os.PathLike[str] | None = None,
         on_gap: Callable[[Gap], None] | None = None,
     ) -> Subscription:
-        """A subscription; `async for` over it yields `Received` and `Gap`, or start it with `await` or `async with`.
+        """Return a subscription; `async for` over it yields `Received` and `Gap`, or start it with `await` or `async
+        with`.
 
         Arguments:
             rp: id or name.
             from_: `now`, `earliest`, `last` (the newest event, then what follows), or a cursor.
-            state: where the cursor is kept, so that the next process goes on from it (then `from_` does not count):
-                a file, or a store of your own.
+            state: where the cursor is stored, so that the next process resumes from it (`from_` is then ignored): a
+                file, or a store of your own.
             on_gap: called with each gap, in its place in the order, instead of yielding it.
         """
         key, target = next(self._keys), ("rp", rp)
@@ -283,10 +290,10 @@ class Client:
         renew: bool = True,
         on_gap: Callable[[Gap], None] | None = None,
     ) -> Attached:
-        """Read a durable subscription over a WebSocket, from what was acknowledged; otherwise as `subscribe`.
+        """Read a durable subscription over a WebSocket, from its acknowledged position; otherwise as `subscribe`.
 
         Arguments:
-            auto_ack: acknowledge by itself what has been dealt with; else call `ack` of the result.
+            auto_ack: acknowledge processed items automatically; else call `ack` of the result.
             renew: renew its lease at half of its time while attached, at whichever domain it is read.
         """
 
@@ -304,11 +311,11 @@ class Client:
         )
 
     async def about(self) -> dict[str, Any]:
-        """What the domain says of itself at `/.well-known/herald`: its `domain` name and more."""
+        """Return the domain's statement at `/.well-known/herald`: its `domain` name and more."""
         return await self._rest.members("GET", "/.well-known/herald", again=True)
 
     async def ready(self) -> None:
-        """Return if everything the domain needs is up. Raises Problem (503) saying what is not."""
+        """Return if everything that the domain needs is up. Raises Problem (503) with what is not."""
         try:
             await self._rest.request("GET", "/readyz", again=False)
         except Problem as problem:
@@ -328,10 +335,10 @@ class Client:
         scopes: list[dict[str, list[str]]] | None = None,
         audience: str | None = None,
     ) -> dict[str, Any]:
-        """Have the domain sign a token, with `token` and `expires_at`; needs an administrator's token.
+        """Have the domain sign a token; returns `token` and `expires_at`. Requires an administrator's token.
 
-        `ops` narrows it to operations, `scopes` to rendezvous points and operations: `[{"rps": ["/a/b/*"], "ops": ["publish"]}]`.
-        `audience` is another domain that it is for.
+        `ops` narrows it to operations, `scopes` to rendezvous points and operations: `[{"rps": ["/a/b/*"], "ops":
+        ["publish"]}]`. `audience` is the domain that accepts it, if another.
         """
         members: dict[str, Any] = {"subject": subject, "admin": admin}
         stated = {"lease_s": lease_s, "ops": ops, "scopes": scopes, "audience": audience}
@@ -341,62 +348,64 @@ class Client:
     async def revoke(self, kind: str, value: str, *, issuer: str | None = None, reason: str = "") -> dict[str, Any]:
         """Revoke a `token` by its id, a `subject`, or a `key` by its id; `issuer` None is the domain.
 
-        Needs an administrator's token, or is about the very token in use.
+        Requires an administrator's token, or revokes the very token in use.
         """
         members = {"kind": kind, "value": value, "issuer": issuer, "reason": reason}
         return await self._rest.members("POST", "/api/v1/revocations", members, again=True)
 
     async def lift_revocation(self, revocation_id: str) -> None:
-        """Take back the revocation of a subject, by the `id` that `revoke` answered."""
+        """Lift the revocation of a subject, by the `id` that `revoke` returned."""
         await self._rest.request("DELETE", f"/api/v1/revocations/{quote(revocation_id, safe='')}", again=False)
 
     async def create_biscuit(self) -> dict[str, Any]:
-        """Have the domain make this client's token a Biscuit, with `token` and `expires_at`; see herald.delegation."""
+        """Have the domain make this client's token a Biscuit; returns `token` and `expires_at`; see herald.delegation."""
         return await self._rest.members("POST", "/api/v1/tokens/biscuit", {}, again=True)
 
     async def keys(self) -> list[dict[str, Any]]:
-        """The domain's signing keys, newest first; needs an administrator's token."""
+        """Return the domain's signing keys, newest first; requires an administrator's token."""
         return list((await self._rest.page("/api/v1/keys"))["items"])
 
     async def rotate_key(self, *, signs_after_s: int | None = None) -> dict[str, Any]:
-        """Make and publish the next signing key; it signs `signs_after_s` seconds from now (None: the domain's default)."""
+        """Make and publish the next signing key; it signs `signs_after_s` seconds from now (None: the domain's
+        default).
+        """
         members = {} if signs_after_s is None else {"signs_after_s": signs_after_s}
         return await self._rest.members("POST", "/api/v1/keys/rotate", members, again=False)
 
     async def retire_key(self, kid: str, *, reason: str = "") -> dict[str, Any]:
-        """End a signing key now: what it signed is refused from then on."""
+        """End a signing key now: its signatures are refused from then on."""
         return await self._rest.members(
             "POST", f"/api/v1/keys/{quote(kid, safe='')}/retire", {"reason": reason}, again=True
         )
 
     async def audit(self, **query: Any) -> dict[str, Any]:
-        """A page of the audit: `items` and `next`. `query` as of GET /api/v1/audit; None for not stated.
+        """Return a page of the audit: `items` and `next`. `query` as of GET /api/v1/audit; None for not given.
 
-        Needs the token of who oversees the domain.
+        Requires an administrator's, operator's or viewer's token.
         """
         return await self._rest.page("/api/v1/audit", query)
 
     def audit_export(self, **query: Any) -> AsyncIterator[str]:
-        """All entries of the audit, oldest first, each a line of JSON; `query` as of GET /api/v1/audit/export."""
+        """Yield all entries of the audit, oldest first, each a line of JSON; `query` as of GET /api/v1/audit/export."""
         return self._rest.lines("/api/v1/audit/export", query)
 
-    # ---- proofs, and what other domains did wrong ----
+    # ---- proofs, and misbehaviour of other domains ----
 
     async def proof(self, rp: str, *, cursor: str | None = None, offset: int | None = None) -> dict[str, Any]:
-        """The proof of one event, by its cursor or its offset; `herald.proofs.check` says what it proves."""
+        """Return the proof of one event, by its cursor or its offset; `herald.proofs.check` verifies it."""
         query = {"cursor": cursor, "offset": offset}
         return await self._rest.members("GET", rp_path(rp, "/proof"), params=query, again=True, anywhere=True)
 
     async def misbehaviour(self, **query: Any) -> dict[str, Any]:
-        """A page of what other domains did wrong: `items` and `next`. `query` as of GET /api/v1/misbehaviour."""
+        """Return a page of misbehaviour of other domains: `items` and `next`. `query` as of GET /api/v1/misbehaviour."""
         return await self._rest.page("/api/v1/misbehaviour", query)
 
     async def quarantines(self) -> list[dict[str, Any]]:
-        """The domains whose events are refused."""
+        """Return the domains whose events are refused."""
         return list((await self._rest.page("/api/v1/quarantines"))["items"])
 
     async def lift_quarantine(self, origin: str) -> None:
-        """Take the events of a quarantined domain again. Needs an administrator's token."""
+        """Lift the quarantine of a domain. Requires an administrator's token."""
         await self._rest.request("DELETE", f"/api/v1/quarantines/{quote(origin, safe='')}", again=False)
 
     # ---- connections ----
@@ -411,13 +420,13 @@ class Client:
     def _connection(self, target: Target) -> Connection:
         if self._closed:
             raise ClientClosed("The client was closed.")
-        where = self._whereabouts
+        where = self._locations
         refused, now = where.refused(target), asyncio.get_running_loop().time()
         served = target in where.accepted
         return Connection(
             Rollover(where.candidates(target), self._random, refused, now),
             self._credentials,
-            Session(self._random, accepted=where.accepted, ids=self._ids),
+            SessionMachine(self._random, accepted=where.accepted, ids=self._ids),
             _Owner(self),
             first_patience_s=self._patience_s if refused and served else self._first_patience_s,
             patience_s=self._patience_s,
@@ -441,11 +450,11 @@ class Client:
         self._open.pop(subscription.key, None)
 
     def _file(self, path: str | os.PathLike[str]) -> FileCursorStore:
-        """The store in a file, one for all subscriptions: each would put its own copy of the others' cursors there."""
+        """Return the one store of a file for all subscriptions: several would overwrite each other's cursors."""
         return self._files.setdefault(Path(path).absolute(), FileCursorStore(path))
 
     def _hand_over(self, place: tuple[int, str]) -> None:
-        """Whoever has kept a place until now saves it, and leaves it to another subscription."""
+        """Save a position in its present subscription, and leave it to another."""
         if (before := self._places.pop(place, None)) is not None:
             before.hand_over()
 
@@ -458,11 +467,11 @@ class Client:
         return self._readers[-1]
 
     def _fits(self, connection: Connection, target: Target) -> bool:
-        """Whether what `connection` knows of the replicas holds for the target too."""
-        return connection.rollover.barred == self._whereabouts.refused(target).keys()
+        """Return whether the replicas known to `connection` serve the target too."""
+        return connection.rollover.barred == self._locations.refused(target).keys()
 
     def _learn(self, rp: str, connection: Connection) -> None:
-        """The RP has replicas: ask once who they are, so that they are known when they are needed."""
+        """Look up the replicas of an RP once, so that they are known when they are needed."""
         if rp in self._learning or len(self._learning) >= LEARNED_MAX or self._closed:
             return
 
@@ -496,13 +505,15 @@ class Client:
 
 
 class _Owner:
-    """What the client's connections ask of it; see connection.Owner."""
+    """The connections' interface to the client; see connection.Owner."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def collided(self, interest: Interest, reader: Reader) -> None:
-        """One connection cannot read an RP twice: the later subscription gets its own."""
+    def collided(self, interest: Interest, reader: ConnectionReader) -> None:
+        """Move the later of two subscriptions at one RP to a connection of its own: one connection cannot read an RP
+        twice.
+        """
         client = self._client
         connection = client._connection(interest.target)
         client._readers.append(connection)
@@ -510,24 +521,24 @@ class _Owner:
         connection.adopt(interest, reader)
 
     def elsewhere(self, connection: Connection, target: Target, problem: Problem) -> Connection | HeraldError:
-        """What one replica refuses another may serve."""
+        """Return the connection for a target that one replica refuses and another may serve."""
         client = self._client
-        end = client._whereabouts.refuses(target, connection.rollover.current, problem)
+        end = client._locations.refuses(target, connection.rollover.current, problem)
         if end is not None or client._closed:
             return end or problem
         publishes = connection in client._publishers
         return client._publishing(target) if publishes else client._reading_at(target)
 
     def replicated(self, connection: Connection, rp: str) -> None:
-        """The RP has replicas."""
+        """Note that the RP has replicas."""
         self._client._learn(rp, connection)
 
     def redirected(self, connection: Connection, urls: object) -> None:
-        """A domain named others."""
-        connection.learn(learnable(urls, self._client._whereabouts.urls[0]))
+        """Note addresses that a domain named."""
+        connection.learn(learnable(urls, self._client._locations.urls[0]))
 
     def moved(self, move: Move) -> None:
-        """Told once, although publishes and subscriptions have connections of their own."""
+        """Report a move once, although publishes and subscriptions have connections of their own."""
         client = self._client
         log.info("%s", move)
         if client._told != (move.old, move.new):
@@ -536,7 +547,7 @@ class _Owner:
                 client._on_move(move)
 
     def ready(self, url: str) -> Awaitable[bool]:
-        """Asked over HTTP."""
+        """Return whether the domain is ready, by HTTP."""
         return self._client._rest.ready(url)
 
 

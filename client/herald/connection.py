@@ -1,15 +1,15 @@
-"""One connection, kept up: carries out what its session says, over one socket after another, at one replica or another.
+"""A persistent connection: carries out its session's outputs, over one socket after another, at one replica or another.
 
 Life: idle -> dialling -> open -> (lost) -> waiting -> dialling ...        any -> ended
-It is idle until something is wanted. Losing the socket is not an error: after a delay (backoff.py) the next one is
-dialled, at the replica that rollover.py chooses, and the session takes up where it was. It ends when every replica says
-so (a terminal close code or problem), when patience runs out, or when the program closes it.
+It is idle until there is work. Losing the socket is not an error: after a delay (backoff.py) the next one is dialled,
+at the replica that rollover.py chooses, and the session resumes where it was. It ends when every replica refuses (a
+terminal close code or problem), when patience runs out, or when the program closes it.
 
-While another replica than the preferred one is in use, the preferred one is asked whether it is ready. To go back, what
-was sent is answered first, so that no publish is repeated for it.
+While another replica than the preferred one is in use, the preferred one is asked whether it is ready. Before going
+back, the answers of sent operations are awaited, so that no publish is repeated for it.
 
-Reading stops while a subscription's queue is full, so that TCP slows the gateway down, unless someone waits for an
-answer on this connection. A subscription that stays full for `PARK_S` is parked: the others go on.
+Reading stops while a subscription's queue is full, so that TCP slows the gateway down, unless a caller waits for an
+answer on this connection. A subscription that stays full for `PARK_S` is parked: the others continue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from herald.events import Item
 from herald.reconnection import Reconnection
 from herald.rollover import Move, Rollover
 from herald.session import (
-    Answered,
     Collided,
     Deliver,
     Drop,
@@ -38,83 +37,84 @@ from herald.session import (
     Established,
     Interest,
     NotHere,
-    Operation,
+    OperationAnswered,
     OperationNotHere,
+    OperationRefused,
     Output,
+    PendingOperation,
     Redirected,
-    Refused,
     Send,
-    Session,
+    SessionMachine,
     Target,
 )
 
 PARK_S = 5.0  # below the heartbeat, which a connection that is not read cannot answer
-SUBSCRIPTIONS_MAX = 5000  # of one connection, then another is opened; a gateway's default bound is 10,000
-RETURN_S_MAX = 5.0  # how long going back waits for what was sent to be answered
+SUBSCRIPTIONS_MAX = 5000  # per connection, then another is opened; a gateway's default bound is 10,000
+RETURN_S_MAX = 5.0  # seconds that going back waits for answers of sent operations
 _PROTOCOL_ERROR = 1002
 log = logging.getLogger("herald")
 
 
-class Reader(Protocol):
-    """What a connection delivers to: a subscription."""
+class ConnectionReader(Protocol):
+    """The receiver of a connection's items: a subscription."""
 
     key: int
     target: Target
 
     @property
     def full(self) -> bool:
-        """Whether it holds as much as it may."""
+        """Return whether it holds as much as it may."""
 
     def established(self, cursor: str | None) -> None:
-        """The gateway accepted it (again), at this place; None: the place is told by the gap that comes first."""
+        """Report that the gateway accepted it (again), at this position; None: the first gap has the position."""
 
     def put(self, item: Item, chars: int) -> None:
-        """Take an item."""
+        """Accept an item."""
 
     def end(self, error: HeraldError | None) -> None:
-        """Nothing more will come; with an error if that was not asked for."""
+        """Report that nothing more arrives; with an error if that was not requested."""
 
     def move(self, connection: Connection) -> None:
-        """Another connection delivers from now on."""
+        """Report that another connection delivers from now on."""
 
 
 class Owner(Protocol):
-    """Who made the connection: the client."""
+    """The owner of a connection: the client."""
 
-    def collided(self, interest: Interest, reader: Reader) -> None:
-        """An interest (with its reader) must go on in another connection."""
+    def collided(self, interest: Interest, reader: ConnectionReader) -> None:
+        """Continue an interest (with its reader) in another connection."""
 
     def elsewhere(self, connection: Connection, target: Target, problem: Problem) -> Connection | HeraldError:
-        """The replica that `connection` is at refuses a target: where it goes on, or what it ends with."""
+        """Return where a target continues that the replica of `connection` refuses, or the error it ends with."""
 
     def replicated(self, connection: Connection, rp: str) -> None:
-        """An RP that is read has replicas."""
+        """Note that an RP that is read has replicas."""
 
     def redirected(self, connection: Connection, urls: object) -> None:
-        """A domain named others, to be used with `connection`."""
+        """Note further addresses that a domain named, to be used with `connection`."""
 
     def moved(self, move: Move) -> None:
-        """The connection goes on at another replica."""
+        """Report that the connection moves to another replica."""
 
     def ready(self, url: str) -> Awaitable[bool]:
-        """Whether a domain says that it is ready."""
+        """Return whether a domain states that it is ready."""
 
 
 class Connection:
-    """See the module. Made by Client; all methods are for its event loop.
+    """A persistent connection; see the module. Made by Client; all methods are for its event loop.
 
     Arguments:
         rollover: the replicas.
         first_patience_s: seconds to keep trying before the first connection; 0 for one attempt at each replica.
         patience_s: seconds to keep trying after a connection was lost; None for ever.
-        instead: what to end with when patience runs out before the first connection; None for the reason itself.
+        instead: the error to end with when patience runs out before the first connection; None for the cause itself.
     """
 
     def __init__(
         self,
         rollover: Rollover,
         credentials: Credentials,
-        session: Session,
+        session: SessionMachine,
         owner: Owner,
         *,
         first_patience_s: float | None,
@@ -132,7 +132,7 @@ class Connection:
         self._later_patience_s = patience_s
         self._instead = instead
         self._answered = asyncio.Event()
-        self._readers: dict[int, Reader] = {}
+        self._readers: dict[int, ConnectionReader] = {}
         self._targets: set[Target] = set()
         self._full: set[int] = set()  # keys of readers that hold as much as they may
         self._answers: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
@@ -147,7 +147,9 @@ class Connection:
     # ---- for the client ----
 
     def submit(self, op: str, members: str, target: Target) -> asyncio.Future[Mapping[str, Any]]:
-        """Ask for an operation (see Session.submit); its answer comes. Cancelling the future gives the operation up."""
+        """Request an operation (see SessionMachine.submit); returns a future of its answer. Cancelling the future abandons the
+        operation.
+        """
         self._check()
         id = self.session.submit(op, members, target=target)
         answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
@@ -156,8 +158,8 @@ class Connection:
         self._proceed()
         return answer
 
-    def tell(self, op: str, members: str) -> asyncio.Future[Mapping[str, Any]]:
-        """Ask for an operation for whose answer reading does not go on. The answer's errors are the caller's to read."""
+    def request(self, op: str, members: str) -> asyncio.Future[Mapping[str, Any]]:
+        """Request an operation whose answer does not keep reading going. The caller must retrieve the answer's errors."""
         self._check()
         id = self.session.submit(op, members, waited=False)
         answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
@@ -166,9 +168,9 @@ class Connection:
         return answer
 
     def take_over(
-        self, operations: Mapping[int, Operation], answers: Mapping[int, asyncio.Future[Mapping[str, Any]]]
+        self, operations: Mapping[int, PendingOperation], answers: Mapping[int, asyncio.Future[Mapping[str, Any]]]
     ) -> None:
-        """Go on with operations that another connection's replica refuses."""
+        """Continue operations that another connection's replica refuses."""
         self._check()
         for id, answer in answers.items():
             self._expect(id, answer)
@@ -176,11 +178,11 @@ class Connection:
         self._proceed()
 
     def learn(self, urls: Sequence[str]) -> None:
-        """There are other replicas too."""
+        """Note further replicas."""
         self.rollover.learn(urls)
         self.session.elsewhere = self.rollover.many
 
-    def subscribe(self, reader: Reader, start: str | None) -> None:
+    def subscribe(self, reader: ConnectionReader, start: str | None) -> None:
         """Deliver to `reader` from now on, until `unsubscribe` or its `end`."""
         self._check()
         self._keep(reader)
@@ -188,29 +190,29 @@ class Connection:
         self._eased.set()
         self._proceed()
 
-    def adopt(self, interest: Interest, reader: Reader) -> None:
+    def adopt(self, interest: Interest, reader: ConnectionReader) -> None:
         """Take over an interest that collided in another connection."""
         self._check()
         self._keep(reader)
         self.session.adopt(interest)
         self._proceed()
 
-    def unsubscribe(self, reader: Reader) -> None:
-        """Deliver no more to `reader`."""
+    def unsubscribe(self, reader: ConnectionReader) -> None:
+        """Stop delivering to `reader`."""
         if self._release(reader.key) is not None and self.ended is None:
             self.session.unsubscribe(reader.key)
             self._eased.set()
             self._proceed()
 
-    def eased(self, reader: Reader) -> None:
-        """The reader has room again."""
+    def eased(self, reader: ConnectionReader) -> None:
+        """Note that the reader has room again."""
         self._full.discard(reader.key)
         self._eased.set()
         self.session.unpark(reader.key)
         self._carry_out()
 
     def takes(self, target: Target) -> bool:
-        """Whether another subscription, to `target`, may share this connection."""
+        """Return whether another subscription, to `target`, may share this connection."""
         return (
             self.ended is None
             and not self._full
@@ -259,14 +261,14 @@ class Connection:
         except HeraldError as error:
             self._end(error)
         except Exception as error:
-            # The outermost loop: whoever waits must learn of a token source that failed, or of our own bug.
+            # The outermost loop: callers that wait must get the error of a token source, or of a bug here.
             log.exception("The connection ended; its subscriptions and unanswered operations are lost.")
             failure = HeraldError(f"The connection failed: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self._end(failure)
 
     def _be_patient(self, error: HeraldError, trying_since: float) -> None:
-        """Raises `error` if every replica has been tried and waiting for the next attempt is too long."""
+        """Raise `error` if every replica has been tried and waiting for the next attempt takes too long."""
         now = time.monotonic()
         delay_s = self.rollover.wait_s(now)
         if delay_s is not None and self._patience_s is not None and now - trying_since + delay_s > self._patience_s:
@@ -274,7 +276,7 @@ class Connection:
         log.info("%s Trying again in %.1f s.", error, self.rollover.next(now)[1])
 
     async def _live(self, socket: ClientConnection) -> None:
-        """Use a socket until it is lost. Raises HeraldError if there is to be no other."""
+        """Use a socket until it is lost. Raises HeraldError if no other is to follow."""
         if (move := self._reconnection.opened(time.monotonic())) is not None:
             self._owner.moved(move)
         self._park_full()
@@ -311,7 +313,7 @@ class Connection:
             log.info("The connection was lost (code %s). Connecting again in %.1f s.", socket.close_code, delay_s)
 
     async def _return(self, socket: ClientConnection) -> None:
-        """Go back to the preferred replica once it is ready for good; what was sent here is answered first."""
+        """Go back to the preferred replica once it is lastingly ready; answers of sent operations are awaited first."""
         good = False
         while not good:
             probe_at = self.rollover.probe_at
@@ -340,7 +342,7 @@ class Connection:
                 await self._ease()
 
     async def _ease(self) -> None:
-        """Wait until no reader is full or an answer is waited for; park those that stay full for too long."""
+        """Wait until no reader is full or an answer is awaited; park readers that stay full for too long."""
         deadline = time.monotonic() + PARK_S
         while self._full and not self.session.awaits_answer:
             self._eased.clear()
@@ -355,7 +357,7 @@ class Connection:
     def _park_full(self) -> None:
         for key in self._full:
             self.session.park(key)
-        self._full.clear()  # nothing comes for them any more
+        self._full.clear()  # nothing arrives for them any more
 
     async def _write(self, socket: ClientConnection) -> None:
         try:
@@ -365,7 +367,7 @@ class Connection:
                 self._writable.clear()
                 await self._writable.wait()
         except ConnectionClosed:
-            return  # the reader sees it too, and everything unanswered is sent again
+            return  # the reader notices, too, and everything unanswered is sent again
 
     # ---- carrying out ----
 
@@ -397,12 +399,12 @@ class Connection:
                     reader.put(item, chars)
                     if reader.full:
                         self._full.add(key)
-            case Answered(id, frame):
+            case OperationAnswered(id, frame):
                 self._reconnection.accepted()
                 self._reconnection.understood()
                 self._answered.set()
                 self._settle(id, frame)
-            case Refused(id, problem):
+            case OperationRefused(id, problem):
                 self._answered.set()
                 self._settle(id, problem)
             case Established(key, cursor):
@@ -428,7 +430,7 @@ class Connection:
             case Drop():
                 self._drop = output
 
-    def _elsewhere(self, interest: Interest, reader: Reader, problem: Problem) -> None:
+    def _elsewhere(self, interest: Interest, reader: ConnectionReader, problem: Problem) -> None:
         where = self._owner.elsewhere(self, interest.target, problem)
         if isinstance(where, HeraldError):
             interest.to("ended")
@@ -438,7 +440,7 @@ class Connection:
             where.adopt(interest, reader)
 
     def _operations_elsewhere(self, id: int, target: Target, problem: Problem) -> None:
-        """All operations about the target go, so that their order is kept."""
+        """Move all operations of the target, so that their order is kept."""
         if id not in self.session.operations:
             return
         where = self._owner.elsewhere(self, target, problem)
@@ -453,11 +455,11 @@ class Connection:
         answer.add_done_callback(lambda done: self._forget(id) if done.cancelled() else None)
         self._answers[id] = answer
 
-    def _keep(self, reader: Reader) -> None:
+    def _keep(self, reader: ConnectionReader) -> None:
         self._readers[reader.key] = reader
         self._targets.add(reader.target)
 
-    def _release(self, key: int) -> Reader | None:
+    def _release(self, key: int) -> ConnectionReader | None:
         reader = self._readers.pop(key, None)
         self._full.discard(key)
         if reader is not None:

@@ -1,10 +1,11 @@
-"""Narrowing a delegated token without asking anybody: for one rendezvous point, read-only, an hour.
+"""Narrowing of delegated tokens without a server: for one rendezvous point, read-only, an hour.
 
     narrowed = delegate(biscuit, rps=["/example.org/weather/"], operations=["subscribe", "history"], for_s=3600)
 
-A Biscuit of Herald is `biscuit:KEY:BASE64URL`: a chain of blocks, each signed with a key that the block before it names.
-`Client.create_biscuit` gets one from the domain, once. Whoever holds it appends a block of checks, here, in this process;
-what comes out can do less and never more, and who is given it cannot take the block off again.
+A Biscuit of Herald is `biscuit:KEY:BASE64URL`: a chain of blocks, each signed with a key that the block before it
+names.
+`Client.create_biscuit` gets one from the domain, once. Its holder appends a block of checks, in this process; the
+result can do less and never more, and its recipient cannot remove the block.
 
 Needs the package biscuit-python: `pip install herald-client[delegation]`.
 """
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 PREFIX = "biscuit:"
 OPERATIONS = ("describe", "publish", "subscribe", "history", "administer", "replicate")
-TOKEN_CHARS_MAX = 8 * 1024  # what a domain takes
-BLOCKS_MAX = 16  # what a domain takes, with the block of its own
+TOKEN_CHARS_MAX = 8 * 1024  # most that a domain accepts
+BLOCKS_MAX = 16  # most that a domain accepts, with its own block
 PATTERNS_MAX = 64
 _ID = re.compile(r"[a-z2-7]{26}(\.admin)?|domain\.admin")
 _PART = r"[A-Za-z0-9._~-]{1,64}"
@@ -43,15 +44,15 @@ _JWT_PARTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """What a token says, read without asking anybody.
+    """The content of a token, read without a server.
 
     Attributes:
         kind: `biscuit` or `jwt`.
-        key_id: the key that it says it is signed with.
-        chained: whether every block is signed by the one before, beginning with that key; None for a JWT, whose key is
-            not in it. Whether the key is the domain's, only the domain knows.
+        key_id: the key that it states to be signed with.
+        chained: whether every block is signed by the one before, beginning with that key; None for a JWT, which does
+            not contain its key. Only the domain can verify that the key is its own.
         claims: of the token that it was made from.
-        checks: what each holder appended, a list for each block.
+        checks: those that each holder appended, a list for each block.
         expires_at: the earliest end that it states, Unix seconds; None if it states none.
     """
 
@@ -63,7 +64,7 @@ class Inspected:
     expires_at: float | None
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the content as JSON."""
         return {
             "kind": self.kind,
             "key_id": self.key_id,
@@ -82,17 +83,17 @@ def delegate(
     for_s: float | None = None,
     now: float | None = None,
 ) -> str:
-    """A token that can do less than `token`; nothing is asked of anybody.
+    """Return a token that can do less than `token`, without a server.
 
     Args:
-        token: a Biscuit, `biscuit:KEY:BASE64URL`, itself perhaps narrowed already.
-        rps: ids, names `/authority/a/b/`, or beginnings of names `/authority/a/*`: any of these. A name without leading
+        token: a Biscuit, `biscuit:KEY:BASE64URL`, which may be narrowed already.
+        rps: ids, names `/authority/a/b/`, or prefixes of names `/authority/a/*`: any of these. A name without leading
             slash is put under the token's domain. Empty: no narrowing.
         operations: of OPERATIONS. Empty: no narrowing.
-        for_s: seconds from now after which it ends; None: with `token`.
+        for_s: seconds from now after which it expires; None: with `token`.
         now: Unix seconds; None for this machine's clock.
 
-    Raises InputError, saying what to do.
+    Raises InputError, with what to do.
     """
     from biscuit_auth import BlockBuilder
 
@@ -103,30 +104,28 @@ def delegate(
     if operations:
         unknown = [operation for operation in operations if operation not in OPERATIONS]
         if unknown:
-            raise InputError(f"There is no operation {unknown[0]}; use some of {', '.join(OPERATIONS)}.")
+            raise InputError(f"There is no operation {unknown[0]}. Use one or several of {', '.join(OPERATIONS)}.")
         checks.append(" or ".join(f'operation("{operation}")' for operation in dict.fromkeys(operations)))
     if rps:
         if len(rps) > PATTERNS_MAX:
-            raise InputError(
-                f"A token is narrowed to at most {PATTERNS_MAX} rendezvous points; use the beginning of names."
-            )
+            raise InputError(f"A token is narrowed to at most {PATTERNS_MAX} rendezvous points. Use prefixes of names.")
         checks.append(" or ".join(_place(rp, str(authority.get("iss", ""))) for rp in dict.fromkeys(rps)))
     if for_s is not None:
         ends = int(min((time.time() if now is None else now) + for_s, _LAST_DATE))
         checks.append(f"time($time), $time <= {datetime.fromtimestamp(ends, UTC):%Y-%m-%dT%H:%M:%SZ}")
     if not checks:
-        raise InputError("Say what the token is to be narrowed to: rendezvous points, operations or a time.")
+        raise InputError("Give what to narrow the token to: rendezvous points, operations or a time.")
     if biscuit.block_count() >= BLOCKS_MAX:
-        raise InputError(f"The token was delegated {BLOCKS_MAX - 1} times, which is the most; delegate an earlier one.")
+        raise InputError(f"The token was delegated {BLOCKS_MAX - 1} times, which is the most. Delegate an earlier one.")
     narrowed = biscuit.append(BlockBuilder("".join(f"check if {check};\n" for check in checks)))
     text = f"{PREFIX}{kid}:{narrowed.to_base64().rstrip('=')}"
     if len(text) > TOKEN_CHARS_MAX:
-        raise InputError(f"The token would be longer than {TOKEN_CHARS_MAX} characters; delegate an earlier one.")
+        raise InputError(f"The token would be longer than {TOKEN_CHARS_MAX} characters. Delegate an earlier one.")
     return text
 
 
 def inspect(token: str) -> Inspected:
-    """What a Biscuit or a JWT says. Raises InputError for what is neither."""
+    """Return the content of a Biscuit or a JWT. Raises InputError for anything else."""
     if not token.startswith(PREFIX):
         return _inspect_jwt(token)
     kid, biscuit = _open(token)
@@ -141,14 +140,18 @@ def inspect(token: str) -> Inspected:
 
 
 def _open(token: str) -> tuple[str, Biscuit]:
-    """The key's id and the chain, verified from the key that it carries, whose id is its hash (RFC 7638)."""
+    """Return the key's id and the chain, verified from the key in it, whose id is its hash (RFC 7638)."""
     try:
         from biscuit_auth import Biscuit, BiscuitValidationError, PublicKey, UnverifiedBiscuit
     except ImportError:
         raise InputError("Delegated tokens need a package: pip install 'herald-client[delegation]'.") from None
     form = _FORM.fullmatch(token)
     if form is None:
-        what = "This is a JWT: make it a Biscuit first, once (herald token biscuit)" if "." in token else "No Biscuit"
+        what = (
+            "This is a JWT: make it a Biscuit first, once (herald token biscuit)"
+            if "." in token
+            else "This is not a Biscuit"
+        )
         raise InputError(f"{what}; a Biscuit begins with {PREFIX}.")
     kid, text = form.groups()
     text = text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4)
@@ -156,7 +159,7 @@ def _open(token: str) -> tuple[str, Biscuit]:
         carried = _KEY.findall(UnverifiedBiscuit.from_base64(text).block_source(0))
         key = next((x for x in carried if _thumbprint(x) == kid), None)
         if key is None:
-            raise InputError("The Biscuit does not carry the key that it names; it was changed on its way.")
+            raise InputError("The Biscuit does not contain the key that it names: it was modified.")
         public = PublicKey(f"ed25519/{base64.urlsafe_b64decode(key + '=').hex()}")
         return kid, Biscuit.from_base64(text, public)
     except (BiscuitValidationError, ValueError):
@@ -180,7 +183,7 @@ def _place(rp: str, authority: str) -> str:
 
 
 def _claims(source: str) -> dict[str, Any]:
-    """The claims of an authority block, as the library prints it: good enough to show, never to decide by."""
+    """Return the claims of an authority block, as the library prints it: suitable for display, not for decisions."""
     claims: dict[str, Any] = {}
     for found in _CLAIM.finditer(source):
         as_json, claim, text, other = found.groups()
@@ -203,7 +206,9 @@ def _inspect_jwt(token: str) -> Inspected:
     except (ValueError, RecursionError):
         header = claims = None
     if len(parts) != _JWT_PARTS or not isinstance(header, dict) or not isinstance(claims, dict):
-        raise InputError(f"This is no token: neither a JWT (three parts joined by dots) nor a Biscuit ({PREFIX}...).")
+        raise InputError(
+            f"This is not a token: neither a JWT (three parts joined by dots) nor a Biscuit ({PREFIX}...)."
+        )
     end = claims.get("exp")
     stated = float(end) if isinstance(end, int | float) else None
     return Inspected("jwt", str(header.get("kid", "")), None, claims, (), stated)

@@ -1,4 +1,4 @@
-"""Opening a WebSocket to a gateway: addresses, tokens, and what a refused handshake means."""
+"""Opening of a WebSocket to a gateway: addresses, tokens, and the meaning of a refused handshake."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from herald.answers import parse_text
 from herald.errors import ConnectionLost, HeraldError, InputError, Problem
 
 SUBPROTOCOL = Subprotocol("herald.v1")
-FRAME_BYTES_MAX = 17 * 1024 * 1024  # the largest event a domain can be set to (16 MiB), and its frame
+FRAME_BYTES_MAX = 17 * 1024 * 1024  # the largest configurable event (16 MiB), and its frame
 HANDSHAKE_S_MAX = 10.0
 CLOSE_S_MAX = 2.0
-HEARTBEAT_S = 20.0  # a ping after each; as long without its pong, and the connection is taken for dead
+HEARTBEAT_S = 20.0  # a ping after each; after as long without its pong, the connection counts as dead
 
 _SENDABLE = re.compile(r"[\x21-\x7e]+( [\x21-\x7e]+)*")
 _SECRETS = re.compile(r"(?i)(bearer\s+|access_token=)[^\r\n&\"']+")
@@ -30,32 +30,32 @@ TokenSource = str | Mapping[str, str] | Callable[..., "str | Awaitable[str]"] | 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a domain is, from the URL of its root."""
+    """The address of a domain, from the URL of its root."""
 
     url: str
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Read a URL such as `http://127.0.0.1:8000`. Raises ValueError saying what is wrong."""
+        """Parse a URL such as `http://127.0.0.1:8000`. Raises ValueError with what is wrong."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is not the address of a domain; use one such as http://127.0.0.1:8000")
         if parts.query or parts.fragment:
-            raise ValueError(f"{url!r} has more than a domain's address; leave out what follows its path")
+            raise ValueError(f"{url!r} has more than a domain's address; leave out everything after its path")
         return cls(urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", "")))
 
     @property
     def websocket(self) -> str:
-        """The URL of the gateway's WebSocket."""
+        """Return the URL of the gateway's WebSocket."""
         return "ws" + self.url.removeprefix("http") + "/ws"
 
 
 @dataclass(slots=True)
 class Credentials:
-    """The token, or where tokens come from: a token for each URL, or a function (called again once a token has expired).
+    """The token, or its source: a token for each URL, or a function (called again once a token has expired).
 
-    A token shown to a domain can be used by it. So what is given without saying for which URL is shown at `urls` alone,
-    those that the program itself named; a mapping, or a function that takes a URL, decides for every one.
+    A domain can use a token that is sent to it. So a token given without a URL is sent only to `urls`, which the
+    program itself named; a mapping, or a function of the URL, decides for every URL.
     """
 
     source: TokenSource = field(repr=False)
@@ -69,11 +69,13 @@ class Credentials:
 
     @property
     def renewable(self) -> bool:
-        """Whether asking again may give another token."""
+        """Return whether the source may give another token when called again."""
         return callable(self.source)
 
     async def headers(self, url: str) -> dict[str, str]:
-        """What to send with a request to the domain at `url`. Raises InputError for a token that no header can carry."""
+        """Return the headers of a request to the domain at `url`. Raises InputError for a token that no header can
+        contain.
+        """
         token: Any = self.source
         if isinstance(token, Mapping):
             token = token.get(url)
@@ -84,13 +86,13 @@ class Credentials:
             token = await given if inspect.isawaitable(given) else given
         if not token:
             return {}
-        if not _SENDABLE.fullmatch(str(token)):  # the transports' own errors would show it
-            raise InputError("The token has characters that no token has; give it exactly as it was printed.")
+        if not _SENDABLE.fullmatch(str(token)):  # the transports' own errors would print it
+            raise InputError("The token has invalid characters. Give it exactly as it was printed.")
         return {"Authorization": f"Bearer {token}"}
 
 
 class _Discreet(logging.LoggerAdapter[logging.Logger]):
-    """The transport's logger without tokens: at DEBUG it logs every header that is sent."""
+    """The transport's logger without tokens: at DEBUG it logs every sent header."""
 
     def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
         """See logging.LoggerAdapter."""
@@ -103,18 +105,18 @@ def _masked(value: object) -> object:
 
 
 def _takes_an_argument(function: Callable[..., Any]) -> bool:
-    """Whether a function has to be given the URL that a token is for."""
+    """Return whether a function takes the URL that a token is for."""
     try:
         inspect.signature(function).bind()
     except TypeError:
         return True
-    except ValueError:  # a builtin that does not say
+    except ValueError:  # a builtin without a signature
         return False
     return False
 
 
 async def dial(address: Address, credentials: Credentials) -> ClientConnection:
-    """Open a connection. Raises Problem if the gateway refused it, ConnectionLost if there was no answer."""
+    """Open a connection. Raises Problem if the gateway refused it, ConnectionLost without an answer."""
     try:
         socket = await connect(
             address.websocket,
@@ -142,7 +144,7 @@ async def dial(address: Address, credentials: Credentials) -> ClientConnection:
 
 
 def refused(status: int, body: bytes, retry_after: str | None) -> Problem:
-    """The problem in an answer that is not success, whoever gave it."""
+    """Return the problem in an answer that is not a success, whatever sent it."""
     try:
         document = parse_text(body.decode())
     except (ValueError, RecursionError):
@@ -150,7 +152,7 @@ def refused(status: int, body: bytes, retry_after: str | None) -> Problem:
     if isinstance(document, dict) and "type" in document:
         return Problem.from_document(document, status=status, retry_after=retry_after)
     answered = document if isinstance(document, dict) else {}
-    stated = {"title": f"HTTP status {status}", "detail": "This is not an answer of a Herald domain; check the URL."}
+    stated = {"title": f"HTTP status {status}", "detail": "This is not an answer of a Herald domain. Check the URL."}
     return Problem.from_document({**answered, **stated}, status=status, retry_after=retry_after)
 
 

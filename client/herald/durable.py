@@ -1,4 +1,4 @@
-"""Managing durable subscriptions over REST, and reading them by pull: `client.subscriptions`."""
+"""Management of durable subscriptions over REST, and reading them by pull: `client.subscriptions`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from herald.rest import TIMEOUT_S, Rest, rp_path, subscription_path
 
 @dataclass(frozen=True, slots=True)
 class DurableSubscription:
-    """What the domain says of a durable subscription; `document` is everything."""
+    """The domain's statement of a durable subscription; `document` is all of it."""
 
     id: str
     rp: str
@@ -30,13 +30,13 @@ class DurableSubscription:
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """One answer to a pull.
+    """An answer to a pull.
 
     Attributes:
-        events: CloudEvents in log order, contiguous; empty if none came within the wait.
+        events: CloudEvents in log order, contiguous; empty if none arrived within the wait.
         epoch, offset: place of the last event; without events, of the reader.
-        cursor: acknowledge it once the events are dealt with.
-        recovered: False if events were lost; then `gap` says which.
+        cursor: to be acknowledged once the events are processed.
+        recovered: False if events were lost; `gap` then has which.
     """
 
     events: list[JsonEvent]
@@ -62,11 +62,13 @@ class DurableSubscriptions:
         from_: str = "now",
         **properties: Any,
     ) -> DurableSubscription:
-        """Create one at an RP (id or name), once, however often the request has to be repeated.
+        """Create a durable subscription at an RP (id or name), once, however often the request has to be repeated.
 
         Arguments:
-            lease_s: seconds to live unless used or renewed; the domain may grant less. None for the domain's default, a week.
-            history: `max_events`, `max_bytes`, `max_age_s`: what to keep while nobody reads; within the RP's own bounds.
+            lease_s: seconds to live unless used or renewed; the domain may grant less. None for the domain's default, a
+                week.
+            history: `max_events`, `max_bytes`, `max_age_s`: events to keep for later reading; within the RP's own
+                bounds.
             from_: where reading begins: `now`, `earliest`, `last` or a cursor.
         """
         members: dict[str, Any] = {"from": from_, "deliver": {"mode": "pull"}, **properties}
@@ -79,7 +81,7 @@ class DurableSubscriptions:
         return DurableSubscription.of(await self._rest.members("POST", path, members, headers=key, again=True))
 
     async def get(self, subscription_id: str, *, at: str | None = None) -> DurableSubscription:
-        """Describe one, as the domain at the URL `at` knows it that holds it as well; None for the first."""
+        """Return one, from the domain at the URL `at` that holds it as well; None for the first."""
         path = subscription_path(subscription_id)
         return DurableSubscription.of(await self._rest.members("GET", path, again=True, at=at))
 
@@ -90,17 +92,17 @@ class DurableSubscriptions:
         return Lease.of(await self._rest.members("POST", path, members, again=True))
 
     async def delete(self, subscription_id: str) -> None:
-        """End one; what it had not read is gone for it."""
+        """End a durable subscription; it loses its unread events."""
         await self._rest.request("DELETE", subscription_path(subscription_id), again=False)
 
     async def pull(
         self, subscription_id: str, *, limit: int = 100, wait_s: float = 0.0, after: str | None = None
     ) -> Pulled:
-        """Read on after what was acknowledged (or `after` a cursor).
+        """Read on after the acknowledged position (or `after` a cursor).
 
         Arguments:
             limit: most events in the answer, 1 to 1000.
-            wait_s: how long to wait for an event if there is none; 0 to 60.
+            wait_s: seconds to wait for an event if there is none; 0 to 60.
         """
         params = {"limit": limit, "wait_s": wait_s, "after": after}
         answer = await self._rest.members(
@@ -113,7 +115,7 @@ class DurableSubscriptions:
         found = pulled(answer)
         if found.gap is None:
             return found
-        # The answer says what is missing, not where: that is the subscription's rendezvous point.
+        # The answer states what is missing, not where: that is the subscription's rendezvous point.
         rp = (await self.get(subscription_id)).rp
         return replace(found, gap=replace(found.gap, rp=rp))
 
@@ -136,7 +138,7 @@ def _pulled(answer: Mapping[str, Any], rp: str) -> Pulled:
         gap = Gap(rp, epoch, int(lost["from"]), end, None, f"{epoch}:{end}")
     events, offset = list(answer["events"]), int(answer["offset"])
     if not all(isinstance(event, dict) for event in events):
-        raise TypeError("an event is no object")
+        raise TypeError("an event is not an object")
     return Pulled(
         events, str(answer["epoch"]), offset, str(answer["cursor"]), answer.get("recovered") is not False, gap
     )

@@ -1,4 +1,6 @@
-"""One family of errors. `Problem` is the domain's answer, `ConnectionLost` is no answer; a `Gap` is data, not an error."""
+"""The family of errors. `Problem` is a refusal by the domain, `ConnectionLost` is no answer; a `Gap` is data, not an
+error.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 PROBLEM_PREFIX = "urn:herald:problem:"
-RETRY_AFTER_S_MAX = 300.0  # a server that asks for more is asked again by then; guess
+RETRY_AFTER_S_MAX = 300.0  # longest accepted Retry-After; guess
 
-# Problems that pass by themselves: the same request is sent again later. Every other one is final.
+# Problems that pass by themselves: the same request is retried later. Every other one is final.
 PASSING_CODES = frozenset({"rate-limited", "unavailable", "ack-unavailable", "timeout"})
 _PASSING_STATUS = frozenset({408, 429, 502, 503, 504})
 
 
 class HeraldError(Exception):
-    """Whatever a Herald client raises on purpose."""
+    """Base of all errors that a Herald client raises deliberately."""
 
 
 class Problem(HeraldError):
@@ -25,9 +27,9 @@ class Problem(HeraldError):
     Attributes:
         type: stable URI, `urn:herald:problem:CODE`; `about:blank` when a proxy in between answered.
         title: the kind of problem, for people.
-        status: HTTP status; 0 when the problem came over WebSocket without one.
+        status: HTTP status; 0 for a problem over WebSocket without one.
         detail: what to do next, for people.
-        retry_after_s: seconds after which trying again makes sense, if the domain said so; else None.
+        retry_after_s: seconds after which a retry makes sense, if the domain stated it; else None.
         extra: further members of the document.
     """
 
@@ -51,17 +53,17 @@ class Problem(HeraldError):
 
     @property
     def code(self) -> str:
-        """The last part of `type`, such as `not-found`; empty for problems that are not Herald's."""
+        """Return the last part of `type`, such as `not-found`; empty for problems that are not Herald's."""
         return self.type.removeprefix(PROBLEM_PREFIX) if self.type.startswith(PROBLEM_PREFIX) else ""
 
     @property
     def passing(self) -> bool:
-        """Whether the same request may succeed later without any change."""
+        """Return whether the same request may succeed later without any change."""
         return self.code in PASSING_CODES or self.status in _PASSING_STATUS
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], *, status: int = 0, retry_after: str | None = None) -> Problem:
-        """Read a problem document or an error frame; whatever is missing or of the wrong kind is left out."""
+        """Read a problem document or an error frame; missing or malformed members are left out."""
         known = {"type", "title", "status", "detail", "op", "id"}
         stated, after_s = document.get("status"), document.get("retry_after_s")
         return cls(
@@ -75,11 +77,11 @@ class Problem(HeraldError):
 
 
 class ConnectionLost(HeraldError):
-    """The domain cannot be reached, or went away before it answered; whether it acted is unknown."""
+    """The domain cannot be reached, or the connection broke before its answer; whether it acted is unknown."""
 
 
 class Closed(HeraldError):
-    """The domain closed the connection for good: reconnecting would be answered the same way.
+    """The domain closed the connection for good: another connection would be closed in the same way.
 
     Attributes:
         code: the WebSocket close code (4100-4199, or a terminal standard one).
@@ -93,11 +95,11 @@ class Closed(HeraldError):
 
 
 class InputError(HeraldError):
-    """What the program was given to work on (a file, data, a state file) cannot be used; the message says what to do."""
+    """The program's input (a file, data, a state file) cannot be used; the message states what to do."""
 
 
 class ClientClosed(HeraldError):
-    """The client, or the subscription, was closed by its own program while the operation ran."""
+    """The client or the subscription was closed by its own program during the operation."""
 
 
 TOKEN_EXPIRED = 4100
@@ -105,14 +107,14 @@ FORBIDDEN = 4102
 RP_GONE = 4103
 CLOSE_MEANINGS = {
     1002: "The domain found a protocol violation.",
-    1003: "The domain does not take such frames.",
+    1003: "The domain does not accept such frames.",
     1007: "The domain found a malformed frame.",
     1008: "The domain's rules do not allow this.",
     1009: "A frame was too large for the domain.",
     TOKEN_EXPIRED: "The token has expired.",
     4101: "The token has been revoked.",
-    FORBIDDEN: "This is not allowed to you any more.",
-    RP_GONE: "The rendezvous point is gone.",
+    FORBIDDEN: "The permission for this was withdrawn.",
+    RP_GONE: "The rendezvous point has ended.",
     4104: "The domain found a protocol violation.",
     4105: "An operator of the domain has disconnected this client.",
 }
@@ -120,15 +122,15 @@ _TERMINAL_STANDARD = frozenset({1002, 1003, 1007, 1008, 1009})
 
 
 def is_terminal(close_code: int) -> bool:
-    """Whether a close code says that reconnecting cannot help."""
+    """Return whether a close code means that reconnecting cannot help."""
     return 4100 <= close_code < 4200 or close_code in _TERMINAL_STANDARD
 
 
 def parse_retry_after(value: object, now: Callable[[], float] = time.time) -> float | None:
-    """Seconds in a `Retry-After`, clamped to `RETRY_AFTER_S_MAX`; None for anything else.
+    """Return the seconds in a `Retry-After`, clamped to `RETRY_AFTER_S_MAX`; None for anything else.
 
-    A domain answers with seconds; a proxy before it may answer with a date (RFC 9110 section 10.2.3), which is taken as
-    seconds from `now`, none if it has passed.
+    A domain answers with seconds; a proxy before it may answer with a date (RFC 9110 section 10.2.3), which counts from
+    `now`, 0 if it has passed.
     """
     seconds: Any = value
     if isinstance(value, str):
@@ -142,7 +144,7 @@ def parse_retry_after(value: object, now: Callable[[], float] = time.time) -> fl
 
 
 def _seconds_until(date: str, now: float) -> float:
-    """Seconds from `now` to an HTTP date; negative for what is none."""
+    """Return the seconds from `now` to an HTTP date; negative for an invalid one."""
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - now)
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""What is sent and received: CloudEvents as plain dicts, where they stand, and what could not be had."""
+"""Sent and received items: CloudEvents as plain dicts, their places, and gaps."""
 
 from __future__ import annotations
 
@@ -21,35 +21,37 @@ class Acknowledging(Protocol):
     """The subscription that handed an item out."""
 
     def acknowledge(self, cursor: str, number: int) -> Awaitable[None]:
-        """Everything up to `cursor`, of the `number`-th item that was handed out, has been dealt with."""
+        """Record that everything up to `cursor`, of the `number`-th item handed out, has been processed."""
 
 
 class HandedOut:
-    """An item that knows the subscription which handed it out. That is no part of its value: copies do not know it."""
+    """An item with a reference to the subscription that handed it out. The reference is not part of its value: copies
+    have none.
+    """
 
     __slots__ = ("_handed_out",)
     _handed_out: tuple[Acknowledging, int]
     cursor: str
 
     def ack(self) -> Awaitable[None]:
-        """Declare everything up to this item done: its place is stored, or acknowledged to the domain.
+        """Declare everything up to this item processed: its position is stored, or acknowledged to the domain.
 
         `await item.ack()` returns once that is done; in a program without asyncio `item.ack()` does it at once. Without
-        it an item counts as done when the next one is asked for, or its loop is left by `break` or `return`.
+        it an item counts as processed when the next one is requested, or its loop is left by `break` or `return`.
 
         Raises:
             InputError: the item was not received from a subscription.
-            HeraldError: the domain did not take the acknowledgement, or the state cannot be stored.
+            HeraldError: the domain refused the acknowledgement, or the state cannot be stored.
         """
         found: tuple[Acknowledging, int] | None = getattr(self, "_handed_out", None)
         if found is None:
-            raise InputError("The item was not received from a subscription: there is nobody to acknowledge it to.")
+            raise InputError("The item was not received from a subscription and cannot be acknowledged.")
         reader, number = found
         return reader.acknowledge(self.cursor, number)
 
 
 def hand_out(item: Item, reader: Acknowledging, number: int) -> None:
-    """Let `item` know the subscription that hands it out, as its `number`-th."""
+    """Set the subscription that hands `item` out, as its `number`-th."""
     object.__setattr__(item, "_handed_out", (reader, number))
 
 
@@ -61,7 +63,7 @@ class Received(HandedOut):
         event: the CloudEvent in its JSON form.
         rp: id of the rendezvous point.
         epoch, offset: place in the domain's log; offsets of one epoch are contiguous.
-        cursor: what to hold to continue after this event. Opaque.
+        cursor: opaque; to be stored to continue after this event.
     """
 
     event: JsonEvent
@@ -72,37 +74,38 @@ class Received(HandedOut):
 
     @property
     def data(self) -> Any:
-        """The event's data: a JSON value, or bytes if it came as `data_base64`; None if it has none."""
+        """Return the event's data: a JSON value, or bytes if it is `data_base64`; None if it has none."""
         return event_data(self.event)
 
     @property
     def id(self) -> str:
-        """The event's id, unique within its source."""
+        """Return the event's id, unique within its source."""
         return str(self.event.get("id", ""))
 
     @property
     def type(self) -> str:
-        """The event's type."""
+        """Return the event's type."""
         return str(self.event.get("type", ""))
 
     @property
     def source(self) -> str:
-        """The event's source."""
+        """Return the event's source."""
         return str(self.event.get("source", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Gap(HandedOut):
-    """Events that a reader asked for and cannot have: trimmed from the history, or of a numbering that has ended.
+    """Events that a reader requested and cannot get: trimmed from the history, or of an ended epoch.
 
     Attributes:
         rp: id of the rendezvous point.
-        epoch: the epoch that reading goes on in.
+        epoch: the epoch in which reading continues.
         start, end: first and last missing offset of `epoch`, both inclusive; `end < start` if none of it is missing.
-        previous_epoch: the epoch the reader was in, if it ended; how much of it was missed is unknown. Else None.
-        cursor: what to hold to continue behind the gap. Opaque.
-        feeds: where the RP has replicas, the first and last sequence lost of each feed, both inclusive: exactly what is
-            missing, whichever replica one reads at. Empty elsewhere.
+        previous_epoch: the reader's former epoch, if it ended; how many of its events were missed is unknown. Else
+            None.
+        cursor: opaque; to be stored to continue behind the gap.
+        feeds: at an RP with replicas, the first and last lost sequence of each feed, both inclusive: exactly what is
+            missing, at whichever replica one reads. Empty elsewhere.
     """
 
     rp: str
@@ -115,14 +118,14 @@ class Gap(HandedOut):
 
     @property
     def missing(self) -> int:
-        """How many events of `epoch` are known to be missing."""
+        """Return how many events of `epoch` are known to be missing."""
         return max(0, self.end - self.start + 1)
 
     def __str__(self) -> str:
         what = f"offsets {self.start} to {self.end} are missing" if self.missing else "earlier events are missing"
         if self.previous_epoch is not None:
-            return f"the log of {self.rp} has begun anew (epoch {self.epoch}, before {self.previous_epoch}): {what}"
-        return f"the history of {self.rp} no longer holds everything: {what}"
+            return f"the log of {self.rp} began a new epoch ({self.epoch}, before {self.previous_epoch}): {what}"
+        return f"the history of {self.rp} was trimmed: {what}"
 
 
 Item = Received | Gap
@@ -130,12 +133,13 @@ Item = Received | Gap
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """A domain's promise for one published event, given once it is as durable as the RP's ack level asks.
+    """A domain's confirmation of one published event, sent once it is as durable as the RP's acknowledgement level
+    requires.
 
     Attributes:
-        id, source: of the event; publishing the same pair again within the domain's window changes nothing.
-        epoch, offset: where the event stands.
-        duplicate: the event was there already; `offset` is where it stands or, if unknown to the domain, the log's end.
+        id, source: of the event; publishing the same pair again within the domain's window has no effect.
+        epoch, offset: the event's place.
+        duplicate: the event was stored already; `offset` is its place or, if unknown to the domain, the log's end.
     """
 
     id: str
@@ -146,7 +150,7 @@ class Confirmation:
 
 
 def source_default() -> str:
-    """The source of events that state none: this host."""
+    """Return the source of events without one: this host."""
     return f"urn:herald:host:{socket.gethostname()}"
 
 
@@ -165,10 +169,10 @@ def event(
     Arguments:
         data: bytes become `data_base64`, text stays text, everything else must be JSON; None for no data.
         type: the kind of event, of the form `org.example.thing.happened`.
-        source: URI reference of what the event comes from; None for this host.
+        source: URI reference of the event's origin; None for this host.
         id: unique within the source; None for a random one.
         time: when it happened, with a time zone; None for now.
-        datacontenttype: media type of `data`; None to tell it from the kind of `data`.
+        datacontenttype: media type of `data`; None to derive it from the kind of `data`.
         attributes: `subject`, `dataschema` and extension attributes.
     """
     moment = time or datetime.now(UTC)
@@ -190,14 +194,15 @@ def event(
 
 
 def as_event(value: Any, **attributes: Any) -> JsonEvent:
-    """`value` itself if it is a CloudEvent (a mapping with `specversion`), else an event with `value` as its data.
+    """Return `value` itself if it is a CloudEvent (a mapping with `specversion`), else an event with `value` as its
+    data.
 
-    Raises ValueError if attributes are stated for what is an event already, or an event lacks its id or source.
+    Raises ValueError if attributes are given for a complete event, or an event lacks its id or source.
     """
     if not (isinstance(value, Mapping) and "specversion" in value):
         return event(value, **attributes)
     if attributes:
-        raise ValueError(f"the event has its own attributes; {', '.join(attributes)} cannot be stated beside it")
+        raise ValueError(f"the event has its own attributes; {', '.join(attributes)} cannot be given in addition")
     for name in ("id", "source"):
         if not isinstance(value.get(name), str) or not value[name]:
             raise ValueError(f"the event has no {name}: without it a repeated publish could not be recognised")
@@ -205,7 +210,7 @@ def as_event(value: Any, **attributes: Any) -> JsonEvent:
 
 
 def event_data(event: Mapping[str, Any]) -> Any:
-    """The data of a CloudEvent in JSON form; bytes if it is `data_base64`. Malformed base64 is given back as text."""
+    """Return the data of a CloudEvent in JSON form; bytes if it is `data_base64`. Malformed base64 is returned as text."""
     encoded = event.get("data_base64")
     if not isinstance(encoded, str):
         return event.get("data")
@@ -216,7 +221,7 @@ def event_data(event: Mapping[str, Any]) -> Any:
 
 
 def encode(value: Any) -> str:
-    """The JSON text that is sent. Raises ValueError for what JSON cannot say (NaN, infinity, lone surrogates)."""
+    """Return the JSON text to send. Raises ValueError for values outside JSON (NaN, infinity, lone surrogates)."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     text.encode()
     return text

@@ -1,16 +1,16 @@
-"""Bounds on what waits in memory: unanswered publishes going out."""
+"""Bounds on unanswered publishes in memory."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 
-IN_FLIGHT_MAX = 256  # publishes; a gateway reads a connection no further beyond 1024
-IN_FLIGHT_CHARS_MAX = 8 * 1024 * 1024  # sum of unanswered frames; a single larger frame goes alone
+IN_FLIGHT_MAX = 256  # publishes; a gateway stops reading a connection beyond 1024
+IN_FLIGHT_CHARS_MAX = 8 * 1024 * 1024  # sum of unanswered frames; a single larger frame is sent alone
 
 
 class InFlight:
-    """Admits publishes in the order they came while fewer than `count_max` and `chars_max` are unanswered."""
+    """Admits publishes in order while fewer than `count_max` and `chars_max` are unanswered."""
 
     def __init__(self, count_max: int = IN_FLIGHT_MAX, chars_max: int = IN_FLIGHT_CHARS_MAX) -> None:
         self._count_max = count_max
@@ -21,7 +21,7 @@ class InFlight:
 
     @property
     def count(self) -> int:
-        """How many are unanswered."""
+        """Return how many are unanswered."""
         return self._count
 
     async def enter(self, chars: int) -> None:
@@ -39,7 +39,7 @@ class InFlight:
             raise
 
     def leave(self, chars: int) -> None:
-        """A frame of `chars` was answered, or given up."""
+        """Free the room of a frame of `chars` that was answered or abandoned."""
         self._count -= 1
         self._chars -= chars
         while self._waiting and (self._waiting[0][1].done() or self._fits(self._waiting[0][0])):

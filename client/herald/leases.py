@@ -1,4 +1,4 @@
-"""Keeping a lease: renewed at half of what was granted, so that one failed renewal does not lose it."""
+"""Keeping of a lease: renewed at half of the granted time, so that one failed renewal does not lose it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from herald.backoff import Backoff
 from herald.errors import ConnectionLost, Problem
 
 RENEW_AT = 0.5
-GRANTED_S_MAX = 1e10  # 300 years: what is longer is no lease
+GRANTED_S_MAX = 1e10  # 300 years: a longer one is no lease
 PAUSE_S_MIN = 0.2  # between renewals of the shortest leases
 log = logging.getLogger("herald")
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What the domain granted: seconds from the grant, and when it ends (RFC 3339)."""
+    """A granted lease: seconds from the grant, and its end (RFC 3339)."""
 
     granted_s: float
     expires_at: str
 
     def __str__(self) -> str:
-        """For people: `86400 s, until 2026-11-22T23:05:04.343586Z`."""
+        """Return text for people: `86400 s, until 2026-11-22T23:05:04.343586Z`."""
         return f"{self.granted_s:.15g} s, until {self.expires_at}"
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Lease:
-        """The lease in an RP's or a subscription's document."""
+        """Return the lease in an RP's or a subscription's document."""
         lease = document.get("lease")
         members = lease if isinstance(lease, Mapping) else document
         with reading("A lease"):
@@ -45,8 +45,8 @@ class Lease:
 async def keep(renew: Callable[[], Awaitable[Lease]]) -> None:
     """Call `renew` now and then at half of each granted lease; runs until cancelled.
 
-    A renewal without an answer is tried again, with backoff. Raises Problem when the domain refuses for good: what was
-    leased has ended, or is not ours to renew.
+    A renewal without an answer is retried with backoff. Raises Problem for a final refusal: the lease has expired, or
+    the renewal is not permitted.
     """
     backoff = Backoff(random.Random())  # noqa: S311 - jitter, not a secret
     while True:

@@ -1,12 +1,12 @@
-"""Proofs of one event: that a domain published exactly these bytes, at this place of its feed. Checked here, by nobody else.
+"""Proofs of one event: that a domain published exactly these bytes, at this place of its feed. Verified locally.
 
-    document = await client.proof(rp, cursor)                # what a domain says; it may be any replica
-    proved = check(document, rp=rp, fingerprint="yWt1...")   # what is true whoever said it; raises ProofError
+    document = await client.proof(rp, cursor)                # a domain's statement; it may be any replica
+    proved = check(document, rp=rp, fingerprint="yWt1...")   # verified, whoever stated it; raises ProofError
 
 What is checked: the event's hash leads by the Merkle path (RFC 9162) to the root that the origin sealed; the seal's
 signature is by a key of the origin's domain document, within that key's window; that document is signed by the domain's
-first key, whose id is the domain's fingerprint. What is left to believe is the fingerprint alone: give the one that you
-got from the origin itself. Without it, the proof says only that whoever holds that key published the event.
+first key, whose id is the domain's fingerprint. Only the fingerprint is taken on trust: give the one that you got from
+the origin itself. Without it, the proof only shows that the holder of that key published the event.
 
 Needs the package cryptography: `pip install herald-client[proofs]`.
 """
@@ -24,11 +24,11 @@ from typing import Any
 from herald.errors import HeraldError, InputError
 
 SEAL_CONTEXT = b"herald seal v1\0"
-BATCH_CONTEXT = b"herald batch v1\0"  # of several seals under one signature
+BATCH_CONTEXT = b"herald batch v1\0"  # for several seals under one signature
 BATCH_MAX = 16
 DOMAIN_CONTEXT = b"herald domain v1\0"
 SEAL_VERSION = 1
-RUN_EVENTS_MAX = 1000  # of one seal
+RUN_EVENTS_MAX = 1000  # events of one seal
 PATH_MAX = 16  # hashes: more than a run of RUN_EVENTS_MAX ever needs
 SIGNATURE_BYTES = 64
 HASH_BYTES = 32
@@ -40,16 +40,16 @@ _OF_ORDER_8 = int.from_bytes(
     bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
 )
 _SMALL_ORDER = frozenset({0, 1, _FIELD_PRIME - 1, _OF_ORDER_8, _FIELD_PRIME - _OF_ORDER_8})
-"""The coordinates y of Ed25519's points of small order; both signs of x."""
+"""The y coordinates of Ed25519's points of small order; both signs of x."""
 
 
 class ProofError(HeraldError):
-    """The proof proves nothing; the message says in one sentence what is wrong with it."""
+    """The proof proves nothing; the message states in one sentence what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What a proof proved.
+    """The result of a valid proof.
 
     Attributes:
         rp: id of the rendezvous point.
@@ -57,7 +57,7 @@ class Proved:
         epoch, sequence: the event's place in the origin's feed of that RP.
         event: its exact bytes.
         first, last: the sequences that the seal covers.
-        sealed_at_ms: when, by the origin's clock; Unix milliseconds.
+        sealed_at_ms: time of the seal, by the origin's clock; Unix milliseconds.
         key_id: the key that signed the seal.
         fingerprint: id of the origin's first key, which vouches for `key_id`.
         pinned: whether the fingerprint is one that the caller gave.
@@ -84,14 +84,14 @@ def check(
     fingerprint: str | None = None,
     event: bytes | None = None,
 ) -> Proved:
-    """Check the answer of GET /api/v1/rps/RP/proof. Nothing is asked of anybody.
+    """Verify the answer of GET /api/v1/rps/RP/proof, without any request.
 
     Args:
         proof: the answer, parsed.
         rp: id of the RP that the event must be of; None for any.
         origin: name of the domain that must have published it; None for any.
-        fingerprint: the origin's, from the origin itself; spaces do not matter. None: not compared.
-        event: the exact bytes that are to be proved; None for those in the proof.
+        fingerprint: the origin's, from the origin itself; spaces are ignored. None: not compared.
+        event: the exact bytes to prove; None for those in the proof.
 
     Raises ProofError; InputError without the package cryptography.
     """
@@ -136,7 +136,7 @@ def check(
 
 
 def _sealed(said: bytes, signature: bytes, x: str) -> bool:
-    """Whether the key signed this, alone, or with others: the root of their tree then, to which a path leads."""
+    """Return whether the key signed this, alone, or the root of a tree of several seals to which a path leads."""
     own, place = signature[:SIGNATURE_BYTES], signature[SIGNATURE_BYTES:]
     if not place:
         return _signed(said, own, x)
@@ -148,7 +148,9 @@ def _sealed(said: bytes, signature: bytes, x: str) -> bool:
 
 
 def _root(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
-    """The root that the path leads to (RFC 9162 section 2.1.3.2); None if no tree of `size` leaves has such a path."""
+    """Return the root that the path leads to (RFC 9162 section 2.1.3.2); None if no tree of `size` leaves has such a
+    path.
+    """
     if not 0 <= index < size:
         return None
     current, last = leaf, size - 1
@@ -166,24 +168,26 @@ def _root(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | 
 
 
 def _seal(payload: bytes) -> dict[str, Any]:
-    """The members of a seal, an array in MessagePack. Raises ProofError."""
+    """Return the members of a seal, an array in MessagePack. Raises ProofError."""
     names = ("version", "rp", "origin", "epoch", "first", "last", "root", "previous", "sealed_at_ms")
     kinds = (int, str, str, str, int, int, bytes, bytes, int)
     values, rest = _array(payload)
     if rest or len(values) != len(names) or any(type(v) is not k for v, k in zip(values, kinds, strict=False)):
-        raise ProofError("The seal is not one that this client understands.")
+        raise ProofError("The seal has a format that this client cannot read.")
     seal = dict(zip(names, values, strict=True))
     if seal["version"] != SEAL_VERSION or len(seal["root"]) != HASH_BYTES:
-        raise ProofError("The seal is not one that this client understands.")
+        raise ProofError("The seal has a format that this client cannot read.")
     if not 1 <= seal["first"] <= seal["last"] < seal["first"] + RUN_EVENTS_MAX:
         raise ProofError(f"A seal covers 1 to {RUN_EVENTS_MAX} events.")
     return seal
 
 
 def _array(data: bytes) -> tuple[list[Any], bytes]:
-    """A short MessagePack array of numbers from 0, texts and bytes, which is all that a seal holds; and what follows."""
+    """Return a short MessagePack array of numbers from 0, texts and bytes, which is all that a seal contains, and the
+    rest of the data.
+    """
     if not data or data[0] & 0xF0 != 0x90:
-        raise ProofError("The seal is no MessagePack array.")
+        raise ProofError("The seal is not a MessagePack array.")
     values, rest = [], data[1:]
     for _ in range(data[0] & 0x0F):
         value, rest = _value(rest)
@@ -200,24 +204,26 @@ def _value(data: bytes) -> tuple[Any, bytes]:
     elif 0xCC <= kind <= 0xCF:
         end = 1 + (1 << (kind - 0xCC))
         if len(data) < end:
-            raise ProofError("The seal is cut off.")
+            raise ProofError("The seal is truncated.")
         return int.from_bytes(data[1:end], "big"), data[end:]
     elif kind in (0xC4, 0xC5, 0xD9, 0xDA):
         head = 2 if kind in (0xC4, 0xD9) else 3
         size, text = int.from_bytes(data[1:head], "big"), kind in (0xD9, 0xDA)
     else:
-        raise ProofError("The seal holds what no seal holds.")
+        raise ProofError("The seal contains an invalid value.")
     body = data[head : head + size]
     if len(data) < head or len(body) != size:
-        raise ProofError("The seal is cut off.")
+        raise ProofError("The seal is truncated.")
     try:
         return body.decode() if text else body, data[head + size :]
     except UnicodeDecodeError:
-        raise ProofError("The seal holds a text that is none.") from None
+        raise ProofError("The seal contains an invalid text.") from None
 
 
 def _document(members: Any, domain: str) -> dict[str, dict[str, Any]]:
-    """The keys that the domain's document lists, by id, the first one first; it is signed by that one. Raises ProofError."""
+    """Return the keys in the domain's document, by id, the first one first, which must have signed it. Raises
+    ProofError.
+    """
     if not isinstance(members, Mapping):
         raise ProofError("The proof has no domain document.")
     payload, signatures, kids = _binary(members, "payload"), _binary(members, "signature"), members.get("kids")
@@ -228,7 +234,7 @@ def _document(members: Any, domain: str) -> dict[str, dict[str, Any]]:
     said = said if isinstance(said, dict) else {}
     listed = said.get("keys")
     if not isinstance(listed, list) or not 1 <= len(listed) <= KEYS_MAX or not isinstance(kids, list):
-        raise ProofError("The domain document is not one that this client understands.")
+        raise ProofError("The domain document has a format that this client cannot read.")
     if said.get("domain") != domain:
         raise ProofError(f"The domain document is not that of {domain}.")
     keys = {}
@@ -268,7 +274,9 @@ def _signed(message: bytes, signature: bytes, x: str) -> bool:
 
 
 def _of_small_order(x: str) -> bool:
-    """Whether a key is one of the eight points whose order divides 8, in any of their encodings: the sign is left out."""
+    """Return whether a key is one of the eight points whose order divides 8, in any of their encodings: the sign is
+    ignored.
+    """
     try:
         data = base64.urlsafe_b64decode(x + "=" * (-len(x) % 4))
     except ValueError:
@@ -277,7 +285,7 @@ def _of_small_order(x: str) -> bool:
 
 
 def _thumbprint(x: str) -> str:
-    """RFC 7638."""
+    """Return the RFC 7638 thumbprint."""
     digest = hashlib.sha256(f'{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}'.encode()).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 

@@ -1,6 +1,7 @@
-"""What a lost socket or a refused handshake means: which replica is next and when, or the end. No I/O, clock or random source here.
+"""Reaction to a lost socket or a refused handshake: the next replica and when, or the end. No I/O, clock or random
+source here.
 
-The choice between replicas is rollover.py's; connection.py opens and closes the sockets. Times are seconds of any steady clock.
+rollover.py chooses between replicas; connection.py opens and closes the sockets. Times are seconds of any steady clock.
 """
 
 from __future__ import annotations
@@ -10,35 +11,36 @@ from dataclasses import dataclass
 from herald.answers import MalformedAnswer
 from herald.errors import FORBIDDEN, RP_GONE, TOKEN_EXPIRED, Closed, HeraldError, Problem, is_terminal
 from herald.rollover import BACK, Move, Rollover
-from herald.session import Drop, Session
+from herald.session import Drop, SessionMachine
 
-DROPS_MAX = 5  # sockets in a row that ended by frames that are not understood, without anything that is; then it ends
+DROPS_MAX = 5  # consecutive sockets that ended by malformed frames without a valid one; then the connection ends
 _RESTARTING = frozenset({1001, 1012, 4000})
 
 
 @dataclass(slots=True)
 class Reconnection:
-    """See the module. `refused`, `dropped` and `lost` raise the HeraldError to end with when every replica refuses.
+    """The reconnection of one connection. `refused`, `dropped` and `lost` raise the HeraldError to end with when every
+    replica refuses.
 
     Arguments:
-        renewable: whether asking again may give another token, so that an expired one is no end.
+        renewable: whether the token source may give another token, so that an expired one is no end.
     """
 
     rollover: Rollover
-    session: Session
+    session: SessionMachine
     renewable: bool
     _token_renewed: bool = False  # since something was last accepted
-    _drops: int = 0  # sockets in a row that were dropped
+    _drops: int = 0  # consecutive dropped sockets
     _open_at: str = ""  # the URL of the last connection that was open
 
     def dialled(self, url: str) -> None:
-        """A connection to `url` is being opened."""
+        """Record that a connection to `url` is being opened."""
         if url != self.rollover.current:
             self._token_renewed = False
         self.rollover.dialled(url)
 
     def opened(self, now: float) -> Move | None:
-        """A connection is open; the move, if the one before was at another replica."""
+        """Record that a connection is open; return the move, if the one before was at another replica."""
         self.rollover.opened(now)
         here, before = self.rollover.current, self._open_at or self.rollover.known[0]
         self._open_at = here
@@ -46,22 +48,22 @@ class Reconnection:
         return Move(before, here, reason, reason == BACK) if here != before else None
 
     def accepted(self) -> None:
-        """The domain accepted an operation or a subscription: the token is good."""
+        """Record that the domain accepted an operation or a subscription: the token is valid."""
         self._token_renewed = False
 
     def understood(self) -> None:
-        """The domain answered an operation or gave an item."""
+        """Record that the domain answered an operation or delivered an item."""
         self._drops = 0
 
     def refused(self, problem: Problem, now: float) -> None:
-        """The handshake was answered with a problem."""
+        """Record that the handshake was answered with a problem."""
         if problem.passing or problem.status >= 500:
             self.rollover.failed(now, "is not available", problem.retry_after_s)
         elif problem.status != 401 or not self._renew_token(now):
             self._refused_by_replica(problem, now)
 
     def dropped(self, drop: Drop, now: float) -> None:
-        """The session gave the connection up."""
+        """Record that the session dropped the connection."""
         if drop.unavailable:
             self.lost(1006, drop.reason, now, "is not available")
             return
@@ -73,10 +75,11 @@ class Reconnection:
         self._refused_by_replica(MalformedAnswer(drop.reason), now)
 
     def lost(self, code: int, reason: str, now: float, about: str = "") -> None:
-        """The socket was closed by the other side, or broke. What the domain announced counts more than the code.
+        """Record that the other side closed the socket, or that it broke. The domain's announcement prevails over the
+        code.
 
         Arguments:
-            about: what is said of the domain when another is gone on at; empty for what the code means.
+            about: the reason to report for a move to another domain; empty for the meaning of the code.
         """
         if code == TOKEN_EXPIRED and self._renew_token(now):
             return

@@ -1,4 +1,4 @@
-"""Managing rendezvous points over REST: `client.rps`."""
+"""Management of rendezvous points over REST: `client.rps`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from herald.leases import Lease
-from herald.rest import Answer, Rest, json_object, rp_path
+from herald.rest import Rest, RestAnswer, json_object, rp_path
 
-PAGES_MAX = 1_000_000  # a list that never ends is broken
+PAGES_MAX = 1_000_000  # a longer list is faulty
 
 
 @dataclass(frozen=True, slots=True)
 class RendezvousPoint:
-    """What the domain says of an RP.
+    """The domain's statement of an RP.
 
     Attributes:
         id: its self-certifying id.
         name: `/authority/a/b/`; empty if it has none.
         epoch: life of its log's numbering.
-        lease: what was granted.
-        etag: version of this statement, for `update(..., if_match=...)`; empty if it came in a list.
-        document: everything the domain said.
+        lease: the granted lease.
+        etag: version of this statement, for `update(..., if_match=...)`; empty if it is from a list.
+        document: all of the statement.
     """
 
     id: str
@@ -70,8 +70,8 @@ class RendezvousPoints:
         Arguments:
             name: `/authority/a/b/`, or `a/b` for one under the domain; None for none.
             lease_s: seconds to live unless renewed; the domain may grant less. None for the domain's default.
-            history: `max_events`, `max_bytes`, `max_age_s`: what to keep for readers that come late; all or nothing.
-            policy: rules that say who may do what; None for any token of the domain.
+            history: `max_events`, `max_bytes`, `max_age_s`: events to keep for late readers; all or nothing.
+            policy: rules that state who may do what; None for any token of the domain.
             ack: `accepted`, `stored` or `replicated:n`: how durable an event is when its publisher is answered.
         """
         members = {
@@ -89,7 +89,9 @@ class RendezvousPoints:
         return _described(await self._rest.request("GET", rp_path(reference), again=True))
 
     async def list(self, **filters: str) -> AsyncIterator[RendezvousPoint]:
-        """All RPs, page by page. An RP made or removed meanwhile may be in it or not; no other is left out or repeated."""
+        """Yield all RPs, page by page. RPs created or removed meanwhile may be included or not; no other is left out or
+        repeated.
+        """
         params: dict[str, str] = dict(filters)
         for _ in range(PAGES_MAX):
             page = await self._rest.page("/api/v1/rps", params)
@@ -103,14 +105,14 @@ class RendezvousPoints:
     async def update(
         self, reference: str, changes: Mapping[str, Any], *, if_match: str | None = None
     ) -> RendezvousPoint:
-        """Change some members; with `if_match` (an etag) only if nobody else changed it since (Problem 412 otherwise)."""
+        """Change some members; with `if_match` (an etag) only if it was not changed since (Problem 412 otherwise)."""
         headers = {"If-Match": if_match} if if_match else {}
         return _described(
             await self._rest.request("PATCH", rp_path(reference), dict(changes), headers=headers, again=False)
         )
 
     async def renew(self, reference: str, lease_s: int | None = None) -> Lease:
-        """Renew the lease from now; it never ends earlier than it would have."""
+        """Renew the lease from now; it never ends earlier than before."""
         members = {} if lease_s is None else {"lease_s": lease_s}
         return Lease.of(await self._rest.members("POST", rp_path(reference, "/renew"), members, again=True))
 
@@ -121,17 +123,17 @@ class RendezvousPoints:
     async def explain(
         self, reference: str, operation: str, *, token: str | None = None, claims: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """What decides whether a bearer may do `operation` at an RP: `allowed`, `decided_by`, `reason`, `rules`.
+        """Explain whether a bearer may do `operation` at an RP: `allowed`, `decided_by`, `reason`, `rules`.
 
         Arguments:
-            token: the bearer's; everybody may ask about their own, whoever administers the RP about all.
-            claims: instead of a token, claims as if their issuer (`iss`) had signed them. With neither, it is about
-                somebody who shows no token.
+            token: the bearer's; explaining others' requires `administer` at the RP.
+            claims: instead of a token, claims as if their issuer (`iss`) had signed them. With neither, a bearer
+                without a token.
         """
         stated = {"operation": operation, "token": token, "claims": claims}
         members = {name: value for name, value in stated.items() if value is not None}
         return await self._rest.members("POST", rp_path(reference, "/policy/explain"), members, again=True)
 
 
-def _described(response: Answer) -> RendezvousPoint:
+def _described(response: RestAnswer) -> RendezvousPoint:
     return RendezvousPoint.of(json_object(response), response.headers.get("ETag", ""))

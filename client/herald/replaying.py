@@ -1,4 +1,4 @@
-"""Replaying rows as events: when each is due, which rendezvous point it goes to, what travels together."""
+"""Replay of rows as events: due times, rendezvous points, batches."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from herald.events import JsonEvent
 from herald.rows import Row
 
 BATCH_EVENTS_MAX = 100
-BATCH_CHARS_MAX = 512 * 1024  # about, and of all RPs together; a domain takes 4 MiB per publish by default
+BATCH_CHARS_MAX = 512 * 1024  # approximate, all RPs together; a domain accepts 4 MiB per publish by default
 GATHERED_EVENTS_MAX = 1000
 SEGMENT_CHARS_MAX = 64  # of a part of a name (docs/protocol.md)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._~-]+")
 
 
 class Pace:
-    """When rows are due: `speed` seconds of their time pass in one of ours; None for as fast as possible.
+    """Due times of rows: `speed` seconds of their time pass in one real second; None for as fast as possible.
 
     The first row is due at once. After a stall the rows are late and catch up; their order never changes.
     """
@@ -28,7 +28,7 @@ class Pace:
         self._first: datetime | None = None
 
     def due_in(self, moment: datetime, now: float) -> float:
-        """Seconds until a row of `moment` is due; 0 or less if it is."""
+        """Return the seconds until a row of `moment` is due; 0 or less if it is."""
         if self._first is None:
             self._first = moment
         if self._speed is None:
@@ -37,7 +37,7 @@ class Pace:
 
 
 def rp_segments(row: Row, columns: Sequence[str]) -> str | None:
-    """The part of the RP's name that the row's `columns` give, such as `JFK` or `JFK/UA`; None if one says nothing."""
+    """Return the part of the RP's name from the row's `columns`, such as `JFK` or `JFK/UA`; None if one is empty."""
     segments = []
     for column in columns:
         value = row.get(column)
@@ -49,7 +49,7 @@ def rp_segments(row: Row, columns: Sequence[str]) -> str | None:
 
 
 class Batches:
-    """Events gathered per RP, so that rows due together travel together. Order is kept within each RP."""
+    """Events gathered per RP, so that rows due together are sent together. Order is kept within each RP."""
 
     def __init__(self) -> None:
         self._events: dict[str, list[JsonEvent]] = {}
@@ -57,7 +57,7 @@ class Batches:
         self._chars = 0
 
     def add(self, rp: str, event: JsonEvent) -> bool:
-        """Add one; True if the batches have to be drained now."""
+        """Add an event; return True if the batches have to be drained now."""
         batch = self._events.setdefault(rp, [])
         batch.append(event)
         self._count += 1
@@ -65,14 +65,14 @@ class Batches:
         return len(batch) >= BATCH_EVENTS_MAX or self._count >= GATHERED_EVENTS_MAX or self._chars >= BATCH_CHARS_MAX
 
     def drain(self) -> list[tuple[str, list[JsonEvent]]]:
-        """Everything gathered, per RP."""
+        """Return and remove everything gathered, per RP."""
         events, self._events = self._events, {}
         self._count = self._chars = 0
         return list(events.items())
 
 
 def _size(row: Row) -> int:
-    """About how many characters a row takes, at little cost."""
+    """Return the approximate number of characters of a row, at little cost."""
     return sum(
         len(name)
         + (len(value) if isinstance(value, str) else (len(str(value)) if isinstance(value, list | dict) else 12))

@@ -14,7 +14,9 @@ JOIN_S = 40.0  # a join waits for other domains
 
 
 class Replicas:
-    """Join, list and leave rendezvous points of other domains; see who participates, and invite. All methods raise HeraldError."""
+    """Joins, lists and leaves rendezvous points of other domains; lists participants, and invites. All methods raise
+    HeraldError.
+    """
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
@@ -27,12 +29,12 @@ class Replicas:
         lease_s: int | None = None,
         history: Mapping[str, int | None] | None = None,
     ) -> RendezvousPoint:
-        """Have the domain hold a replica of the rendezvous point with the id `rp`; it is there when this returns.
+        """Have the domain hold a replica of the rendezvous point with the id `rp`; it exists when this returns.
 
         Arguments:
-            via: the peer to ask, the home or any that has a replica; None for all peers, one after the other.
-            lease_s: how long each lease is to be; the domain renews it until it leaves. None for its default.
-            history: what to keep at most (`max_events`, `max_bytes`, `max_age_s`), if less than the home does.
+            via: the peer to ask, the home or any with a replica; None for all peers, one after the other.
+            lease_s: length of each lease; the domain renews it until it leaves. None for its default.
+            history: most history to keep (`max_events`, `max_bytes`, `max_age_s`), if less than the home's.
         """
         wish = {"rp": rp, "via": via, "lease_s": lease_s, "history": dict(history) if history else None}
         members = {name: value for name, value in wish.items() if value is not None}
@@ -40,7 +42,7 @@ class Replicas:
         return _described(await self._rest.request("POST", _REPLICAS, members, again=True, timeout_s=JOIN_S))
 
     async def list(self) -> AsyncIterator[RendezvousPoint]:
-        """The domain's replicas that you may describe, by id."""
+        """Yield the domain's replicas that you may describe, by id."""
         cursor: str | None = None
         for _ in range(PAGES_MAX):
             page = await self._rest.page(_REPLICAS, {"cursor": cursor})
@@ -55,11 +57,11 @@ class Replicas:
         await self._rest.request("DELETE", f"{_REPLICAS}/{quote(rp, safe='')}", again=False, timeout_s=JOIN_S)
 
     async def participants(self, reference: str) -> Sequence[dict[str, Any]]:
-        """Who participates: `domain`, `url`, `role`, `vector`, `link`, `backlog`; the home first."""
+        """Return the participants: `domain`, `url`, `role`, `vector`, `link`, `backlog`; the home first."""
         return list((await self._rest.page(f"{rp_path(reference)}/replicas"))["items"])
 
     async def invite(self, reference: str, peer: str) -> RendezvousPoint:
-        """Invite a peer to hold a replica of a rendezvous point of the domain; it holds one when this returns."""
+        """Invite a peer to hold a replica of a rendezvous point of the domain; it exists when this returns."""
         path = f"{rp_path(reference)}/replicas"
         return _described(await self._rest.request("POST", path, {"peer": peer}, again=True, timeout_s=JOIN_S))
 

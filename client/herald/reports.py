@@ -1,4 +1,6 @@
-"""Reports of a domain's access records: `client.reports`. Reading needs a viewer's token, making one an operator's."""
+"""Reports of a domain's access records: `client.reports`. Reading requires a viewer's token, requesting one an
+operator's.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from herald.rest import Rest
 
 REPORTS = "/api/v1/reports"
 DOWNLOAD_SILENCE_S = 60.0
-"""Joining the files of a large table takes the domain a while."""
+"""Longest silence of the domain, seconds: joining the files of a large table takes a while."""
 
 
 class Reports:
-    """Ask for reports, see how they go, take away what they say. All methods raise HeraldError."""
+    """Requests reports, returns their progress, downloads their tables. All methods raise HeraldError."""
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
@@ -26,11 +28,11 @@ class Reports:
         return await self._rest.members("POST", REPORTS, members, again=False)
 
     async def page(self, **query: Any) -> dict[str, Any]:
-        """A page of runs, newest first: `items`, `next`, `engine`. `query` as of GET /api/v1/reports."""
+        """Return a page of runs, newest first: `items`, `next`, `engine`. `query` as of GET /api/v1/reports."""
         return await self._rest.page(REPORTS, query)
 
     async def get(self, run: str) -> dict[str, Any]:
-        """A run with its `report` (None until it is done)."""
+        """Return a run with its `report` (None until it is done)."""
         return await self._rest.members("GET", _path(run), again=True)
 
     async def cancel(self, run: str) -> dict[str, Any]:
@@ -38,11 +40,11 @@ class Reports:
         return await self._rest.members("DELETE", _path(run), again=True)
 
     async def rows(self, run: str, table: str, **query: Any) -> dict[str, Any]:
-        """A page of a table: `columns`, `items` (rows), `rows` (of the whole table), `next`."""
+        """Return a page of a table: `columns`, `items` (rows), `rows` (of the whole table), `next`."""
         return await self._rest.members("GET", _table(run, table), params=query, again=True)
 
     def download(self, run: str, table: str, form: str = "csv") -> AsyncIterator[bytes]:
-        """All of a table, as `csv` or `parquet`, in chunks."""
+        """Yield all of a table, as `csv` or `parquet`, in chunks."""
         return self._rest.chunks(_table(run, table), {"format": form}, timeout_s=DOWNLOAD_SILENCE_S)
 
 

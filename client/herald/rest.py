@@ -1,4 +1,4 @@
-"""HTTP requests to a domain: tokens, problem documents, and trying again where that cannot do a thing twice."""
+"""HTTP requests to a domain: tokens, problem documents, and retries of idempotent requests."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ATTEMPTS_MAX = 4
 TIMEOUT_S = 15.0
 _ID = re.compile(r"[a-z2-7]{26}(\.admin)?|domain\.admin")
 PROBE_S_MAX = 5.0
-PATIENCE_S_MAX = 10.0  # a longer Retry-After is the caller's to wait out: it is told in the Problem
+PATIENCE_S_MAX = 10.0  # a longer Retry-After is in the Problem, for the caller to wait
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A successful answer, whole."""
+class RestAnswer:
+    """A successful answer with its whole content."""
 
     url: str
     headers: Mapping[str, str]
@@ -38,11 +38,12 @@ class Answer:
 
 
 class Rest:
-    """Sends requests. `again=True` says that repeating a request changes nothing more: it is tried `ATTEMPTS_MAX` times.
+    """Sends requests. `again=True` states that repeating a request has no further effect: it is tried `ATTEMPTS_MAX`
+    times.
 
-    Requests go to the first of `addresses`: what is managed is that domain's; or to the URL of another, `at`.
-    `anywhere=True` is for what every replica of a rendezvous point does equally: when the first one is away or does not
-    serve it, the others are asked in turn.
+    Requests are sent to the first of `addresses`, which is the managed domain; or to the URL of another, `at`.
+    `anywhere=True` is for operations that every replica of a rendezvous point does equally: if the first one does not
+    answer or does not serve it, the others are asked in turn.
     """
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
@@ -68,8 +69,8 @@ class Rest:
         anywhere: bool = False,
         at: str | None = None,
         timeout_s: float = TIMEOUT_S,
-    ) -> Answer:
-        """One request, with JSON `members` or `content` of the caller's. Raises Problem, ConnectionLost, ValueError."""
+    ) -> RestAnswer:
+        """Send one request, with JSON `members` or the caller's `content`. Raises Problem, ConnectionLost, ValueError."""
         sent = dict(headers or {})
         if members is not None:
             content = encode(members)
@@ -96,14 +97,14 @@ class Rest:
                 untried = list(urls)
 
     async def ready(self, url: str) -> bool:
-        """Whether the domain at `url` says that it is up; no token is shown to it."""
+        """Return whether the domain at `url` states that it is ready; no token is sent to it."""
         try:
             return (await self._http.get(f"{url}/readyz", timeout=PROBE_S_MAX)).is_success
         except httpx.HTTPError:
             return False
 
     async def replica_urls(self, url: str, rp: str) -> list[str]:
-        """The URLs of the domains that serve an RP, as the one at `url` says; none if it does not say."""
+        """Return the URLs of the domains that serve an RP, as the one at `url` states; none if it does not."""
         try:
             response = await self._attempt(url, "GET", rp_path(rp), None, None, {}, TIMEOUT_S)
             found = [replica.get("url") for replica in json_object(response).get("replicas", ())]
@@ -120,7 +121,7 @@ class Rest:
         params: Mapping[str, Any] | None,
         headers: Mapping[str, str],
         timeout_s: float,
-    ) -> Answer:
+    ) -> RestAnswer:
         shown = {name: value for name, value in (params or {}).items() if value is not None}
         all_headers = {**await self._credentials.headers(url), **headers}
         try:
@@ -133,20 +134,20 @@ class Rest:
         except httpx.TransportError as error:
             raise ConnectionLost(f"Cannot connect to {url}: {error or type(error).__name__}.") from error
         except httpx.DecodingError as error:
-            raise MalformedAnswer(f"{url} answered with what cannot be decompressed.") from error
+            raise MalformedAnswer(f"The answer of {url} cannot be decompressed.") from error
         if response.is_success:
-            return Answer(str(response.url), response.headers, whole)
+            return RestAnswer(str(response.url), response.headers, whole)
         raise refused(response.status_code, whole, response.headers.get("Retry-After"))
 
     async def lines(
         self, path: str, params: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> AsyncIterator[str]:
-        """The lines of an answer of any length, one at a time; see answers.lines_of.
+        """Yield the lines of an answer of any length; see answers.lines_of.
 
-        Raises Problem, and ConnectionLost when it breaks off.
+        Raises Problem, and ConnectionLost when the answer breaks off.
 
         Args:
-            timeout_s: how long the domain may be silent.
+            timeout_s: longest silence of the domain, seconds.
         """
         async with self._streamed(path, params, timeout_s) as response:
             async for line in lines_of(response.aiter_bytes(), response.url):
@@ -155,7 +156,7 @@ class Rest:
     async def chunks(
         self, path: str, params: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> AsyncIterator[bytes]:
-        """As `lines`, for bytes as they come."""
+        """Yield an answer as bytes, as they arrive; otherwise as `lines`."""
         async with self._streamed(path, params, timeout_s) as response:
             async for chunk in response.aiter_bytes():
                 yield chunk
@@ -164,7 +165,7 @@ class Rest:
     async def _streamed(
         self, path: str, params: Mapping[str, Any] | None, timeout_s: float
     ) -> AsyncIterator[httpx.Response]:
-        """An answer that is read as it comes; what breaks while it is read is told as ConnectionLost."""
+        """Yield an answer to be read as it arrives; failures while it is read become ConnectionLost."""
         shown = {name: value for name, value in (params or {}).items() if value is not None}
         headers = await self._credentials.headers(self._urls[0])
         try:
@@ -178,20 +179,20 @@ class Rest:
                 f"The connection to {self._http.base_url} was lost: {error or type(error).__name__}."
             ) from error
         except httpx.DecodingError as error:
-            raise MalformedAnswer(f"{self._http.base_url} answered with what cannot be decompressed.") from error
+            raise MalformedAnswer(f"The answer of {self._http.base_url} cannot be decompressed.") from error
 
     async def members(self, method: str, path: str, members: Any = None, **options: Any) -> dict[str, Any]:
-        """As `request`, for an answer that is a JSON object."""
+        """Send a request as `request` does, and return the JSON object in the answer."""
         return json_object(await self.request(method, path, members, **options))
 
     async def page(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """A page of a list: `items`, a list of objects, and `next`, the cursor of the next page or None."""
+        """Return a page of a list: `items`, a list of objects, and `next`, the cursor of the next page or None."""
         response = await self.request("GET", path, params=query, again=True)
         return page_checked(json_object(response), (query or {}).get("cursor"), response.url)
 
 
 async def _whole(response: httpx.Response) -> bytes:
-    """The content of an answer, of ANSWER_BYTES_MAX at most."""
+    """Return the content of an answer, of ANSWER_BYTES_MAX at most."""
     parts: list[bytes] = []
     size = 0
     async for chunk in response.aiter_bytes():
@@ -203,24 +204,24 @@ async def _whole(response: httpx.Response) -> bytes:
 
 
 def _elsewhere(error: Problem | ConnectionLost, again: bool) -> bool:
-    """Whether another replica may do what this one did not."""
+    """Return whether another replica may do what this one did not."""
     if isinstance(error, ConnectionLost):
         return again
     return error.code in HERE_ONLY or (error.status >= 500 and (again or error.passing))
 
 
-def json_object(answer: Answer) -> dict[str, Any]:
-    """The JSON object that was answered. Raises MalformedAnswer for anything else: then it was no Herald domain."""
+def json_object(answer: RestAnswer) -> dict[str, Any]:
+    """Return the JSON object in the answer. Raises MalformedAnswer for anything else: then it was no Herald domain."""
     return parse_object(answer.content, answer.url)
 
 
 def rp_path(reference: str, action: str = "") -> str:
-    """The path of an RP, by id or name, with an action such as `/events`."""
+    """Return the path of an RP, by id or name, with an action such as `/events`."""
     if not _ID.fullmatch(reference) and not reference.endswith("/"):
-        reference += "/"  # a name ends in a slash: without it, an action behind it would be taken for a part of it
+        reference += "/"  # a name ends in a slash: without it, an action behind it would count as part of the name
     return f"/api/v1/rps/{quote(reference, safe='')}{action}"
 
 
 def subscription_path(subscription_id: str, action: str = "") -> str:
-    """The path of a durable subscription."""
+    """Return the path of a durable subscription."""
     return f"/api/v1/subscriptions/{quote(subscription_id, safe='')}{action}"

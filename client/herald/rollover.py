@@ -1,16 +1,18 @@
-"""Which of several replicas a connection uses, and when it goes back to its preferred one. No I/O, clock or random source here.
+"""The choice among several replicas for a connection, and its return to the preferred one. No I/O, clock or random
+source here.
 
-What happened goes in through the methods, with the time in seconds of any steady clock; `next` says where to connect and
-when, `probe_at` when to ask whether the preferred replica answers again. connection.py carries it out.
+Inputs are the methods, with the time in seconds of any steady clock; `next` states where to connect and when,
+`probe_at` when to ask whether the preferred replica answers again. connection.py carries it out.
 
 Laws:
- 1. A failure lets a replica rest, longer each time. Of those that are not resting the first in the given order is next,
-    one that was not tried since the last connection before one that was.
+ 1. A failed replica rests, longer each time. Of those that are not resting the first in the given order is next, one
+    that was not tried since the last connection before one that was.
  2. No replica is waited for while another does not rest.
- 3. A replica that refuses is not asked again for `REFUSED_S` (`MOVED_S` if it named others); when all refuse, that is the end (`verdict`).
- 4. The preferred one is gone back to only after it answered `PROBES_GOOD` times over a hold that doubles with each return
-    that did not last: a replica that comes and goes makes no client come and go with it.
- 5. With one replica there is nothing to choose: only the backoff is left.
+ 3. A replica that refuses is not asked again for `REFUSED_S` (`MOVED_S` if it named others); when all refuse, the
+    connection ends (`verdict`).
+ 4. The client returns to the preferred replica only after it answered `PROBES_GOOD` times over a hold that doubles with
+    each return that did not last: an unstable replica makes no client move back and forth.
+ 5. With one replica there is no choice: only the backoff remains.
 """
 
 from __future__ import annotations
@@ -25,27 +27,27 @@ from herald.dial import Address
 from herald.errors import Closed, HeraldError, Problem
 
 URLS_MAX = 16  # given and learned; as many as a domain names in one redirect
-REST_S = 1.0  # how long a replica rests at least that failed, where there are others
+REST_S = 1.0  # least rest of a failed replica, if there are others
 SPREAD_S = 0.2  # clients of a lost replica arrive at the next one spread over this
-MOVED_S = 5.0  # where a shared subscription is delivered may change back as soon as its holders notice
-REFUSED_S = 300.0  # a replica that refused may have changed its mind by then; guess
+MOVED_S = 5.0  # the delivering holder of a shared subscription may soon change back
+REFUSED_S = 300.0  # a replica's refusal is retried after this time; guess
 PROBES_GOOD = 2
-PROBE_S = 1.0  # between probes, at first; a replica that does not answer is asked less and less often
+PROBE_S = 1.0  # between probes, at first; a replica that does not answer is probed less and less often
 PROBE_S_MAX = 30.0
 HOLD_S = 3.0  # from leaving the preferred replica to going back, at least
 HOLD_S_MAX = 600.0
 BACK = "answers again"
-STAYED_S = 60.0  # a return that lasted this long was good: the hold is short again
+STAYED_S = 60.0  # after a return that lasted this long the hold is short again
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A client goes on at another replica.
+    """A client's move to another replica.
 
     Attributes:
         old, new: the URLs.
-        reason: why, for people, about the old one; about the new one if `back`.
-        back: it is the preferred one that is gone back to.
+        reason: the reason, for people, about the old one; about the new one if `back`.
+        back: whether this is a return to the preferred one.
     """
 
     old: str
@@ -59,22 +61,22 @@ class Move:
 
 
 @dataclass(slots=True)
-class Replica:
-    """One URL. It is not tried before `due_at`; `refusal` is its final answer, good until then."""
+class ReplicaUrl:
+    """One URL. It is not tried before `due_at`; `refusal` is its final answer, valid until then."""
 
     url: str
     backoff: Backoff
     due_at: float = 0.0
-    tried: bool = False  # in vain, since a connection was last open or not long before
+    tried: bool = False  # without success, since a connection was last open or shortly before
     refusal: HeraldError | None = None
 
 
 @dataclass(slots=True)
 class Rollover:
-    """See the module. The first of `urls` is preferred.
+    """The replicas of one connection; see the module. The first of `urls` is preferred.
 
     Arguments:
-        refused: what replicas of `urls` answered already, so that the others are asked first.
+        refused: refusals that replicas of `urls` have answered already, so that the others are asked first.
         now: the time from which these answers count.
     """
 
@@ -85,7 +87,7 @@ class Rollover:
     current: str = field(init=False)  # dialled last
     reason: str = field(init=False, default="does not answer")
     barred: frozenset[str] = field(init=False)
-    _replicas: dict[str, Replica] = field(init=False, default_factory=dict)
+    _replicas: dict[str, ReplicaUrl] = field(init=False, default_factory=dict)
     _opened_at: float | None = field(init=False, default=None)
     _left_at: float = field(init=False, default=0.0)
     _hold_s: float = field(init=False, default_factory=lambda: HOLD_S)
@@ -98,7 +100,7 @@ class Rollover:
         self.barred = frozenset(self.refused)
         self._probing = Backoff(self.random, PROBE_S, PROBE_S_MAX)
         for url in list(dict.fromkeys(self.urls))[:URLS_MAX]:
-            self._replicas[url] = Replica(url, Backoff(self.random))
+            self._replicas[url] = ReplicaUrl(url, Backoff(self.random))
         for url, answer in self.refused.items():
             if url in self._replicas:
                 self._refuse(self._replicas[url], answer, self.now)
@@ -114,28 +116,28 @@ class Rollover:
 
     @property
     def known(self) -> list[str]:
-        """All URLs, the preferred one first."""
+        """Return all URLs, the preferred one first."""
         return list(self._replicas)
 
     @property
     def many(self) -> bool:
-        """Whether there is anything to choose."""
+        """Return whether there is a choice."""
         return len(self._replicas) > 1
 
     @property
     def preferred(self) -> str:
-        """The first that does not refuse; the first of all if every one does."""
+        """Return the first that does not refuse; the first of all if every one does."""
         open_ones = (replica.url for replica in self._replicas.values() if replica.refusal is None)
         return next(open_ones, next(iter(self._replicas)))
 
     def learn(self, urls: Iterable[str]) -> None:
-        """There are other replicas too; they come after those known, up to the bound."""
+        """Add replicas after the known ones, up to the bound."""
         for url in urls:
             if len(self._replicas) < URLS_MAX and url not in self._replicas:
-                self._replicas[url] = Replica(url, Backoff(self.random))
+                self._replicas[url] = ReplicaUrl(url, Backoff(self.random))
 
     def next(self, now: float) -> tuple[str, float]:
-        """Where to connect, and in how many seconds."""
+        """Return where to connect, and in how many seconds."""
         rest = [one for one in self._replicas.values() if one.refusal is None or one.due_at <= now]
         ready = [one for one in rest if one.due_at <= now]
         fresh = [one for one in ready if not one.tried]
@@ -145,24 +147,26 @@ class Rollover:
         return chosen.url, max(0.0, chosen.due_at - now)
 
     def wait_s(self, now: float) -> float | None:
-        """Seconds until the next attempt, if every replica has been tried in vain; None while one has not."""
+        """Return the seconds until the next attempt, if every replica has been tried without success; None while one
+        has not.
+        """
         if any(not replica.tried and replica.refusal is None for replica in self._replicas.values()):
             return None
         return self.next(now)[1]
 
     def verdict(self) -> HeraldError | None:
-        """What to end with if every replica refuses; else None."""
+        """Return the error to end with if every replica refuses; else None."""
         refusals = {replica.url: replica.refusal for replica in self._replicas.values() if replica.refusal is not None}
         return named(refusals) if len(refusals) == len(self._replicas) else None
 
     # ---- what happened ----
 
     def dialled(self, url: str) -> None:
-        """A connection to `url` is being opened."""
+        """Record that a connection to `url` is being opened."""
         self.current = url
 
     def failed(self, now: float, reason: str = "does not answer", retry_after_s: float | None = None) -> None:
-        """The current replica did not answer, was lost, or sent us away for a while."""
+        """Record that the current replica did not answer, was lost, or asked for a pause."""
         self._left(now, reason)
         replica = self._replicas[self.current]
         pause_s = replica.backoff.next(retry_after_s)
@@ -170,17 +174,17 @@ class Rollover:
         replica.tried = True
 
     def refuses(self, error: HeraldError, now: float) -> None:
-        """The current replica does not take us."""
+        """Record that the current replica refuses."""
         self._refuse(self._replicas[self.current], error, now)
         self._left(now, _refusing(error))
 
     def again(self, now: float) -> None:
-        """The current replica is to be tried again at once, with another token."""
+        """Have the current replica tried again at once, with another token."""
         replica = self._replicas[self.current]
         replica.due_at, replica.refusal = now, None
 
     def opened(self, now: float) -> None:
-        """A connection to the current replica is open."""
+        """Record that a connection to the current replica is open."""
         self._opened_at = now
         current = self._replicas[self.current]
         current.due_at, current.refusal = now, None
@@ -197,11 +201,11 @@ class Rollover:
 
     @property
     def probe_at(self) -> float | None:
-        """When to ask the preferred replica whether it is ready; None if it is the one in use, or nothing is."""
+        """Return when to ask the preferred replica whether it is ready; None if it is the one in use, or none is."""
         return self._probe_at
 
     def probed(self, good: bool, now: float) -> bool:
-        """The preferred replica was asked. True: go back to it now (and say so by `returning`)."""
+        """Record the answer of the preferred replica. True: go back to it now (and report that by `returning`)."""
         self._good = self._good + 1 if good else 0
         if good:
             self._probing.reset()
@@ -210,7 +214,7 @@ class Rollover:
         return back
 
     def returning(self, now: float) -> None:
-        """The connection is being closed in order to go back."""
+        """Record that the connection is being closed in order to go back."""
         self._probe_at = None
         self._opened_at = None
         self._returned_at = now
@@ -221,7 +225,7 @@ class Rollover:
 
     # ---- inside ----
 
-    def _refuse(self, replica: Replica, error: HeraldError, now: float) -> None:
+    def _refuse(self, replica: ReplicaUrl, error: HeraldError, now: float) -> None:
         replica.refusal = error
         replica.tried = True
         replica.due_at = now + (MOVED_S if is_moved(error) else REFUSED_S)
@@ -242,7 +246,7 @@ class Rollover:
                 replica.due_at = soon
 
     def _hold(self, now: float) -> None:
-        """The preferred replica is left: not to be gone back to for a while, longer if the last return did not last."""
+        """Record that the preferred replica is left: no return for a while, longer if the last return did not last."""
         self._left_at = now
         if self._returned_at is None:
             return
@@ -252,12 +256,14 @@ class Rollover:
 
 
 def host(url: str) -> str:
-    """A URL as people call it: its host, with the port where one is written."""
+    """Return a URL's host, with the port if it has one, as people call it."""
     return urlsplit(url).netloc or url
 
 
 def named(refusals: Mapping[str, HeraldError]) -> HeraldError:
-    """One error for the refusals of several replicas, saying whose they are; of a single one its own. The first counts."""
+    """Return one error for the refusals of several replicas, with their names; for a single one its own. The first
+    prevails.
+    """
     first = next(iter(refusals.values()))
     if len(refusals) == 1:
         return first
@@ -269,7 +275,9 @@ def named(refusals: Mapping[str, HeraldError]) -> HeraldError:
 
 
 def learnable(urls: object, like: str) -> list[str]:
-    """Of the URLs that a domain named, those to be used: addresses of domains, https unless `like` (the first given) is http."""
+    """Return those URLs named by a domain that may be used: addresses of domains, https unless `like` (the first given)
+    is http.
+    """
     if not isinstance(urls, list | tuple):
         return []
     found: list[str] = []
@@ -288,7 +296,7 @@ def _refusing(error: HeraldError) -> str:
 
 
 def is_moved(error: HeraldError) -> bool:
-    """Whether a replica says that others serve it."""
+    """Return whether a replica states that others serve the target."""
     return isinstance(error, Problem) and error.code == "moved"
 
 

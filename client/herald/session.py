@@ -1,10 +1,12 @@
 """The session: protocol state of one logical connection that outlives its sockets. No I/O, clock or random source here.
 
-What happened goes in through the methods, what to do comes out of `take()`, in order; connection.py carries it out.
+Inputs are the methods; `take()` returns the outputs, in order; connection.py carries them out.
 
-client/js/session.js makes the same decisions: tests/client/session_vectors.py has the scenarios that both are tested with.
+client/js/session.js makes the same decisions: tests/client/session_vectors.py has the scenarios that both are tested
+with.
 
-The connection may come up at another replica: cursors with a version vector are good there, so the laws hold as well.
+The connection may be opened at another replica: cursors with a version vector are valid there, so the laws hold as
+well.
 
 Life of an operation (publish, ack, ...):  submitted -> sent -> answered | refused      sent -> (lost) -> sent again
 Life of an interest (a subscription):      INTEREST_STATES below.
@@ -13,9 +15,9 @@ Laws:
  1. An operation is sent again, unchanged and in order, after each reconnection until it is answered. A publish keeps
     its event's id, so the domain stores it once.
  2. An interest resumes after the last event it delivered; no offset is delivered twice.
- 3. What was missed is said: every hole in the offsets and every change of epoch is a Gap before the next event.
- 4. An event that a publisher's retry at another replica has doubled is delivered once (repeats.py).
- 5. Late, repeated and unknown answers and frames are harmless; a frame that is not understood drops the connection.
+ 3. Missed events are reported: every hole in the offsets and every change of epoch is a Gap before the next event.
+ 4. An event that a publisher's retry at another replica has duplicated is delivered once (repeats.py).
+ 5. Late, repeated and unknown answers and frames are harmless; a malformed frame drops the connection.
 """
 
 from __future__ import annotations
@@ -33,16 +35,16 @@ from herald.events import Gap, Item, Received, encode
 from herald.repeats import Repeats
 
 Target = tuple[str, str]  # ("rp", reference) or ("subscription", id)
-# Refusals that another replica may see differently: not there, not there any more, not allowed there.
+# Refusals that another replica may not share: not found, ended, not allowed.
 HERE_ONLY = frozenset({"moved", "not-found", "gone", "forbidden", "unauthenticated", "token-revoked"})
-INTEGER_MAX = 2**53 - 1  # of what JSON can say exactly (RFC 8259 section 6)
+INTEGER_MAX = 2**53 - 1  # greatest integer that JSON represents exactly (RFC 8259 section 6)
 ACCEPTED_MAX = 10_000  # targets remembered as accepted somewhere
-TROUBLED_S = 3.0  # a gateway that has answered nothing but `unavailable` for so long is left, if there is another
+TROUBLED_S = 3.0  # a gateway with no other answers than `unavailable` for this long is left, if there is another
 INTEREST_STATES: Mapping[str, frozenset[str]] = {
-    "idle": frozenset({"asking", "parked", "ended"}),  # not known to the gateway; asked for when there is a connection
+    "idle": frozenset({"asking", "parked", "ended"}),  # not known to the gateway; requested when there is a connection
     "asking": frozenset({"live", "idle", "parked", "ended"}),  # subscribe is sent, not answered
-    "live": frozenset({"idle", "parked", "ended"}),  # events come
-    "parked": frozenset({"idle", "ended"}),  # its reader is slow: only the place is kept, here and there
+    "live": frozenset({"idle", "parked", "ended"}),  # events arrive
+    "parked": frozenset({"idle", "ended"}),  # its reader is slow: only the position is kept, here and at the gateway
     "ended": frozenset(),
 }
 
@@ -55,7 +57,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class OperationAnswered:
     """Operation `id` succeeded with this answer."""
 
     id: int
@@ -63,7 +65,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class OperationRefused:
     """Operation `id` failed for good."""
 
     id: int
@@ -72,7 +74,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Established:
-    """The gateway accepted the interest at this place; None: the gap that comes first tells it."""
+    """The gateway accepted the interest at this place; None: the first gap has the place."""
 
     key: int
     cursor: str | None
@@ -97,14 +99,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Collided:
-    """Another interest of this session is at the same RP: this one goes on in another session (`adopt`)."""
+    """Another interest of this session is at the same RP: this one continues in another session (`adopt`)."""
 
     interest: Interest
 
 
 @dataclass(frozen=True, slots=True)
 class NotHere:
-    """This replica refuses the interest: it goes on in the session of another (`adopt`), or ends with `error`."""
+    """This replica refuses the interest: it continues in the session of another (`adopt`), or ends with `error`."""
 
     interest: Interest
     error: Problem
@@ -112,7 +114,9 @@ class NotHere:
 
 @dataclass(frozen=True, slots=True)
 class OperationNotHere:
-    """This replica refuses operation `id`: what is asked of its target goes elsewhere (`surrender`), or it ends (`abandon`)."""
+    """This replica refuses operation `id`: the target's operations continue elsewhere (`surrender`), or it ends
+    (`abandon`).
+    """
 
     id: int
     target: Target
@@ -136,8 +140,8 @@ class Drop:
 
 Output = (
     Send
-    | Answered
-    | Refused
+    | OperationAnswered
+    | OperationRefused
     | Established
     | Deliver
     | Ended
@@ -150,10 +154,10 @@ Output = (
 
 
 @dataclass(slots=True)
-class Operation:
-    """A request that wants an answer. `waited`: its caller waits, so that reading must go on until it is answered.
+class PendingOperation:
+    """A request that wants an answer. `waited`: its caller waits, so that reading must continue until it is answered.
 
-    `target` is what it is about, if another replica could be asked as well; `sent`: it may be answered any moment.
+    `target` is its object, if another replica could be asked as well; `sent`: an answer may arrive any moment.
     """
 
     text: str
@@ -166,21 +170,21 @@ class Operation:
 
 @dataclass(slots=True)
 class Interest:
-    """What one subscription wants and where it stands. `epoch` None: no place is known yet."""
+    """The target of one subscription, and its position. `epoch` None: no position is known yet."""
 
     key: int
     target: Target
-    start: str | None  # the first `from`; None for a durable subscription, whose place the domain keeps
+    start: str | None  # the first `from`; None for a durable subscription, whose position the domain keeps
     backoff: Backoff
     state: str = "idle"
     rp: str | None = None
     asked_id: int = 0  # of the last subscribe
     epoch: str | None = None
     offset: int = 0
-    cursor: str | None = None  # of that place; where the RP has replicas it is good at all of them
+    cursor: str | None = None  # of that position; valid at all replicas of the RP
     repeats: Repeats | None = None  # made when a cursor has a vector
-    gap_due: bool = False  # the gateway said `recovered: false`, and its gap frame has not come yet
-    place_is_theirs: bool = False  # what that gap says replaces our place, even backwards
+    gap_due: bool = False  # the gateway stated `recovered: false`, and its gap frame has not arrived yet
+    place_is_theirs: bool = False  # that gap replaces the position here, even backwards
     due_at: float | None = None
 
     def to(self, state: str) -> None:
@@ -190,20 +194,20 @@ class Interest:
 
     @property
     def resume_from(self) -> str | None:
-        """The `from` of the next subscribe."""
-        if self.start is None:  # the domain keeps the place, but another replica may not know it
+        """Return the `from` of the next subscribe."""
+        if self.start is None:  # the domain keeps the position, but another replica may not know it
             return self.cursor if self.cursor is not None and "~" in self.cursor else None
         return self.start if self.epoch is None else self.cursor
 
     def passes(self, epoch: str, offset: int, cursor: str, event: Mapping[str, Any]) -> bool:
-        """An event comes at an RP with replicas; whether it was delivered before, out of another domain's feed."""
+        """Record an event at an RP with replicas; return whether it was delivered before, from another domain's feed."""
         if self.repeats is None:
             self.repeats = Repeats()
         self.epoch, self.offset, self.cursor = epoch, offset, cursor
         return self.repeats.repeated(cursor, event)
 
     def stand(self, epoch: str, offset: int, cursor: str) -> None:
-        """Everything up to this place has been dealt with."""
+        """Record that everything up to this place has been processed."""
         self.epoch, self.offset, self.cursor = epoch, offset, cursor
         if self.repeats is None and "~" in cursor:
             self.repeats = Repeats()
@@ -212,67 +216,71 @@ class Interest:
 
 
 class Malformed(ValueError):
-    """A frame is not what the protocol says."""
+    """A frame violates the protocol."""
 
 
 @dataclass(slots=True)
-class Session:
-    """See the module. `random` jitters the repetition of operations that were refused for the moment."""
+class SessionMachine:
+    """The state of one logical connection; see the module. `random` jitters the repetition of operations that were
+    refused for the moment.
+    """
 
     random: random_module.Random
-    operations: dict[int, Operation] = field(default_factory=dict)
+    operations: dict[int, PendingOperation] = field(default_factory=dict)
     interests: dict[int, Interest] = field(default_factory=dict)
     closing: Mapping[str, Any] | None = None  # the gateway's announcement that it is about to close
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))  # of operations
-    accepted: set[Target] = field(default_factory=set)  # what some replica has served; sessions of a client share it
-    elsewhere: bool = False  # there are other replicas: refusals in HERE_ONLY are not the last word
+    accepted: set[Target] = field(
+        default_factory=set
+    )  # targets that some replica has served; sessions of a client share it
+    elsewhere: bool = False  # there are other replicas: refusals in HERE_ONLY are not final
     troubled_since: float | None = None  # the gateway has answered `unavailable` since then, and nothing else
     _open: bool = False
     _held: bool = False
     _asks: dict[int, Interest] = field(default_factory=dict)
     _by_rp: dict[str, Interest] = field(default_factory=dict)
-    _delayed: list[Operation | Interest] = field(default_factory=list)
+    _delayed: list[PendingOperation | Interest] = field(default_factory=list)
     _out: list[Output] = field(default_factory=list)
 
     def take(self) -> list[Output]:
-        """What to do now, in order; each output is given once."""
+        """Return the outputs, in order; each is returned once."""
         out, self._out = self._out, []
         return out
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether someone waits for an answer, so that reading must not stop."""
+        """Return whether a caller waits for an answer, so that reading must not stop."""
         return bool(self._asks) or any(operation.waited for operation in self.operations.values())
 
     @property
     def unanswered(self) -> bool:
-        """Whether an operation was sent and may be answered any moment."""
+        """Return whether an operation was sent and may be answered any moment."""
         return any(operation.sent for operation in self.operations.values())
 
     @property
     def due_at(self) -> float | None:
-        """When `wake` is next needed."""
+        """Return when `wake` is next needed."""
         return min((thing.due_at for thing in self._delayed if thing.due_at is not None), default=None)
 
-    # ---- what the program wants ----
+    # ---- inputs of the program ----
 
     def submit(self, op: str, members: str, *, waited: bool = True, target: Target | None = None) -> int:
-        """Ask for an operation; its id, with which `Answered` or `Refused` will come.
+        """Request an operation; return its id, with which `OperationAnswered` or `OperationRefused` is returned later.
 
         `members` is the JSON text of an object with at least one member: the rest of the frame.
         """
         id = next(self.ids)
-        operation = Operation(f'{{"op":"{op}","id":{id},{members[1:]}', waited, Backoff(self.random), target)
+        operation = PendingOperation(f'{{"op":"{op}","id":{id},{members[1:]}', waited, Backoff(self.random), target)
         self.operations[id] = operation
         self._send(operation)
         return id
 
     def hold(self) -> None:
-        """Send no more operations on this socket: it is about to be closed, once those that were sent are answered."""
+        """Send no more operations on this socket, which is to be closed once the sent ones are answered."""
         self._held = True
 
-    def surrender(self, target: Target) -> dict[int, Operation]:
-        """Give up all operations about `target`, in order: another session takes them over."""
+    def surrender(self, target: Target) -> dict[int, PendingOperation]:
+        """Remove and return all operations about `target`, in order: another session takes them over."""
         given = {id: operation for id, operation in self.operations.items() if operation.target == target}
         for id, operation in given.items():
             del self.operations[id]
@@ -281,28 +289,28 @@ class Session:
         self._delayed = [thing for thing in self._delayed if thing.due_at is not None]
         return given
 
-    def take_over(self, operations: Mapping[int, Operation]) -> None:
-        """Take over operations that another session gave up; the ids of both are of one series."""
+    def take_over(self, operations: Mapping[int, PendingOperation]) -> None:
+        """Take over operations that another session surrendered; the ids of both are of one series."""
         for id, operation in operations.items():
             operation.backoff.reset()
             self.operations[id] = operation
             self._send(operation)
 
     def abandon(self, id: int) -> None:
-        """Nobody wants the answer any more; whether the operation took effect stays unknown."""
+        """Discard the answer of an operation; whether it took effect stays unknown."""
         operation = self.operations.pop(id, None)
         if operation is not None:
             operation.due_at = None
 
     def subscribe(self, key: int, target: Target, start: str | None) -> None:
-        """Take up an interest under a `key` of the caller's."""
+        """Begin an interest under a `key` of the caller's."""
         interest = Interest(key, target, start, Backoff(self.random))
         self.interests[key] = interest
         if self._open:
             self._ask(interest)
 
     def adopt(self, interest: Interest) -> None:
-        """Take over an interest, where it stands, from a session in which it collided."""
+        """Take over an interest, at its position, from a session in which it collided."""
         interest.backoff.reset()
         self.interests[interest.key] = interest
         if self._open:
@@ -316,7 +324,9 @@ class Session:
             interest.to("ended")
 
     def park(self, key: int) -> None:
-        """Stop the flow of an interest whose reader is slow. Nothing is held for it; `unpark` goes on where it was."""
+        """Stop the flow of an interest whose reader is slow. Nothing is queued for it; `unpark` resumes at its
+        position.
+        """
         interest = self.interests.get(key)
         if interest is not None and interest.state != "parked":
             self._detach(interest)
@@ -330,10 +340,10 @@ class Session:
             if self._open:
                 self._ask(interest)
 
-    # ---- what the connection did ----
+    # ---- inputs of the connection ----
 
     def opened(self) -> None:
-        """A socket is open: everything wanted is asked for, everything unanswered sent again."""
+        """Record that a socket is open: request every interest, send everything unanswered again."""
         self._open = True
         self._held = False
         self.closing = self.troubled_since = None
@@ -344,7 +354,7 @@ class Session:
             self._send(operation)
 
     def lost(self) -> None:
-        """The socket is gone; what it had not answered will be sent on the next one."""
+        """Record that the socket is lost; what it had not answered is sent on the next one."""
         self._open = False
         for operation in self.operations.values():
             operation.sent = False
@@ -358,7 +368,7 @@ class Session:
                 interest.to("idle")
 
     def wake(self, now: float) -> None:
-        """Send again what was refused for the moment and is due."""
+        """Send due operations again that were refused for the moment."""
         if self.due_at is None or self.due_at > now:
             return
         for interest in self.interests.values():
@@ -371,7 +381,7 @@ class Session:
         self._delayed = [thing for thing in self._delayed if thing.due_at is not None]
 
     def received(self, text: str, now: float) -> None:
-        """A frame came at `now` (seconds of any steady clock)."""
+        """Process a frame that arrived at `now` (seconds of any steady clock)."""
         try:
             frame = parse_text(text)
             op = frame["op"]
@@ -416,7 +426,7 @@ class Session:
         self._out.append(Deliver(interest.key, Received(event, frame["rp"], epoch, offset, cursor), chars))
 
     def _covered(self, frame: Mapping[str, Any]) -> None:
-        """Offsets that are not given because our cursor, from another replica, says that we have the events."""
+        """Skip offsets whose events the reader already has, according to its cursor from another replica."""
         interest = self._by_rp.get(frame["rp"]) or _nobody(frame)
         if interest is None:
             return
@@ -431,7 +441,8 @@ class Session:
         epoch, start, end = _text(frame, "epoch"), _number(frame, "from"), _number(frame, "to")
         ours = epoch == interest.epoch and not interest.place_is_theirs
         if interest.start is None and ours and "feeds" not in frame:
-            # The gateway goes on after what was acknowledged, we after what was delivered: that part is not missing.
+            # The gateway continues after what was acknowledged, this session after what was delivered: that part is not
+            # missing.
             start = max(start, interest.offset + 1)
             if start > end:
                 interest.gap_due = False
@@ -448,7 +459,7 @@ class Session:
         cursor: str | None = None,
         feeds: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
-        """Deliver a gap and stand behind it."""
+        """Deliver a gap and set the position behind it."""
         previous = interest.epoch if interest.epoch not in (None, epoch) else None
         interest.gap_due = interest.place_is_theirs = False
         interest.stand(epoch, end, cursor or f"{epoch}:{end}")
@@ -461,7 +472,7 @@ class Session:
         if (operation := self._unanswered(id)) is not None:
             del self.operations[id]
             self._accept(operation.target)
-            self._out.append(Answered(id, frame))
+            self._out.append(OperationAnswered(id, frame))
         elif (interest := self._asks.pop(id, None)) is not None:
             self._subscribed(interest, frame)
 
@@ -479,9 +490,9 @@ class Session:
         self._accept(interest.target)
         first = interest.epoch is None
         interest.gap_due = frame.get("recovered") is False
-        # A place that the gateway keeps (a durable subscription's) may lie behind ours: then ours counts.
+        # The gateway's position (of a durable subscription) may lie behind this session's, which then prevails.
         interest.place_is_theirs = interest.gap_due and (first or interest.start is not None)
-        # Another epoch and nothing lost: another replica, which translated our cursor into a place of its own log.
+        # Another epoch and nothing lost: another replica, which translated the cursor into a place of its own log.
         ahead = epoch != interest.epoch or (interest.start is not None and offset >= interest.offset)
         if first or (ahead and not interest.gap_due):
             interest.stand(epoch, offset, cursor)
@@ -504,7 +515,7 @@ class Session:
                 self._out.append(OperationNotHere(id, operation.target, problem))
             else:
                 del self.operations[id]
-                self._out.append(Refused(id, problem))
+                self._out.append(OperationRefused(id, problem))
         elif (interest := self._asks.pop(id, None)) is not None:
             self._not_subscribed(interest, problem, now)
         elif (ended := self._live_interest(frame)) is not None:
@@ -522,15 +533,15 @@ class Session:
             self._out.append(Drop("The gateway is not available.", unavailable=True))
 
     def _live_interest(self, frame: Mapping[str, Any]) -> Interest | None:
-        """The interest whose reading the gateway ends, by the id of its subscribe or, without an id, by its RP."""
+        """Return the interest whose reading the gateway ends, by the id of its subscribe or, without an id, by its RP."""
         id, rp = frame.get("id"), frame.get("rp")
         for interest in self._by_rp.values():
             if interest.rp == rp if id is None else interest.asked_id == _ours(id):
                 return interest
         return None
 
-    def _unanswered(self, id: int) -> Operation | None:
-        """The operation that was sent with this id and not answered since."""
+    def _unanswered(self, id: int) -> PendingOperation | None:
+        """Return the operation that was sent with this id and not answered since."""
         operation = self.operations.get(id)
         return operation if operation is not None and operation.sent else None
 
@@ -555,7 +566,7 @@ class Session:
 
     # ---- interests ----
 
-    def _send(self, operation: Operation) -> None:
+    def _send(self, operation: PendingOperation) -> None:
         if self._open and not self._held:
             operation.sent = True
             self._out.append(Send(operation.text))
@@ -572,7 +583,7 @@ class Session:
         self._out.append(Send(encode({"op": "subscribe", "id": id, **members})))
 
     def _detach(self, interest: Interest) -> None:
-        """Take the interest back from the gateway; what is under way for it is not delivered."""
+        """End the interest at the gateway; events in flight for it are not delivered."""
         known = interest.state in ("asking", "live")
         for id in [id for id, asked in self._asks.items() if asked is interest]:
             del self._asks[id]
@@ -601,23 +612,23 @@ def _text(frame: Mapping[str, Any], name: str) -> str:
 
 
 def _nobody(frame: Mapping[str, Any]) -> Interest | None:
-    """None: no interest is at the RP of this frame. Raises Malformed if it names none."""
+    """Return None: no interest is at the RP of this frame. Raises Malformed if it names none."""
     _text(frame, "rp")
     return None
 
 
 def _cursor(frame: Mapping[str, Any]) -> str | None:
-    """The cursor of a frame; None where its epoch and offset are all there is."""
+    """Return the cursor of a frame; None if its epoch and offset are all there is."""
     return None if frame.get("cursor") is None else _text(frame, "cursor")
 
 
 def _ours(id: object) -> int:
-    """An id as we give them; 0, which is none of them, for any other value."""
+    """Return an id in this session's form; 0, which no operation has, for any other value."""
     return id if type(id) is int else 0
 
 
 def _feeds(frame: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """What a gap names by feed; none for what is not of that form: it is told to the reader, nothing depends on it."""
+    """Return the gap's members by feed; none for a malformed value, which only the reader sees."""
     said = frame.get("feeds")
     if not isinstance(said, Mapping):
         return {}
@@ -635,7 +646,7 @@ def _number(frame: Mapping[str, Any], name: str) -> int:
 
 
 def _whole(value: object) -> int | None:
-    """The integer that a JSON number is, 1.0 as well as 1; None for what is none, or beyond INTEGER_MAX."""
+    """Return the integer that a JSON number is, 1.0 as well as 1; None for others, or beyond INTEGER_MAX."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and abs(value) <= INTEGER_MAX else None

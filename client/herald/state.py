@@ -1,4 +1,4 @@
-"""Where a reader keeps its cursors so that its next process continues: a protocol, and a file that is written whole."""
+"""Stores of a reader's cursors, so that its next process continues: a protocol, and a file that is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import Protocol
 from herald.errors import InputError
 
 _FORMAT = 1
-STATE_BYTES_MAX = 16 * 1024 * 1024  # about 100,000 cursors; a larger file is not one of ours
+STATE_BYTES_MAX = 16 * 1024 * 1024  # about 100,000 cursors; a larger file is no state file
 
 
 class CursorStore(Protocol):
     """Keeps one cursor per rendezvous point. Both methods are called from the event loop and must be quick."""
 
     def load(self, rp: str) -> str | None:
-        """The cursor last saved for `rp` (the reference that was subscribed to); None if there is none."""
+        """Return the cursor last saved for `rp` (the reference that was subscribed to); None if there is none."""
 
     def save(self, rp: str, cursor: str) -> None:
-        """Keep `cursor` for `rp`; everything up to it has been dealt with."""
+        """Store `cursor` for `rp`; everything up to it has been processed."""
 
 
 class StateError(InputError):
-    """A state file cannot be read or written; reading on without it could repeat or skip events."""
+    """A state file cannot be read or written; continuing without it could repeat or skip events."""
 
 
 class FileCursorStore:
-    """Cursors in one JSON file, replaced atomically: a crash leaves the old file or the new one, never half of one.
+    """Cursors in one JSON file, replaced atomically: a crash leaves the old file or the new one, never a partial one.
 
-    The file belongs to one process at a time. It is not fsynced: a power cut may bring back an older cursor, so events
-    may be repeated after it, never missed.
+    The file belongs to one process at a time. It is not fsynced: after a power cut it may have an older cursor, so
+    events may be repeated, never missed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -40,7 +40,7 @@ class FileCursorStore:
         self._cursors: dict[str, str] | None = None
 
     def load(self, rp: str) -> str | None:
-        """See CursorStore. Raises StateError if the file is not one of ours."""
+        """See CursorStore. Raises StateError if the file is not a state file."""
         return self._read().get(rp)
 
     def save(self, rp: str, cursor: str) -> None:
@@ -65,15 +65,15 @@ class FileCursorStore:
 def _parse(path: Path) -> dict[str, str]:
     try:
         if path.stat().st_size > STATE_BYTES_MAX:
-            raise StateError(f"{path} is too large to be a state file; name another file.")
+            raise StateError(f"{path} is too large to be a state file. Name another file.")
         document = json.loads(path.read_text())
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise StateError(f"Cannot read the state file {path}: {error.strerror}.") from error
     except ValueError as error:
-        raise StateError(f"{path} is not a state file; remove it to start afresh, or name another file.") from error
+        raise StateError(f"{path} is not a state file. Remove it to start afresh, or name another file.") from error
     cursors = document.get("cursors") if isinstance(document, dict) and document.get("format") == _FORMAT else None
     if not isinstance(cursors, dict) or not all(isinstance(cursor, str) for cursor in cursors.values()):
-        raise StateError(f"{path} is not a state file; remove it to start afresh, or name another file.")
+        raise StateError(f"{path} is not a state file. Remove it to start afresh, or name another file.")
     return cursors

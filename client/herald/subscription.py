@@ -1,18 +1,18 @@
-"""A subscription as its reader sees it: an async iterator that goes on by itself, whatever happens to the connection.
+"""A subscription for its reader: an async iterator that continues across lost connections.
 
     async for item in client.subscribe("/localhost/a/b/"):
-        if isinstance(item, Gap): ...      # events that cannot be had any more; never silent
+        if isinstance(item, Gap): ...      # events that are no longer available; never silent
         else: ...                          # Received
 
-The last item handed out is in the program's hand. It counts as dealt with
+The last item handed out counts as processed
 
-- when the next one is asked for,
+- when the next one is requested,
 - when its loop is left by `break` or `return` (loops.py),
-- when the subscription or its client is closed without an exception: not by others while its loop goes on, nor after its
-  loop was left by an exception, even if that was caught outside,
+- when the subscription or its client is closed without an exception: not by others while its loop continues, nor after
+  its loop was left by an exception, even if that was caught outside,
 - when the program acknowledges it.
 
-Only then is its cursor saved (or acknowledged): a reader that dies in between gets the item again, and misses none.
+Only then is its cursor saved (or acknowledged): a reader that crashes in between gets the item again, and misses none.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from herald.session import Target
 
 QUEUE_EVENTS_MAX = 1000
 QUEUE_CHARS_MAX = 4 * 1024 * 1024
-SAVE_EVERY_S = 0.1  # how often a busy reader's cursor is saved; what a killed one may be given again
-ACK_S_MAX = 5.0  # how long closing waits for the last acknowledgement
-RENEW_S_MAX = 15.0  # for the answer to a renewal, then it is made anew: the reading may have gone to another connection
+SAVE_EVERY_S = 0.1  # interval of saving a busy reader's cursor; a killed reader may get the last events again
+ACK_S_MAX = 5.0  # seconds that closing waits for the last acknowledgement
+RENEW_S_MAX = 15.0  # for the answer to a renewal, then it is repeated: the reading may have moved to another connection
 _DELIVERED_ELSEWHERE = frozenset({"moved", "conflict"})  # `conflict`: its address is not known there
 log = logging.getLogger("herald")
 
 
-class Loop:
-    """One `async for` over a subscription. Only the loop holds it, so that it is dropped when the loop is left."""
+class SubscriptionLoop:
+    """One `async for` over a subscription. Only the loop references it, so that it is dropped when the loop is left."""
 
     __slots__ = ("__weakref__", "_subscription", "frame")
 
@@ -59,16 +59,17 @@ class Loop:
         return self._subscription.__anext__()
 
     def __del__(self) -> None:
-        frame = sys._getframe(1)  # only to be read: which instruction drops us
+        frame = sys._getframe(1)  # only to read which instruction drops this object
         self._subscription.left(in_order=id(frame) == self.frame and left_in_order(frame))
 
 
 class Subscription:
-    """See the module. Made by `Client.subscribe`; start it with `async for`, `async with` or `await`.
+    """An async iterator of events and gaps; see the module. Made by `Client.subscribe`; start it with `async for`,
+    `async with` or `await`.
 
     Attributes:
         key: its number within the client.
-        target: what it was asked to read.
+        target: the target that it was made for.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Subscription:
         self._handed_number = 0  # how many items were handed out
         self._dealt_with: str | None = None
         self._dealt_with_number = 0
-        self._loop: weakref.ref[Loop] | None = None  # the last loop
+        self._loop: weakref.ref[SubscriptionLoop] | None = None  # the last loop
         self._failed = False  # that loop was left by an exception
         self._saved: str | None = None
         self._saved_at = 0.0
@@ -111,12 +112,12 @@ class Subscription:
 
     @property
     def rp(self) -> str:
-        """The reference that was subscribed to: an RP's id or name, or a durable subscription's id."""
+        """Return the reference that was subscribed to: an RP's id or name, or a durable subscription's id."""
         return self.target[1]
 
     @property
     def cursor(self) -> str | None:
-        """What to hold to continue after the last item given out; None as long as there is no place yet."""
+        """Return the cursor to continue after the last item handed out; None as long as there is no position yet."""
         return self._handed
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -131,14 +132,14 @@ class Subscription:
     ) -> None:
         await self._close(in_hand_done=kind is None and self.closes_in_order(callers()))
 
-    def __aiter__(self) -> Loop:
+    def __aiter__(self) -> SubscriptionLoop:
         self._begin()
-        loop = Loop(self, id(sys._getframe(1)))
+        loop = SubscriptionLoop(self, id(sys._getframe(1)))
         self._loop = weakref.ref(loop)
         return loop
 
     async def __anext__(self) -> Item:
-        """The next event or gap.
+        """Return the next event or gap.
 
         Raises:
             StopAsyncIteration: it was closed.
@@ -166,7 +167,7 @@ class Subscription:
             self._deal_with_hand()
 
     async def ack(self, item: Item | str) -> None:
-        """Declare everything up to `item` (or a cursor) done: its place is stored now. Raises StateError."""
+        """Declare everything up to `item` (or a cursor) processed: its position is stored now. Raises StateError."""
         if isinstance(item, str):
             self._dealt_with, self._dealt_with_number = item, self._handed_number
             self._save()
@@ -182,45 +183,47 @@ class Subscription:
     def aclose(self) -> Coroutine[Any, Any, None]:
         """End the subscription; items not handed out are dropped.
 
-        The last item handed out counts as dealt with, unless it is closed because of an exception that is being handled.
+        The last item handed out counts as processed, unless the subscription is closed while an exception is being
+        handled.
         """
-        # Not a coroutine function: the exception is the caller's, and seen while the caller calls.
+        # Not a coroutine function: the caller's exception is visible only during the call.
         in_order = sys.exc_info()[1] is None
         return self._close(in_hand_done=in_order and self.closes_in_order(callers()))
 
     # ---- for the client ----
 
     def closes_in_order(self, frames: frozenset[int]) -> bool:
-        """Whether the item in hand counts as done if the subscription is closed in `frames` (loops.py) without an exception.
+        """Return whether the last item counts as processed if the subscription is closed in `frames` (loops.py) without
+        an exception.
 
-        A loop that goes on elsewhere (in another task, in a generator) has its item in hand still.
+        A loop that continues elsewhere (in another task, in a generator) is still processing its item.
         """
         loop = self._loop() if self._loop is not None else None
         return not self._failed and (loop is None or loop.frame in frames)
 
     def left(self, *, in_order: bool) -> None:
-        """A loop over the subscription was left."""
+        """Record that a loop over the subscription was left."""
         self._failed = not in_order
         if _running_loop() is not self._event_loop:
-            return  # a loop that was abandoned, and found by the garbage collector of another thread or later
+            return  # an abandoned loop, found by the garbage collector later or in another thread
         if in_order:
             self._deal_with_hand()
         self._save()
 
     def hand_over(self) -> None:
-        """Save the place for another subscription, which keeps it from now on."""
+        """Save the position for another subscription, which stores it from now on."""
         self._save()
         self._save_to = None
 
     async def close(self, *, in_hand_done: bool) -> None:
-        """End the subscription. Raises StateError if its place cannot be stored."""
+        """End the subscription. Raises StateError if its position cannot be stored."""
         await self._close(in_hand_done=in_hand_done)
 
     # ---- for the connection ----
 
     @property
     def full(self) -> bool:
-        """Whether the queue has reached its bound, and not yet fallen to half of it since."""
+        """Return whether the queue has reached its bound, and not yet fallen to half of it since."""
         return self._stuffed
 
     def established(self, cursor: str | None) -> None:
@@ -244,7 +247,7 @@ class Subscription:
         self._established.set()
 
     def move(self, connection: Connection) -> None:
-        """Another connection delivers from now on."""
+        """Deliver over another connection from now on."""
         self._connection = connection
 
     # ---- inside ----
@@ -275,11 +278,11 @@ class Subscription:
         return item
 
     def _deal_with_hand(self) -> None:
-        """The item in hand is dealt with; what was acknowledged explicitly is no more than that."""
+        """Record the last item as processed, unless more was acknowledged explicitly."""
         self._dealt_with, self._dealt_with_number = self._handed, self._handed_number
 
     def _save(self) -> None:
-        """Save the place of the last item dealt with, if that is not done yet."""
+        """Save the position of the last processed item, if that is not done yet."""
         if self._dealt_with is None or self._dealt_with == self._saved:
             return
         if self._save_to is not None:
@@ -306,14 +309,14 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class Attached(Subscription):
-    """A durable subscription, read over a WebSocket. Its place is kept by the domain, moved by acknowledgements.
+    """A durable subscription, read over a WebSocket. The domain keeps its position, which acknowledgements move.
 
-    With `auto_ack` what was dealt with is acknowledged by itself; else call `ack`. Its lease is renewed while attached, over
-    the connection that it is read by: where several domains hold it, that leads to the one that delivers, and a renewal
-    that finds none is made later. Made by `Client.attach`.
+    With `auto_ack` processed items are acknowledged automatically; else call `ack`. Its lease is renewed while
+    attached, over the connection by which it is read: for a shared subscription that leads to the delivering domain,
+    and a renewal without an answer is repeated later. Made by `Client.attach`.
 
     Arguments:
-        granted_s: asks the domain at a URL for how long the lease is granted, which renewals ask for; None not to renew.
+        granted_s: returns the granted lease from the domain at a URL, for renewals; None not to renew.
     """
 
     def __init__(
@@ -336,9 +339,11 @@ class Attached(Subscription):
         self._keeping: asyncio.Task[None] | None = None
 
     async def ack(self, item: Item | str) -> None:
-        """Acknowledge everything up to `item` (or a cursor); returns once the domain has stored that. Raises HeraldError."""
+        """Acknowledge everything up to `item` (or a cursor); return once the domain has stored that. Raises
+        HeraldError.
+        """
         if self._connection is None:
-            raise ClientClosed("The subscription is not attached yet; acknowledge what was received from it.")
+            raise ClientClosed("The subscription is not attached yet. Acknowledge only items received from it.")
         cursor = item if isinstance(item, str) else item.cursor
         await self._connection.submit("ack", encode({"subscription": self.rp, "cursor": cursor}), self.target)
         self._confirmed = cursor
@@ -350,7 +355,7 @@ class Attached(Subscription):
         if number > self._dealt_with_number:
             self._dealt_with, self._dealt_with_number = cursor, number
         elif self._save_to is not None and self._dealt_with is not None:
-            cursor, number = self._dealt_with, self._dealt_with_number  # later ones are acknowledged by themselves
+            cursor, number = self._dealt_with, self._dealt_with_number  # later ones have acknowledgements of their own
         self._saved = cursor
         await self.ack(cursor)
         self._confirmed_number = max(self._confirmed_number, number)
@@ -359,7 +364,7 @@ class Attached(Subscription):
         """See connection.Reader."""
         super().established(cursor)
         if self._saved is None:
-            self._saved = self._confirmed = cursor  # it is the domain's own knowledge
+            self._saved = self._confirmed = cursor  # the domain has this position already
         if self._granted_s is not None and self._keeping is None:
             self._keeping = asyncio.get_running_loop().create_task(self._keep(self._granted_s))
 
@@ -378,7 +383,7 @@ class Attached(Subscription):
             self.end(error)
 
     async def _renew(self, granted_s: Callable[[str], Awaitable[float]]) -> Lease:
-        """Renew once. Raises Problem for a refusal, ConnectionLost for what another attempt may change."""
+        """Renew the lease once. Raises Problem for a refusal, ConnectionLost for what another attempt may change."""
         assert self._connection is not None  # noqa: S101 - it was established
         connection = self._connection
         try:
@@ -391,24 +396,28 @@ class Attached(Subscription):
             raise ConnectionLost(f"The renewal of {self.rp} was not answered within {RENEW_S_MAX:g} s.") from None
         except Problem as problem:
             if problem.code in _DELIVERED_ELSEWHERE:
-                raise ConnectionLost(f"Who delivers {self.rp} is not found right now: {problem}") from problem
+                raise ConnectionLost(
+                    f"The domain that delivers {self.rp} cannot be found at the moment: {problem}"
+                ) from problem
             raise
 
     async def _asked_s(self, granted_s: Callable[[str], Awaitable[float]], url: str) -> int | None:
-        """What to ask for; None if the domain does not say: then it is its default, and asked again for the next renewal."""
+        """Return the lease to request; None if the domain does not state it: then its default, and asked again for the
+        next renewal.
+        """
         if self._lease_s is None:
             try:
                 self._lease_s = max(1, round(await granted_s(url)))
             except Problem as problem:
                 if problem.passing:
                     raise
-                log.info("%s does not say how long the lease of %s is: %s", url, self.rp, problem)
+                log.info("%s does not state the length of the lease of %s: %s", url, self.rp, problem)
         return self._lease_s
 
     def _acknowledge_soon(self, cursor: str) -> None:
         if self._connection is None or self._connection.ended is not None:
             return
-        answer = self._connection.tell("ack", encode({"subscription": self.rp, "cursor": cursor}))
+        answer = self._connection.request("ack", encode({"subscription": self.rp, "cursor": cursor}))
         answer.add_done_callback(lambda done: self._answered(cursor, done))
 
     def _answered(self, cursor: str, answer: asyncio.Future[Mapping[str, Any]]) -> None:
@@ -417,7 +426,7 @@ class Attached(Subscription):
         error = answer.exception()
         if error is None:
             self._confirmed = cursor
-        elif isinstance(error, Problem):  # what ends the connection is the reader's to raise
+        elif isinstance(error, Problem):  # errors that end the connection are raised by the reader
             log.warning("An acknowledgement of %s was refused: %s", self.rp, error)
 
     async def _close(self, *, in_hand_done: bool) -> None:
@@ -431,7 +440,7 @@ class Attached(Subscription):
             await super()._close(in_hand_done=False)
 
     async def _acknowledge_last(self) -> None:
-        """Acknowledge what was dealt with, unless the domain has confirmed that already."""
+        """Acknowledge the processed items, unless the domain has confirmed that already."""
         last = self._dealt_with
         if self._save_to is None or self._ended or last is None or last == self._confirmed:
             return

@@ -7,8 +7,7 @@
         for item in client.subscribe("/localhost/weather/", from_="earliest"):
             ...
 
-Every method does what its async namesake does (see herald.Client) and raises the same errors. All of it may be used from
-several threads.
+Every method works as its async namesake (see herald.Client) and raises the same errors. Safe to use from several threads.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ from herald.subscription import Subscription as AsyncSubscription
 T = TypeVar("T")
 
 
-class Run(Protocol):
+class RunCoroutine(Protocol):
     """Runs a coroutine on the client's thread and waits for it."""
 
     def __call__(self, work: Coroutine[Any, Any, T], /) -> T:
-        """Its result, or the error it raised."""
+        """Return the coroutine's result, or raise its error."""
 
 
-class Loop:
+class LoopThread:
     """An event loop on a daemon thread."""
 
     def __init__(self) -> None:
@@ -69,7 +68,7 @@ class Loop:
         self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` there and wait for it; an interruption here (Ctrl-C) cancels it there."""
+        """Run `work` on the client's thread and wait for it; an interruption here (Ctrl-C) cancels it there."""
         future = self.start(work)
         try:
             return future.result()
@@ -78,11 +77,13 @@ class Loop:
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `work` there."""
+        """Start `work` on the client's thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def call(self, function: Callable[[], None]) -> None:
-        """Call `function` there, before whatever is run there later. Nothing is done once it was stopped."""
+        """Call `function` on the client's thread, before anything that is run there later. No effect once it was
+        stopped.
+        """
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function)
 
@@ -92,7 +93,7 @@ class Loop:
         self._thread.join()
 
 
-class Client:
+class BlockingClient:
     """See herald.Client; use it as `with Client(url, token=token) as client`. `on_move` is called on the client's thread."""
 
     def __init__(
@@ -105,18 +106,18 @@ class Client:
         first_patience_s: float = FIRST_PATIENCE_S,
         patience_s: float | None = None,
     ) -> None:
-        self._loop = Loop()
+        self._loop = LoopThread()
         self._closed = False
-        self._subscriptions: set[Subscription] = set()  # those that are open
+        self._subscriptions: set[BlockingSubscription] = set()  # those that are open
         try:
             patience = {"first_patience_s": first_patience_s, "patience_s": patience_s}
             self._client = self._loop.run(_made(url, token=token, on_move=on_move, source=source, **patience))
         except BaseException:
             self._loop.stop()
             raise
-        self.rps = RendezvousPoints(self._loop.run, self._client)
-        self.subscriptions = DurableSubscriptions(self._loop.run, self._client)
-        self.peers = Peers(self._loop.run, self._client)
+        self.rps = BlockingRendezvousPoints(self._loop.run, self._client)
+        self.subscriptions = BlockingDurableSubscriptions(self._loop.run, self._client)
+        self.peers = BlockingPeers(self._loop.run, self._client)
 
     def __enter__(self) -> Self:
         return self
@@ -166,8 +167,8 @@ class Client:
         from_: str = "now",
         state: CursorStore | str | os.PathLike[str] | None = None,
         on_gap: Callable[[Gap], None] | None = None,
-    ) -> Subscription:
-        """A subscription, accepted by the domain; iterate over it. `on_gap` is called on the client's thread."""
+    ) -> BlockingSubscription:
+        """Return a subscription, accepted by the domain; iterate over it. `on_gap` is called on the client's thread."""
         return self._subscription(self._client.subscribe(rp, from_=from_, state=state, on_gap=on_gap))
 
     def attach(
@@ -177,27 +178,29 @@ class Client:
         auto_ack: bool = True,
         renew: bool = True,
         on_gap: Callable[[Gap], None] | None = None,
-    ) -> Subscription:
+    ) -> BlockingSubscription:
         """Read a durable subscription; iterate over the result. `on_gap` is called on the client's thread."""
         attached = self._client.attach(subscription_id, auto_ack=auto_ack, renew=renew, on_gap=on_gap)
         return self._subscription(attached)
 
-    def _subscription(self, subscription: AsyncSubscription) -> Subscription:
-        made = Subscription(self._loop, subscription, self._subscriptions.discard)
+    def _subscription(self, subscription: AsyncSubscription) -> BlockingSubscription:
+        made = BlockingSubscription(self._loop, subscription, self._subscriptions.discard)
         self._subscriptions.add(made)
         return made
 
     def about(self) -> dict[str, Any]:
-        """What the domain says of itself."""
+        """Return the domain's statement about itself."""
         return self._loop.run(self._client.about())
 
 
 class ReadLoop:
-    """One `for` over a subscription. Only the loop holds it, so that it is dropped when the loop is left (loops.py)."""
+    """One `for` over a subscription. Only the loop references it, so that it is dropped when the loop is left
+    (loops.py).
+    """
 
     __slots__ = ("__weakref__", "_subscription", "frame")
 
-    def __init__(self, subscription: Subscription, frame: int) -> None:
+    def __init__(self, subscription: BlockingSubscription, frame: int) -> None:
         self._subscription = subscription
         self.frame = frame  # identity of the frame that it is in
 
@@ -208,24 +211,28 @@ class ReadLoop:
         return next(self._subscription)
 
     def __del__(self) -> None:
-        frame = sys._getframe(1)  # only to be read: which instruction drops us
+        frame = sys._getframe(1)  # only to read which instruction drops this object
         self._subscription._left(in_order=id(frame) == self.frame and left_in_order(frame))
 
 
-class Subscription:
+class BlockingSubscription:
     """See herald.Subscription; a plain iterator and context manager."""
 
-    def __init__(self, loop: Loop, subscription: AsyncSubscription, on_closed: Callable[[Subscription], None]) -> None:
+    def __init__(
+        self, loop: LoopThread, subscription: AsyncSubscription, on_closed: Callable[[BlockingSubscription], None]
+    ) -> None:
         self._loop = loop
         self._on_closed = on_closed
         self._subscription = subscription
-        self._waiting: Future[Item | None] | None = None  # for the next item, since an interruption (Ctrl-C)
+        self._waiting: Future[Item | None] | None = (
+            None  # pending wait for the next item after an interruption (Ctrl-C)
+        )
         self._reading: weakref.ref[ReadLoop] | None = None  # the last loop
         self._loop.run(_accepted(subscription))
 
     @property
     def cursor(self) -> str | None:
-        """What to hold to continue after the last item given out."""
+        """Return the cursor to continue after the last item handed out."""
         return self._subscription.cursor
 
     def __iter__(self) -> Iterator[Item]:
@@ -234,7 +241,8 @@ class Subscription:
         return loop
 
     def __next__(self) -> Item:
-        # An interrupted wait goes on here: the item that has come meanwhile was never seen, and must not be passed over.
+        # An interrupted wait continues here: an item that arrived meanwhile was never handed out, and must not be
+        # skipped.
         if self._waiting is None:
             self._waiting = self._loop.start(_next(self._subscription))
         try:
@@ -252,19 +260,21 @@ class Subscription:
         return item
 
     def ack(self, item: Item | str) -> None:
-        """Declare everything up to `item` done: it is stored, or acknowledged to the domain. See herald.Subscription."""
+        """Declare everything up to `item` processed: it is stored, or acknowledged to the domain. See
+        herald.Subscription.
+        """
         if isinstance(item, str):
             self._loop.run(_acknowledged(self._subscription, item))
         else:
             item.ack()
 
     def acknowledge(self, cursor: str, number: int) -> Awaitable[None]:
-        """See events.Acknowledging: it is done on return, and there is nothing to wait for."""
+        """See events.Acknowledging: done on return; nothing has to be awaited."""
         self._loop.run(self._subscription.acknowledge(cursor, number))
         return _Done()
 
     def close(self) -> None:
-        """End the subscription; the last item handed out counts as dealt with, unless an exception is being handled."""
+        """End the subscription; the last item handed out counts as processed, unless an exception is being handled."""
         self._close(in_order=sys.exc_info()[1] is None)
 
     def __enter__(self) -> Self:
@@ -279,7 +289,7 @@ class Subscription:
         self._loop.call(lambda: self._subscription.left(in_order=in_order))
 
     def _before_close(self) -> None:
-        """If a loop goes on elsewhere (in another thread), or the last wait was interrupted, the item in hand is not done."""
+        """Keep the last item unprocessed if a loop continues in another thread, or the last wait was interrupted."""
         loop = self._reading() if self._reading is not None else None
         if (loop is not None and loop.frame not in callers()) or self._waiting is not None:
             self._left(in_order=False)
@@ -298,10 +308,10 @@ class _Done:
         yield
 
 
-class RendezvousPoints:
+class BlockingRendezvousPoints:
     """See herald.rendezvous_points."""
 
-    def __init__(self, run: Run, client: herald.client.Client) -> None:
+    def __init__(self, run: RunCoroutine, client: herald.client.Client) -> None:
         self._run = run
         self._rps = client.rps
 
@@ -314,7 +324,7 @@ class RendezvousPoints:
         return self._run(self._rps.get(reference))
 
     def list(self, **filters: str) -> Iterator[RendezvousPoint]:
-        """All RPs, page by page."""
+        """Yield all RPs, page by page."""
         pages = self._rps.list(**filters)
         while (rp := self._run(_next(pages))) is not None:
             yield rp
@@ -332,10 +342,10 @@ class RendezvousPoints:
         self._run(self._rps.delete(reference))
 
 
-class DurableSubscriptions:
+class BlockingDurableSubscriptions:
     """See herald.durable."""
 
-    def __init__(self, run: Run, client: herald.client.Client) -> None:
+    def __init__(self, run: RunCoroutine, client: herald.client.Client) -> None:
         self._run = run
         self._subscriptions = client.subscriptions
 
@@ -365,15 +375,15 @@ class DurableSubscriptions:
         self._run(self._subscriptions.ack(subscription_id, cursor))
 
 
-class Peers:
+class BlockingPeers:
     """See herald.peers."""
 
-    def __init__(self, run: Run, client: herald.client.Client) -> None:
+    def __init__(self, run: RunCoroutine, client: herald.client.Client) -> None:
         self._run = run
         self._peers = client.peers
 
     def look(self, url: str | None = None, *, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """What a domain states of itself."""
+        """Return a domain's own statement."""
         return self._run(self._peers.look(url, document=document))
 
     def add(self, url: str | None = None, *, fingerprint: str, **stated: Any) -> dict[str, Any]:
@@ -381,7 +391,7 @@ class Peers:
         return self._run(self._peers.add(url, fingerprint=fingerprint, **stated))
 
     def all(self) -> list[dict[str, Any]]:
-        """All peers."""
+        """Return all peers."""
         return self._run(self._peers.all())
 
     def get(self, name: str) -> dict[str, Any]:
@@ -427,3 +437,10 @@ async def _acknowledged(subscription: AsyncSubscription, cursor: str) -> None:
 
 async def _next(iterator: AsyncIterator[T]) -> T | None:
     return await anext(iterator, None)
+
+
+Client = BlockingClient
+Subscription = BlockingSubscription
+RendezvousPoints = BlockingRendezvousPoints
+DurableSubscriptions = BlockingDurableSubscriptions
+Peers = BlockingPeers

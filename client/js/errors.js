@@ -1,14 +1,12 @@
 /**
- * What can go wrong, as a program sees it; all are HeraldError.
- *
- * Problem: the domain refused an operation; `code` is stable (docs/protocol.md lists all codes).
- * Closed: the domain closed the connection for good; reconnecting would be answered the same way.
- * ClientClosed: the program itself closed the client while the operation ran.
+ * Errors of the client; all are HeraldError. Problem: the domain refused an operation; `code` is stable
+ * (docs/protocol.md lists all codes). Closed: the domain closed the connection for good; another connection would be
+ * closed in the same way. ClientClosed: the program itself closed the client during the operation.
  */
 
 const PROBLEM_PREFIX = "urn:herald:problem:";
 
-/** Whatever the client rejects or throws on purpose. */
+/** Base of all errors that the client rejects with or throws deliberately. */
 export class HeraldError extends Error {
   constructor(message) {
     super(message);
@@ -17,14 +15,14 @@ export class HeraldError extends Error {
 }
 
 /**
- * A member of a document if it is of the right type; a domain may send anything.
+ * A member of a document if it has the right type; a domain may send anything.
  * @param {unknown} value
  */
 function textOf(value) {
   return typeof value === "string" ? value : "";
 }
 
-/** A problem document, or the error frame of the same content. What is of another type than it should be is left out. */
+/** A problem document, or the error frame with the same content. Members of a wrong type are left out. */
 export class Problem extends HeraldError {
   /** @param {{type?: string, title?: string, status?: number, detail?: string, retry_after_s?: number, [extension: string]: unknown}} document */
   constructor(document) {
@@ -38,18 +36,18 @@ export class Problem extends HeraldError {
     this.document = document;
   }
 
-  /** The last part of `type`, such as not-found; empty for problems that are not the domain's. */
+  /** Return the last part of `type`, such as not-found; empty for problems that are not the domain's. */
   get code() {
     return this.type.startsWith(PROBLEM_PREFIX) ? this.type.slice(PROBLEM_PREFIX.length) : "";
   }
 
-  /** Whether the same request may succeed later without any change. */
+  /** Return whether the same request may succeed later without any change. */
   get passing() {
     return PASSING_CODES.has(this.code) || PASSING_STATUS.has(this.status);
   }
 }
 
-/** The connection is over for good. `code` is the WebSocket close code. */
+/** The connection has ended for good. `code` is the WebSocket close code. */
 export class Closed extends HeraldError {
   /**
    * @param {number} code
@@ -70,30 +68,30 @@ export class ClientClosed extends HeraldError {
   }
 }
 
-/** Problems that pass by themselves: the same request is sent again later. Every other one is final. */
+/** Problems that pass by themselves: the same request is retried later. Every other one is final. */
 const PASSING_CODES = new Set(["unavailable", "rate-limited", "timeout", "ack-unavailable"]);
 const PASSING_STATUS = new Set([408, 429, 502, 503, 504]); // of a problem that this client does not know
 
 export const CLOSE_TOKEN_EXPIRED = 4100;
-/** Close codes about one reading; the others of the connection can go on. */
+/** Close codes about one reading; the connection's other readings continue. */
 export const CLOSE_OF_ONE = new Set([4102, 4103]);
 const CLOSE_MEANINGS = {
   1002: "The domain found a protocol violation.",
-  1003: "The domain does not take such frames.",
+  1003: "The domain does not accept such frames.",
   1007: "The domain found a malformed frame.",
   1008: "The domain's rules do not allow this.",
   1009: "A frame was too large for the domain.",
   4100: "The token has expired, or is not valid here.",
   4101: "The token has been revoked.",
-  4102: "This is not allowed to you any more.",
-  4103: "The rendezvous point is gone.",
+  4102: "The permission for this was withdrawn.",
+  4103: "The rendezvous point has ended.",
   4104: "The domain found a protocol violation.",
   4105: "An operator of the domain has disconnected this client.",
 };
 const TERMINAL_STANDARD = new Set([1002, 1003, 1007, 1008, 1009]);
 
 /**
- * Whether a close code means that reconnecting cannot help (4100-4199 and some standard codes).
+ * Return whether a close code means that reconnecting cannot help (4100-4199 and some standard codes).
  * @param {number} code
  */
 export function isTerminal(code) {

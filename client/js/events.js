@@ -1,7 +1,7 @@
-/** CloudEvents 1.0 as the client sends them: anything that is not one already is wrapped, with an id of its own. */
+/** CloudEvents 1.0 as the client sends them: any value that is not a CloudEvent is wrapped, with an id of its own. */
 
 /**
- * A random id of 128 bits. Not crypto.randomUUID, which browsers offer on secure origins only.
+ * Return a random id of 128 bits. Not crypto.randomUUID, which browsers offer on secure origins only.
  * @returns {string}
  */
 export function randomId() {
@@ -33,10 +33,9 @@ function dataMembers(data) {
 }
 
 /**
- * The event to send for what the program gave: a CloudEvent (an object with `specversion`), completed where an id,
- * source or type is missing; or any other value, which becomes the event's data.
- *
- * The id is fixed here, once: however often the event is sent, the domain stores it once.
+ * Return the event to send for a value: a CloudEvent (an object with `specversion`), completed where an id, source or
+ * type is missing; or any other value, which becomes the event's data. The id is set here, once: however often the
+ * event is sent, the domain stores it once.
  *
  * @param {unknown} dataOrEvent a CloudEvent, or a JSON value, text or bytes
  * @param {{source: string, type: string}} defaults

@@ -1,17 +1,9 @@
-/** Types of herald.js. What is said here is the contract; README.md shows it in use. */
+/** Types of herald.js. These types are the contract; README.md shows their use. */
+
+import type { CloudEvent as CloudEventMembers, Lease, Published } from "./answers.js";
 
 /** A CloudEvent 1.0 in its JSON form. */
-export interface CloudEvent {
-  specversion: "1.0";
-  id: string;
-  source: string;
-  type: string;
-  time?: string;
-  subject?: string;
-  datacontenttype?: string;
-  dataschema?: string;
-  data?: unknown;
-  data_base64?: string;
+export interface CloudEvent extends CloudEventMembers {
   [extension: string]: unknown;
 }
 
@@ -20,39 +12,33 @@ export interface Received {
   rp: string;
   epoch: string;
   offset: number;
-  /** What to hold to continue after this event. Opaque. */
+  /** The opaque cursor to continue after this event. */
   cursor: string;
   event: CloudEvent;
-  /** Durable subscriptions: everything up to this event is processed. An older item takes nothing back. Else does nothing. */
+  /** Durable subscriptions: acknowledge everything up to this event. An older item changes nothing. Else no effect. */
   ack(): Promise<void>;
 }
 
-/** The domain's promise, given once the event is as durable as the rendezvous point's `ack` asks. */
-export interface Confirmation {
-  epoch: string;
-  /** Of the event; of the last one, if there were many. */
-  offset: number;
-  /** For many events: one for each, in order. */
-  results?: { offset: number; duplicate: boolean }[];
-}
+/** The domain's confirmation, sent once the event is as durable as the rendezvous point's `ack` requires. */
+export type Confirmation = Pick<Published, "epoch" | "offset" | "results">;
 
-/** Events that a reader asked for and cannot have: trimmed from the history, or of a numbering that has ended. */
+/** Events that a reader requested and cannot get: trimmed from the history, or of an ended epoch. */
 export class Gap {
   readonly rp: string;
-  /** The epoch that reading goes on in. */
+  /** The epoch in which reading continues. */
   readonly epoch: string;
   /** First and last missing offset of `epoch`, both inclusive; `to < from` if none of it is missing. */
   readonly from: number;
   readonly to: number;
-  /** The epoch the reader was in, if it ended: how much of it was missed is unknown. Else null. */
+  /** The reader's former epoch, if it ended: how many of its events were missed is unknown. Else null. */
   readonly previousEpoch: string | null;
-  /** What to hold to continue behind the gap. */
+  /** The cursor to continue behind the gap. */
   readonly cursor: string;
-  /** Where the rendezvous point has replicas, the first and last sequence lost of each feed. Empty elsewhere. */
+  /** At a rendezvous point with replicas, the first and last lost sequence of each feed. Empty elsewhere. */
   readonly feeds: Record<string, [number, number]>;
   /** How many events of `epoch` are known to be missing. */
   readonly missing: number;
-  /** Durable subscriptions: everything up to this gap is processed. Else does nothing. */
+  /** Durable subscriptions: acknowledge everything up to this gap. Else no effect. */
   ack(): Promise<void>;
 }
 
@@ -60,16 +46,16 @@ export type ConnectionState = "connecting" | "live" | "reconnecting" | "ended";
 export type SubscriptionState = ConnectionState | "paused";
 
 export interface StateDetail {
-  /** ended: why; absent when the program closed it. */
+  /** ended: the error; absent when the program closed it. */
   error?: HeraldError;
-  /** reconnecting: the close code of the lost connection and what the domain said. */
+  /** reconnecting: the close code of the lost connection and the domain's reason. */
   code?: number;
   reason?: string;
   /** reconnecting: milliseconds until the next attempt. */
   retryInMs?: number;
-  /** live: whether nothing was lost since the place asked for. */
+  /** live: whether nothing was lost since the requested place. */
   recovered?: boolean;
-  /** live: where reading begins; null where a gap that follows says it. */
+  /** live: where reading begins; null where a following gap has it. */
   cursor?: string | null;
 }
 
@@ -78,7 +64,7 @@ export interface Move {
   from: string;
   to: string;
   reason: string;
-  /** It is the preferred one that is gone back to. */
+  /** Whether this is a return to the preferred replica. */
   back: boolean;
   text: string;
 }
@@ -98,13 +84,13 @@ export interface SubscribeOptions extends ReaderOptions {
 export class Subscription implements AsyncIterable<Received | Gap> {
   readonly state: SubscriptionState;
   /**
-   * Where to continue, also in another client: behind the last item given out, to a callback or by an iterator. Null before
+   * The cursor to continue, also in another client: after the last item handed out, to a callback or iterator. Null before
    * it was ever live.
    */
   readonly cursor: string | null;
-  /** Durable subscriptions: everything up to `cursor` (default: the last item given out) is processed. */
+  /** Durable subscriptions: acknowledge everything up to `cursor` (default: the last item handed out). */
   ack(cursor?: string | null): Promise<void>;
-  /** Stop the flow and keep the place; nothing is buffered meanwhile. */
+  /** Pause the flow and keep the position; nothing is queued meanwhile. */
   pause(): void;
   /** Continue from the log where `pause` stopped. */
   resume(): void;
@@ -116,22 +102,22 @@ export class Subscription implements AsyncIterable<Received | Gap> {
 export interface ClientSettings {
   /**
    * The domain's address, https://herald.example; or its WebSocket URL. Default: the page's own origin. Or several, the
-   * preferred one first: domains that have replicas of what is read and published.
+   * preferred one first: domains with replicas of what is read and published.
    */
   url?: string | string[];
-  /** A token; when it expires the client ends. Or one for each URL. Shown to the domains given, not to those learned. */
+  /** A token; when it expires the client ends. Or one for each URL. Sent to the given domains, not to learned ones. */
   token?: string | Record<string, string>;
   /**
-   * Called before each connection; its token is used for that one. Any rejection is tried again later with backoff,
-   * except a HeraldError, which ends the client, or with several URLs says that this one refuses. A function with a
-   * parameter is given the URL, also of replicas that were learned; one without is asked for the given URLs alone.
+   * Called before each connection, for its token. Any rejection is retried with backoff,
+   * except a HeraldError, which ends the client, or with several URLs counts as a refusal by this one. A function with a
+   * parameter gets the URL, also of learned replicas; one without is called for the given URLs only.
    */
   getToken?: (url: string) => Promise<string | undefined>;
-  /** The client goes on at another replica; `text` says it in words. */
+  /** Called when the client moves to another replica; `text` describes the move. */
   onMove?: (move: Move) => void;
-  /** Which of the URLs that a domain names may be gone on at. Default: https ones, and http where the first given is http. */
+  /** Returns the usable ones of URLs that a domain names. Default: https ones, and http if the first given is http. */
   learnable?: (named: unknown) => string[];
-  /** `source` of events that state none. Default: random, one for each client. */
+  /** `source` of events without one. Default: random, one for each client. */
   source?: string;
   /** The state of the connection as a whole. */
   onState?: (state: ConnectionState, detail: StateDetail) => void;
@@ -162,8 +148,8 @@ export class Client {
    */
   publish(rp: string, dataOrEvent: unknown, options?: { signal?: AbortSignal }): Promise<Confirmation>;
   publishAll(rp: string, items: unknown[], options?: { signal?: AbortSignal }): Promise<Confirmation>;
-  /** Renew a lease, in seconds; the domain may shorten it and says so. */
-  renew(target: string | { subscription: string }, leaseS: number): Promise<Record<string, unknown>>;
+  /** Renew a lease, in seconds; the domain may grant less, as the answer states. */
+  renew(target: string | { subscription: string }, leaseS: number): Promise<{ lease: Lease }>;
   close(): void;
 }
 

@@ -6,14 +6,14 @@
  *     client.subscribe("/herald.example/weather/", { from: "earliest", onEvent: (event) => console.log(event.data) });
  *     await client.publish("/herald.example/weather/", { celsius: 21 });
  *
- * This file does the input and output only; what happens when is decided in session.js.
+ * This file does the input and output only; session.js makes the decisions.
  */
 
 import { CLOSE_TOKEN_EXPIRED, HeraldError } from "./errors.js";
 import { randomId, toEvent } from "./events.js";
 import { URLS_MAX, host } from "./rollover.js";
 import { Session, targetOf } from "./session.js";
-import { Whereabouts } from "./whereabouts.js";
+import { ReplicaLocations } from "./replica_locations.js";
 
 export { ClientClosed, Closed, HeraldError, Problem } from "./errors.js";
 
@@ -22,52 +22,53 @@ const EVENT_TYPE = "io.herald.message";
 const PROBE_MS = 5_000;
 /** @type {{signal?: AbortSignal}} */
 const NO_OPTIONS = {};
-const LEARNED_MAX = 1_000; // RPs whose replicas are asked for
-/** Events an iterating program may lag behind before the flow is stopped; it goes on, from the log, at half of it. */
+const LEARNED_MAX = 1_000; // RPs whose replicas are looked up
+/** Events an iterating program may lag behind before the flow is paused; it resumes, from the log, at half of it. */
 const LAG_MAX = 1_000;
 
-/** Events that a reader asked for and cannot have: trimmed from the history, or of a numbering that has ended. */
+/** Events that a reader requested and cannot get: trimmed from the history, or of an ended epoch. */
 export class Gap {
   constructor({ rp, epoch, from, to, previousEpoch, cursor, feeds = {} }) {
     this.rp = rp;
-    /** The epoch that reading goes on in. */
+    /** The epoch in which reading continues. */
     this.epoch = epoch;
     /** First and last missing offset of `epoch`, both inclusive; `to < from` if none of it is missing. */
     this.from = from;
     this.to = to;
-    /** The epoch the reader was in, if it ended: how much of it was missed is unknown. Else null. */
+    /** The reader's former epoch, if it ended: how many of its events were missed is unknown. Else null. */
     this.previousEpoch = previousEpoch;
-    /** What to hold to continue behind the gap. */
+    /** The cursor to continue behind the gap. */
     this.cursor = cursor;
     /**
-     * Where the rendezvous point has replicas, the first and last sequence lost of each feed: exactly what is missing,
-     * whichever replica one reads at. Empty elsewhere.
+     * At a rendezvous point with replicas, the first and last lost sequence of each feed: exactly what is missing, at
+     * whichever replica one reads. Empty elsewhere.
      */
     this.feeds = feeds;
   }
 
-  /** How many events of `epoch` are known to be missing. */
+  /** Return how many events of `epoch` are known to be missing. */
   get missing() {
     return Math.max(0, this.to - this.from + 1);
   }
 
-  /** Durable subscriptions: everything up to this gap is processed. Replaced for gaps of a durable one. */
+  /** Durable subscriptions: acknowledge everything up to this gap. Replaced for gaps of a durable one. */
   async ack() {}
 }
 
 /**
- * One connection to a domain, or to one of several that have replicas of what is read, opened when first needed, with any
- * number of subscriptions and publishes on it. What one replica refuses and another may serve gets a client of its own.
+ * A connection to a domain, or to one of several with replicas of what is read, opened when first needed, with any
+ * number of subscriptions and publishes. A target that one replica refuses and another may serve gets a client of its
+ * own.
  */
 export class Client {
   #names = new Map(); // endpoint -> the URL that the program gave
   #settings;
   /** @type {Client} */
-  #root = this; // the client that the program made: it knows what is served where
+  #root = this; // the client that the program made, which knows the replica locations
   #where;
-  #elsewhere = new Map(); // replicas, and who of them refuse -> the client for what is only at the others
-  #told = ""; // the last move that the program was told, although it is one of several clients
-  #learning = new Set(); // RPs whose replicas were asked for
+  #elsewhere = new Map(); // replicas, and those of them that refuse -> the client for targets that only the others serve
+  #told = ""; // the last move reported to the program, which has several clients
+  #learning = new Set(); // RPs whose replicas were looked up
   #onMove;
   #getToken;
   #Socket;
@@ -108,13 +109,13 @@ export class Client {
     this.#settings = settings;
     this.#onMove = onMove ?? (() => {});
     this.#Socket = Socket ?? globalThis.WebSocket;
-    if (!this.#Socket) throw new TypeError("There is no WebSocket here; pass one as the setting WebSocket.");
+    if (!this.#Socket) throw new TypeError("There is no WebSocket here. Pass one as the setting WebSocket.");
     this.#getToken = elsewhere ? elsewhere.root.#getToken : this.#tokens(token, getToken);
     this.#onState = onState ?? (() => {});
     this.#defaults = { source: source ?? `/herald-js/${randomId().slice(0, 16)}`, type: EVENT_TYPE };
     const { root = this, urls = [...this.#names.keys()], refused } = elsewhere ?? {};
     this.#root = root;
-    this.#where = elsewhere ? null : new Whereabouts(urls, learnable);
+    this.#where = elsewhere ? null : new ReplicaLocations(urls, learnable);
     const refuses = (target, refusing, error) => root.#where.refuses(target, refusing, error);
     const refreshable = getToken !== undefined;
     const now = performance.now();
@@ -127,13 +128,15 @@ export class Client {
     return this.#add({ rp, from: options.from ?? "now" }, options);
   }
 
-  /** Read a durable subscription from its last acknowledged event on. Acknowledge with the `ack` of what it returns. */
+  /**
+   * Read a durable subscription from its last acknowledged event on. Acknowledge with the `ack` of the returned object.
+   */
   attach(subscription, options = {}) {
     return this.#add({ subscription }, options);
   }
 
   /**
-   * Publish one event; the promise is kept when the domain has stored it as durably as the RP asks. An unconfirmed
+   * Publish one event; the promise resolves when the domain has stored it as durably as the RP requires. An unconfirmed
    * event is sent again after each reconnection with the same id, and stored once.
    */
   async publish(rp, dataOrEvent, { signal } = NO_OPTIONS) {
@@ -159,7 +162,7 @@ export class Client {
     for (const client of this.#elsewhere.values()) client.close();
   }
 
-  /** What gives the token for an endpoint: one that is not said to be for a URL is shown to the domains given alone. */
+  /** Return the source of the token for an endpoint: one given without a URL is used only for the given domains. */
   #tokens(token, getToken) {
     const name = (url) => this.#names.get(url) ?? url.replace(/^ws/, "http").replace(/\/ws$/, "");
     if (getToken) return async (url) => (getToken.length || this.#names.has(url) ? getToken(name(url)) : undefined);
@@ -168,7 +171,7 @@ export class Client {
     return async (url) => known.get(url);
   }
 
-  /** The client for a target: this one, or what some replicas refuse goes to one for the others. */
+  /** Return the client for a target: this one, or another one for a target that some replicas refuse. */
   #at(target) {
     const { refused, urls } = { refused: this.#where.refused(target), urls: this.#where.candidates(target) };
     if (!refused.size) return this;
@@ -211,7 +214,7 @@ export class Client {
     this.#handle({ kind: "abandon", key });
   }
 
-  /** Ask the domain once who else serves an RP, so that it is known when it is needed. */
+  /** Look up the other replicas of an RP once, so that they are known when they are needed. */
   async #learn(rp, endpoint) {
     if (this.#learning.has(rp) || this.#learning.size >= LEARNED_MAX) return;
     this.#learning.add(rp);
@@ -225,7 +228,7 @@ export class Client {
       const { replicas = [] } = await response.json();
       this.#handle({ kind: "learned", urls: replicas.map((replica) => replica?.url) });
     } catch {
-      // It does not let other sites ask, or is away; redirects tell as well.
+      // The domain allows no requests of other sites, or does not answer; redirects name replicas as well.
     }
   }
 
@@ -235,7 +238,7 @@ export class Client {
     try {
       good = (await fetch(url, { signal: AbortSignal.timeout(PROBE_MS) })).ok;
     } catch {
-      // Browsers do not say what another site answered unless it allows that; that it answers can be seen.
+      // Browsers hide another site's answer unless it allows access, but not that it answers.
       good = await fetch(url, { mode: "no-cors", signal: AbortSignal.timeout(PROBE_MS) }).then(
         ({ type }) => type === "opaque",
         () => false,
@@ -269,7 +272,7 @@ export class Client {
     });
   }
 
-  /** Callbacks may call us again: outputs wait in line, so that they are carried out in the session's order. */
+  /** Callbacks may call this client again: outputs are queued, so that they are carried out in the session's order. */
   #handle(input) {
     this.#outputs.push(...this.#session.handle(input, performance.now()));
     if (this.#draining) return;
@@ -361,11 +364,13 @@ export class Client {
     });
     socket.onclose = closed;
     socket.onerror = (event) => {
-      if (!opened) closed(event); // some runtimes tell a failed handshake in no other way
+      if (!opened) closed(event); // some runtimes report a failed handshake in no other way
     };
   }
 
-  /** Why a handshake failed, which a WebSocket does not tell: asked over HTTP. Null unless it was the token. */
+  /**
+   * Return why a handshake failed, which a WebSocket does not report: asked over HTTP. Null unless it was the token.
+   */
   async #refusal(endpoint, token) {
     const url = new URL("api/v1/rps?limit=1", endpoint.replace(/^ws/, "http"));
     try {
@@ -375,7 +380,7 @@ export class Client {
       if (response.status !== 401) return null;
       return { code: CLOSE_TOKEN_EXPIRED, reason: (await response.json()).detail ?? "" };
     } catch {
-      return null; // the domain is away, or does not let other sites ask
+      return null; // the domain does not answer, or allows no requests of other sites
     }
   }
 
@@ -388,17 +393,16 @@ export class Client {
 }
 
 /**
- * A subscription: callbacks, or an async iterator over {rp, epoch, offset, cursor, event} and Gap.
- *
- * As an iterator it ends when it is closed, and throws when it ends otherwise. A program that iterates too slowly holds at
- * most LAG_MAX events: the flow is paused and later continued from the log.
+ * A subscription: callbacks, or an async iterator over {rp, epoch, offset, cursor, event} and Gap. As an iterator it
+ * ends when it is closed, and throws when it ends otherwise. For a program that iterates too slowly at most LAG_MAX
+ * events are queued: the flow is paused and later continued from the log.
  */
 class Subscription {
   /** connecting, live, reconnecting, paused or ended. */
   state = "connecting";
   /**
-   * Where to continue, also in another client: the cursor of the last item given out, to a callback or by an iterator; null
-   * before it was ever live. Items that wait for an iterator do not count.
+   * The cursor to continue, also in another client: that of the last item handed out, to a callback or by an iterator;
+   * null before it was ever live. Items that wait for an iterator do not count.
    */
   cursor = null;
   #options;
@@ -412,8 +416,8 @@ class Subscription {
   #lagging = false;
   #durable;
   #numbered = 0; // items so far
-  #acknowledged = 0; // the last item that was acknowledged, by its own `ack` or as the one given out last
-  #given = 0; // the last item that was given out
+  #acknowledged = 0; // the last item that was acknowledged, by its own `ack` or as the last one handed out
+  #given = 0; // the last item that was handed out
 
   constructor(options, acknowledge, durable) {
     this.#options = options;
@@ -421,7 +425,7 @@ class Subscription {
     this.#durable = durable;
   }
 
-  /** Durable subscriptions: everything up to `cursor` is processed and may be forgotten. Default: all that was given out. */
+  /** Durable subscriptions: acknowledge everything up to `cursor`. Default: everything handed out. */
   async ack(cursor = this.cursor) {
     if (cursor === null) return;
     const given = cursor === this.cursor ? this.#given : 0;
@@ -429,7 +433,7 @@ class Subscription {
     this.#acknowledged = Math.max(this.#acknowledged, given);
   }
 
-  /** Stop the flow and keep the place; nothing is buffered meanwhile, and `resume` continues from the log. */
+  /** Pause the flow and keep the position; nothing is queued meanwhile, and `resume` continues from the log. */
   pause() {
     this.#tell("pause");
   }
@@ -483,12 +487,12 @@ class Subscription {
       this.#enqueue(gap, number);
       return;
     }
-    if (!this.#queue.length) this.#give(gap, number); // else events before it wait for an iterator
+    if (!this.#queue.length) this.#give(gap, number); // otherwise earlier events wait for an iterator
     if (this.#options.onGap) shielded(() => this.#options.onGap(gap));
   }
 
   _state(state, detail) {
-    if (state === "connecting" && this.state === "connecting") return; // as every subscription begins: no news
+    if (state === "connecting" && this.state === "connecting") return; // the first state of every subscription: not reported
     this.state = state;
     if (!this.#queue.length) this.cursor = detail.cursor ?? this.cursor;
     this.#error = detail.error ?? null;
@@ -496,7 +500,7 @@ class Subscription {
     this.#wake?.();
   }
 
-  /** Let an item be acknowledged by itself; not in its enumerable properties, which are data. */
+  /** Give an item an `ack` method, outside its enumerable properties, which are data. */
   #number(item) {
     const number = ++this.#numbered;
     const ack = async () => {
@@ -528,7 +532,7 @@ class Subscription {
   }
 }
 
-/** Of the URLs that a domain named, the endpoints to be used: https, unless the first one given is http. */
+/** Return those endpoints named by a domain that may be used: https, unless the first one given is http. */
 function addresses(named, like) {
   if (!Array.isArray(named)) return [];
   const insecure = /^(http|ws):/.test(like);
@@ -539,7 +543,7 @@ function addresses(named, like) {
   });
 }
 
-/** The WebSocket URL for a domain's address; ws: and wss: are taken as they are. */
+/** Return the WebSocket URL for a domain's address; ws: and wss: are used as they are. */
 function endpointOf(url) {
   if (!url) throw new TypeError("The setting url is needed: the domain's address, such as https://herald.example.");
   const base = new URL(url);
@@ -549,7 +553,7 @@ function endpointOf(url) {
   return base.href;
 }
 
-/** A failing callback is reported as an uncaught error and does not stop the flow. */
+/** Report a failing callback as an uncaught error; the flow continues. */
 function shielded(callback) {
   try {
     callback();

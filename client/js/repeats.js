@@ -1,9 +1,8 @@
 /**
- * Events that a publisher's retry at another replica has put into the log twice: subscribers see them once.
- *
- * A publisher whose domain went away before it answered publishes the same event, with the same id, at another replica.
- * If the first domain had stored it, it is there twice, once in each domain's feed. Which feed an event is of shows in
- * its cursor: its vector differs from that of the event before in that feed alone. What comes again within one feed is given.
+ * Repeated events: a publisher's retry at another replica may put an event into the log twice; subscribers see it once.
+ * A publisher that got no answer publishes the same event, with the same id, at another replica. If the first domain
+ * had stored it, it is stored twice, once in each domain's feed. The cursor shows an event's feed: its vector differs
+ * from that of the event before in that feed alone. Repetitions within one feed are delivered.
  */
 
 /** Events remembered for each subscription at a rendezvous point with replicas. */
@@ -13,12 +12,12 @@ export class Repeats {
   #feeds = new Map(); // source and id -> feed
   #vector = new Set();
 
-  /** The reader stands at `cursor`, without having been given an event. */
+  /** Record the reader's position without an event. */
   stand(cursor) {
     this.#vector = new Set(parts(cursor));
   }
 
-  /** Whether the event, which stands right before `cursor`, was given before, out of another feed. */
+  /** Return whether the event, which is right before `cursor`, was delivered before from another feed. */
   repeated(cursor, event) {
     const vector = parts(cursor);
     const grown = vector.filter((part) => !this.#vector.has(part));

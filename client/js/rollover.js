@@ -1,16 +1,17 @@
 /**
- * Which of several replicas a connection uses, and when it goes back to its preferred one. No input, output, clock or
- * random source of its own; the same decisions as client/herald/rollover.py. Times are milliseconds of any steady clock.
+ * The choice among several replicas for a connection, and its return to the preferred one. No input, output, clock or
+ * random source of its own; the same decisions as client/herald/rollover.py. Times are milliseconds of any steady
+ * clock.
  *
  * Laws:
- *  1. A failure lets a replica rest, longer each time. Of those that are not resting the first in the given order is
- *     next, one that was not tried since the last connection before one that was.
+ *  1. A failed replica rests, longer each time. Of those that are not resting the first in the given order is next, one
+ *      that was not tried since the last connection before one that was.
  *  2. No replica is waited for while another does not rest.
- *  3. A replica that refuses is not asked again for REFUSED_MS (MOVED_MS if it named others); when all refuse, that is the
- *     end (`verdict`).
- *  4. The preferred one is gone back to only after it answered PROBES_GOOD times over a hold that doubles with each
- *     return that did not last.
- *  5. With one replica there is nothing to choose: only the backoff is left.
+ *  3. A replica that refuses is not asked again for REFUSED_MS (MOVED_MS if it named others); when all refuse, the
+ *      connection ends (`verdict`).
+ *  4. The client returns to the preferred replica only after it answered PROBES_GOOD times over a hold that doubles
+ *      with each return that did not last.
+ *  5. With one replica there is no choice: only the backoff remains.
  */
 
 import { Closed, HeraldError, Problem } from "./errors.js";
@@ -19,15 +20,15 @@ export const URLS_MAX = 16;
 export const ROLLOVER_DEFAULTS = Object.freeze({
   backoffMinMs: 500, // the first delay is between 0 and this, then it doubles: full jitter
   backoffMaxMs: 30_000,
-  stableMs: 5_000, // a connection that lived this long starts the backoff anew
-  restMs: 1_000, // how long a replica rests at least that failed, where there are others
+  stableMs: 5_000, // after a connection of this length the backoff starts anew
+  restMs: 1_000, // least rest of a failed replica, if there are others
   spreadMs: 200, // clients of a lost replica arrive at the next one spread over this
   probeMs: 1_000, // between probes, at first
   probeMaxMs: 30_000,
   holdMs: 3_000, // from leaving the preferred replica to going back, at least
 });
 const REFUSED_MS = 300_000;
-const MOVED_MS = 5_000; // where a shared subscription is delivered may change back as soon as its holders notice
+const MOVED_MS = 5_000; // the delivering holder of a shared subscription may soon change back
 const PROBES_GOOD = 2;
 const HOLD_MAX_MS = 600_000;
 const STAYED_MS = 60_000;
@@ -43,7 +44,7 @@ export function backoffMs(attempt, random, { backoffMinMs, backoffMaxMs } = ROLL
   return Math.round(random * Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(attempt, 30)));
 }
 
-/** The refusals of several replicas (URL -> error) as one error that says whose they are; the first counts. */
+/** Return one error for the refusals of several replicas (URL -> error), with their names; the first prevails. */
 export function named(refusals) {
   const [first] = refusals.values();
   if (refusals.size === 1) return first;
@@ -52,12 +53,12 @@ export function named(refusals) {
   return first instanceof Closed ? new Closed(first.code, said) : new HeraldError(said);
 }
 
-/** A URL as people call it. */
+/** Return a URL's host, as people call it. */
 export function host(url) {
   return new URL(url).host;
 }
 
-/** Whether a replica says that others serve it. */
+/** Return whether a replica states that others serve the target. */
 function isMoved(error) {
   return error instanceof Problem && error.code === "moved";
 }
@@ -78,10 +79,13 @@ export class Rollover {
   #probes = 0;
   #openAt = null; // the URL of the last connection that was open
   reason = "does not answer";
-  /** When to ask the preferred replica whether it is ready; null if it is the one in use, or none is. */
+  /** Return when to ask the preferred replica whether it is ready; null if it is the one in use, or none is. */
   probeAt = null;
 
-  /** `refused`: what replicas of `urls` answered already (URL -> error), as of `now`, so that the others are asked first. */
+  /**
+   * `refused`: refusals that replicas of `urls` have answered already (URL -> error), as of `now`, so that the others
+   * are asked first.
+   */
   constructor(urls, random, tuning = {}, refused = new Map(), now = 0) {
     this.#random = random;
     this.#options = { ...ROLLOVER_DEFAULTS, ...tuning };
@@ -105,18 +109,18 @@ export class Rollover {
     return this.#replicas.size > 1;
   }
 
-  /** The first that does not refuse; the first of all if every one does. */
+  /** Return the first that does not refuse; the first of all if every one does. */
   get preferred() {
     const all = [...this.#replicas.values()];
     return (all.find(({ refusal }) => !refusal) ?? all[0]).url;
   }
 
-  /** There are other replicas too; they come after those known, up to the bound. */
+  /** Add replicas after the known ones, up to the bound. */
   learn(urls) {
     this.#add(urls);
   }
 
-  /** Where to connect, and in how many milliseconds. */
+  /** Return where to connect, and in how many milliseconds. */
   next(now) {
     const all = [...this.#replicas.values()];
     const rest = all.filter(({ refusal, dueAt }) => !refusal || dueAt <= now);
@@ -126,7 +130,7 @@ export class Rollover {
     return { url: chosen.url, delayMs: Math.max(0, chosen.dueAt - now) };
   }
 
-  /** What to end with if every replica refuses; else null. */
+  /** Return the error to end with if every replica refuses; else null. */
   verdict() {
     const refused = [...this.#replicas.values()].filter(({ refusal }) => refusal);
     if (refused.length < this.#replicas.size) return null;
@@ -137,7 +141,7 @@ export class Rollover {
     this.current = url;
   }
 
-  /** The current replica did not answer, or was lost. */
+  /** Record that the current replica did not answer, or was lost. */
   failed(now, reason = "does not answer") {
     const replica = this.#left(now, reason);
     const pause = backoffMs(replica.attempts++, this.#random(), this.#options);
@@ -145,17 +149,20 @@ export class Rollover {
     replica.tried = true;
   }
 
-  /** The current replica does not take us. */
+  /** Record that the current replica refuses. */
   refuses(error, now) {
     this.#refuse(this.#left(now, refusing(error)), error, now);
   }
 
-  /** The current replica is to be tried again at once, with another token. */
+  /** Have the current replica tried again at once, with another token. */
   again(now) {
     Object.assign(this.#replicas.get(this.current), { dueAt: now, refusal: null });
   }
 
-  /** A connection to the current replica is open. Answers {from, to, reason, back} if it is another than before. */
+  /**
+   * Record that a connection to the current replica is open. Returns {from, to, reason, back} if it is another than
+   * before.
+   */
   opened(now) {
     this.#openedAt = now;
     Object.assign(this.#replicas.get(this.current), { dueAt: now, refusal: null });
@@ -167,7 +174,7 @@ export class Rollover {
     return from === this.current ? null : { from, to: this.current, reason: this.reason, back: this.reason === BACK };
   }
 
-  /** The preferred replica was asked. True: go back to it now, and say so by `returning`. */
+  /** Record the answer of the preferred replica. True: go back to it now, and report that by `returning`. */
   probed(good, now) {
     this.#good = good ? this.#good + 1 : 0;
     if (good) this.#probes = 0;
@@ -175,7 +182,7 @@ export class Rollover {
     return this.#good >= PROBES_GOOD && now - this.#leftAt >= this.#holdMs;
   }
 
-  /** The connection is being closed in order to go back. */
+  /** Record that the connection is being closed in order to go back. */
   returning(now) {
     this.probeAt = this.#openedAt = null;
     this.#returnedAt = now;
@@ -212,7 +219,7 @@ export class Rollover {
     return replica;
   }
 
-  /** The preferred replica is left: not to be gone back to for a while, longer if the last return did not last. */
+  /** Record that the preferred replica is left: no return for a while, longer if the last return did not last. */
   #hold(now) {
     this.#leftAt = now;
     if (this.#returnedAt === null) return;

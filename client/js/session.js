@@ -1,7 +1,7 @@
 /**
  * The session: what the client does on one logical connection, without any input or output of its own.
  *
- * `handle(input, now)` takes something that happened and the time in milliseconds, and gives back what to do, in order.
+ * `handle(input, now)` takes an input and the time in milliseconds, and returns the outputs, in order.
  * No clock, socket, timer or random source is touched here (randomness is passed in), so every path is tested by plain
  * calls. herald.js carries the outputs out.
  *
@@ -10,14 +10,14 @@
  *
  * Laws:
  *  1. A subscription resumes after the last event it delivered; an event is never delivered twice.
- *  2. What was lost is said: every hole in the offsets, and every change of epoch, is a gap before the next event.
+ *  2. Lost events are reported: every hole in the offsets, and every change of epoch, is a gap before the next event.
  *  3. A request is sent again, unchanged and in order, after each reconnection until it is answered.
- *  4. Late, repeated and unknown timers and frames are harmless; a frame that is not understood costs the connection.
+ *  4. Late, repeated and unknown timers and frames are harmless; a malformed frame costs the connection.
  *
- * client/herald/session.py makes the same decisions: tests/client/session_vectors.py holds what both are proved with.
+ * client/herald/session.py makes the same decisions: tests/client/session_vectors.py tests both.
  *
- * Where there are several replicas rollover.js says which one is next. What one refuses and another may serve leaves the
- * session as `elsewhere`, for a session of its own (whereabouts.js), which takes it up where it stands (`adopt`).
+ * With several replicas rollover.js decides which one is next. A target that one refuses and another may serve leaves
+ * the session as `elsewhere`, for a session of its own (replica_locations.js), which continues at its position (`adopt`).
  */
 
 import { CLOSE_OF_ONE, CLOSE_TOKEN_EXPIRED, ClientClosed, Closed, Problem, isTerminal } from "./errors.js";
@@ -29,31 +29,31 @@ export { backoffMs } from "./rollover.js";
 /** Bounds and times, in milliseconds unless named otherwise. All can be given to the constructor. */
 export const DEFAULTS = Object.freeze({
   ...ROLLOVER_DEFAULTS,
-  connectMs: 15_000, // token and handshake must be done by then
-  silenceMs: 25_000, // after this much silence we ask whether the domain is there (its own heartbeat is as long)
-  pongMs: 10_000, // and give it this long to say anything
+  connectMs: 15_000, // bound of token and handshake together
+  silenceMs: 25_000, // after this much silence a ping is sent (the domain's own heartbeat is as long)
+  pongMs: 10_000, // bound of the wait for any frame after the ping
   requestsMax: 1_000, // unanswered requests; more are refused at once, so that a long outage cannot fill the memory
 });
 
-const RETRY_AFTER_S_MAX = 300; // a domain that asks for more is asked again by then; guess
-const RETURN_MS = 5_000; // how long going back waits for what was sent to be answered
-const TROUBLED_MS = 3_000; // a domain that answers nothing but `unavailable` for so long is left, if there is another
-const DROPS_MAX = 5; // connections in a row that ended by frames that are not understood, without anything that is
+const RETRY_AFTER_S_MAX = 300; // longest accepted Retry-After; guess
+const RETURN_MS = 5_000; // how long going back waits for answers of sent requests
+const TROUBLED_MS = 3_000; // a domain with no other answers than `unavailable` for this long is left, if there is another
+const DROPS_MAX = 5; // consecutive connections that ended by malformed frames without a valid one
 const RESTARTING = new Set([1001, 1012, 4000]);
-/** Refusals that another replica may see differently. */
+/** Refusals that another replica may not share. */
 const HERE_ONLY = new Set(["moved", "not-found", "gone", "forbidden", "unauthenticated", "token-revoked"]);
 
-/** What a subscription or a request is about. */
+/** The target of a subscription or a request. */
 export function targetOf({ rp, subscription = null }) {
   return subscription === null ? `rp ${rp}` : `subscription ${subscription}`;
 }
 
-/** A frame is not what the protocol says. */
+/** A frame violates the protocol. */
 class Malformed extends Error {}
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A member that must be text; half a surrogate pair is none, it could not be sent back. */
+/** A member that must be text; a lone surrogate is not, because it could not be sent back. */
 function textOf(frame, name) {
   const value = frame[name];
   if (typeof value !== "string" || !value || /\p{Surrogate}/u.test(value)) throw new Malformed(name);
@@ -65,12 +65,12 @@ function numberOf(frame, name) {
   return frame[name];
 }
 
-/** The cursor of a frame; where it has none, its epoch and offset are all there is. */
+/** Return the cursor of a frame; without one, its epoch and offset are all there is. */
 function cursorOf(frame, epoch, offset) {
   return (frame.cursor ?? null) === null ? `${epoch}:${offset}` : textOf(frame, "cursor");
 }
 
-/** What a gap names by feed, [first, last] of each; nothing of another form: it is told to the reader, no more. */
+/** Return a gap's members by feed, [first, last] of each; none for a malformed value, which only the reader sees. */
 function feedsOf(said) {
   const isPlace = (lost) => Array.isArray(lost) && lost.length === 2 && lost.every(Number.isSafeInteger);
   return Object.fromEntries(Object.entries(isObject(said) ? said : {}).filter(([, lost]) => isPlace(lost)));
@@ -105,8 +105,8 @@ export class Session {
   /** @type {number | null} */
   #pingAt = null;
   /** @type {any} */
-  #closing = null; // the server's `closing` frame
-  #drops = 0; // connections in a row that ended by what is not understood
+  #closing = null; // the domain's `closing` frame
+  #drops = 0; // consecutive connections that ended by malformed frames
   #refreshed = false; // a token was refreshed because of 4100, and nothing was accepted since
   #ended = null;
   #rollover;
@@ -137,7 +137,7 @@ export class Session {
     this.#options = { ...DEFAULTS, ...tuning };
   }
 
-  /** Take `input`; give back the outputs, to be carried out in order. */
+  /** Process `input`; return the outputs, to be carried out in order. */
   handle(input, now) {
     this.#now = now;
     this.#out = [];
@@ -145,9 +145,9 @@ export class Session {
     return this.#out;
   }
 
-  // ---- what the program wants ----
+  // ---- inputs of the program ----
 
-  /** Why it has ended; null if it has not. */
+  /** Return why it has ended; null if it has not. */
   get ended() {
     return this.#ended;
   }
@@ -164,9 +164,9 @@ export class Session {
         cursor: null,
         repeats: null,
         epoch: null,
-        offset: 0, // the place of the last event delivered; epoch null: none known yet
-        gapDue: false, // the domain said `recovered: false`, and its gap has not come yet
-        placeIsTheirs: false, // what that gap says replaces our place, even backwards
+        offset: 0, // the place of the last delivered event; epoch null: none known yet
+        gapDue: false, // the domain stated `recovered: false`, and its gap has not arrived yet
+        placeIsTheirs: false, // that gap replaces the position here, even backwards
         canonical: null,
         state: "",
         paused: false,
@@ -174,7 +174,7 @@ export class Session {
     });
   }
 
-  /** {key, wanted}: take over a subscription, where it stands, from a session whose replica refuses it. */
+  /** {key, wanted}: take over a subscription, at its position, from a session whose replica refuses it. */
   _adopt({ key, wanted: before }) {
     const wanted = { ...before, key, canonical: null, wireId: null, attempt: 0, dueAt: 0 };
     if (this.#ended) {
@@ -195,7 +195,7 @@ export class Session {
     this.#endSubscription(subscription, null);
   }
 
-  /** Stop the flow but keep the place; nothing is held for a paused subscription, here or there. */
+  /** Stop the flow but keep the position; nothing is queued for a paused subscription, here or at the domain. */
   _pause({ key }) {
     const subscription = this.#subscriptions.get(key);
     if (!subscription || subscription.paused) return;
@@ -219,7 +219,7 @@ export class Session {
       return;
     }
     if (this.#requests.size >= this.#options.requestsMax) {
-      const detail = `${this.#options.requestsMax} requests are unanswered; wait for some answers before sending more.`;
+      const detail = `${this.#options.requestsMax} requests are unanswered. Wait for some answers before sending more.`;
       this.#push({ kind: "failed", key, error: new Problem({ type: "urn:herald:problem:client-queue-full", detail }) });
       return;
     }
@@ -229,7 +229,7 @@ export class Session {
     else if (this.#phase === "idle") this.#connect();
   }
 
-  /** Forget a request; whether it took effect stays unknown. */
+  /** Discard a request; whether it took effect stays unknown. */
   _abandon({ key }) {
     const request = this.#requests.get(key);
     if (!request) return;
@@ -237,7 +237,7 @@ export class Session {
     this.#wire.delete(request.wireId);
   }
 
-  /** The network came back: do not wait out the delay. */
+  /** End the delay of reconnection: the network is available again. */
   _online() {
     if (this.#phase === "waiting") this.#connect();
     else if (this.#phase === "open") this.#ask();
@@ -249,7 +249,7 @@ export class Session {
     this.#end(new ClientClosed(), true);
   }
 
-  // ---- what the connection did ----
+  // ---- inputs of the connection ----
 
   _opened() {
     if (this.#phase !== "connecting") return;
@@ -276,7 +276,7 @@ export class Session {
     this.#lost(code, reason);
   }
 
-  /** {error, terminal}: no token could be had. */
+  /** {error, terminal}: no token was available. */
   _refused({ error, terminal }) {
     if (this.#phase !== "connecting") return;
     if (terminal) this.#refusedByReplica(1006, error);
@@ -292,7 +292,7 @@ export class Session {
     else if (name === "return" && this.#held) this.#goBack();
   }
 
-  /** {good}: whether the preferred replica said that it is ready. */
+  /** {good}: whether the preferred replica stated that it is ready. */
   _probed({ good }) {
     if (this.#phase !== "open" || this.#rollover.probeAt === null || this.#held) return;
     if (this.#rollover.probed(good, this.#now)) {
@@ -378,13 +378,13 @@ export class Session {
       this.#pushGap(subscription, epoch, from, to, cursor, feedsOf(feeds));
       return;
     }
-    // The domain goes on after what was acknowledged, we after what was delivered: that part is not missing.
+    // The domain continues after what was acknowledged, this session after what was delivered: that part is not missing.
     const start = Math.max(from, subscription.offset + 1);
     if (start <= to) this.#pushGap(subscription, epoch, start, to, cursor);
     else subscription.gapDue = false;
   }
 
-  /** Offsets that are not given because our cursor, from another replica, says that we have the events. */
+  /** Skip offsets whose events the reader already has, according to its cursor from another replica. */
   #onCovered(frame) {
     const subscription = this.#byRp.get(textOf(frame, "rp"));
     if (!subscription) return;
@@ -400,7 +400,7 @@ export class Session {
     subscription.repeats?.stand(cursor);
   }
 
-  /** The reader's place is after the gap, even if that is before where it stood: a log may have lost its end. */
+  /** Set the position after the gap, even if that is before the present one: a log may have lost its end. */
   #pushGap(subscription, epoch, from, to, cursor, feeds = {}) {
     const previousEpoch = subscription.epoch === epoch ? null : subscription.epoch;
     subscription.gapDue = subscription.placeIsTheirs = false;
@@ -446,13 +446,13 @@ export class Session {
     this.#byRp.set(rp, subscription);
     const first = subscription.epoch === null;
     subscription.gapDue = frame.recovered === false;
-    // A place that the domain keeps (a durable subscription's) may lie behind ours: then ours counts.
+    // The domain's position (of a durable subscription) may lie behind this session's, which then prevails.
     subscription.placeIsTheirs = subscription.gapDue && (first || subscription.subscription === null);
-    // The first time the answer is our place; later our own is as good, and a gap frame says where it is not. Another
-    // epoch and nothing lost: another replica, which translated our cursor into a place of its own log.
+    // The first answer sets the position; later the own one is as good, and a gap frame states where it is not. Another
+    // epoch and nothing lost: another replica, which translated the cursor into a place of its own log.
     const ahead = epoch !== subscription.epoch || (subscription.subscription === null && offset >= subscription.offset);
     if (first || (ahead && !subscription.gapDue)) this.#stand(subscription, epoch, offset, place);
-    const cursor = subscription.gapDue ? null : subscription.cursor; // that gap tells the place
+    const cursor = subscription.gapDue ? null : subscription.cursor; // that gap has the position
     if (cursor?.includes("~")) this.#push({ kind: "learn", rp, url: this.#rollover.current });
     this.#emitState(subscription, "live", { recovered: !subscription.gapDue, cursor });
   }
@@ -483,7 +483,10 @@ export class Session {
     }
   }
 
-  /** An error for a subscribe that was answered long ago, or without an id: the reading has ended, and the error says why. */
+  /**
+   * Process an error for a subscribe that was answered long ago, or without an id: the reading has ended, for that
+   * reason.
+   */
   #onReadingEnded({ id = null, rp }, error) {
     const live = id === null ? this.#byRp.get(rp) : [...this.#byRp.values()].find(({ wireId }) => wireId === id);
     if (!live) return;
@@ -503,8 +506,8 @@ export class Session {
   // ---- other replicas ----
 
   /**
-   * This replica refuses `item` for good: what it ends with. Null: another may not, and the item has left the session, a
-   * request with all others about the same, so that their order is kept.
+   * Return the error with which `item` ends, which this replica refuses for good. Null: another replica may not, and
+   * the item has left the session, a request with all others about the same target, so that their order is kept.
    */
   #elsewhere(item, error) {
     const many = this.#rollover.many;
@@ -559,7 +562,7 @@ export class Session {
     this.#send({ op: "subscribe", id, ...target, ...(from === null ? {} : { from }) });
   }
 
-  /** Of a durable one the domain keeps the place, but another replica may not know it. */
+  /** A durable subscription's position is kept by the domain, but another replica may not know it. */
   #resumeFrom({ subscription, cursor, from }) {
     if (subscription === null) return cursor ?? from;
     return cursor?.includes("~") ? cursor : null;
@@ -596,7 +599,7 @@ export class Session {
     if (retryInMs !== null) this.#emitState(subscription, "reconnecting", { reason: error.message, retryInMs });
   }
 
-  /** Send `item` again after a delay of its own; answers the delay. Null: the domain is left instead. */
+  /** Send `item` again after a delay of its own; return the delay. Null: the domain is left instead. */
   #retryLater(item, { retryAfterS, code }) {
     const asked = Math.min(retryAfterS ?? 0, RETRY_AFTER_S_MAX) * 1000;
     const delay = asked + backoffMs(item.attempt++, this.#random(), this.#options);
@@ -607,7 +610,10 @@ export class Session {
     return delay;
   }
 
-  /** Leave a domain that has answered nothing but `unavailable` for a while, if there is another; whether it was left. */
+  /**
+   * Leave a domain that has answered nothing but `unavailable` for a while, if there is another; return whether it was
+   * left.
+   */
   #leftInTrouble() {
     this.#troubledAt ??= this.#now;
     if (!this.#rollover.many || this.#now - this.#troubledAt < TROUBLED_MS) return false;
@@ -667,10 +673,10 @@ export class Session {
     }
   }
 
-  /** Close the socket ourselves and treat it as lost. `about`: what is said of the domain when another is gone on at. */
+  /** Close the socket here and treat it as lost. `about`: the reason to report for a move to another domain. */
   /**
    * @param {string} reason
-   * @param {string} [about] what is said of the domain; by default after the close code
+   * @param {string} [about] the reason to report; by default after the close code
    */
   #drop(reason, about) {
     this.#push({ kind: "disconnect", code: 4001 });
@@ -705,7 +711,7 @@ export class Session {
     this.#wait({ code, reason: why, retryInMs: refresh ? 0 : this.#rollover.next(this.#now).delayMs });
   }
 
-  /** This replica wants nothing of us: the others are asked, and if none does, that is the end. */
+  /** Record that this replica refuses: the others are asked, and if all refuse, the connection ends. */
   #refusedByReplica(code, error) {
     this.#rollover.refuses(error, this.#now);
     const verdict = this.#rollover.verdict();

@@ -1,1 +1,1 @@
-"""Access: who may do what. `rules` (pure), `models`, `selectors`, `services`, `api`; `verification` of credentials."""
+"""Access: authorisation by policies and roles, tokens, keys, revocations, rates; `verification` of credentials."""

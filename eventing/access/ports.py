@@ -1,4 +1,4 @@
-"""Questions of the verification of tokens to the subject that holds the other domains' documents."""
+"""Ports of the token verification to the subject that holds the other domains' documents."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from eventing.core.ports import Port
 
 @Port
 def token_issuers() -> TokenIssuers:
-    """Other domains whose tokens are accepted now. Raises django.db.Error."""
+    """Return the other domains whose tokens are accepted now. Raises django.db.Error."""
     raise NotImplementedError
 
 
 @Port
 def domain_keys(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """Public JWKs by kid of the domain `name`, with `nbf` and maybe `exp` (Unix seconds), ended ones too.
+    """Return public JWKs by kid of the domain `name`, with `nbf` and maybe `exp` (Unix seconds), including ended ones.
 
     Empty for an unknown domain. Raises django.db.Error.
     """
@@ -29,6 +29,6 @@ def domain_keys(name: str) -> Mapping[str, Mapping[str, Any]]:
 def document_refetch(name: str) -> Future[None] | None:
     """Fetch the document of the domain `name` again, at a limited rate.
 
-    The future never raises and does not state whether anything changed. None: the document was fetched not long ago.
+    The future never raises and does not state whether anything changed. None: the document was fetched recently.
     """
     raise NotImplementedError

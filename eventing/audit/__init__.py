@@ -1,1 +1,1 @@
-"""The audit: a hash-linked record of administrative changes and refusals. `rules`, models, selectors, services, `api`."""
+"""The audit: a hash-linked record of administrative changes and refusals."""

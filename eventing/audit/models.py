@@ -1,8 +1,8 @@
-"""The audit: who did what, on what, with which outcome, from where. Rows are added and never changed.
+"""Audit entries: actor, action, object, outcome and origin. Rows are added and never changed.
 
-This model refuses to update and to delete; triggers of the database (migration 0004) refuse it to everybody else. The one
-way out is the purge (audit/services.py): it first adds an entry that says up to which id it removes, and only entries
-covered by such an entry, and older than RETENTION_DAYS_MIN, can be deleted.
+This model refuses to update and to delete; triggers of the database (migration 0004) refuse it to every client. The
+only exception is the purge (audit/services.py): it first adds an entry with the greatest id that it removes, and only
+entries covered by such an entry, and older than RETENTION_DAYS_MIN, can be deleted.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ KIND_CHARS = 32
 ADDRESS_CHARS = 64
 REQUEST_ID_CHARS = 64
 RETENTION_DAYS_MIN = 30
-"""Days that no purge can go below; the triggers of migration 0004 say the same."""
+"""Least retention in days; the triggers of migration 0004 enforce the same."""
 
 
 class AppendOnly(models.QuerySet["AuditEntry"]):
-    """A queryset that neither updates nor deletes."""
+    """A queryset that refuses updates and deletions."""
 
     def update(self, **_: Any) -> NoReturn:
-        """Refused: TypeError."""
+        """Raise TypeError."""
         raise TypeError("audit entries are never changed")
 
     def delete(self) -> NoReturn:
-        """Refused: TypeError."""
+        """Raise TypeError."""
         raise TypeError("audit entries are removed by their retention only (audit_purge)")
 
 
 class AuditEntry(models.Model):
     """One act, refusal or failure; `count` of them where several equal ones of one minute were gathered.
 
-    `id` counts from 1 without holes, in the order of commits: whoever reads by id misses nothing. `seal` binds the entry
-    to the one before it, whose seal is `previous` (audit/rules/chain.py). `purged_through` is set in the purge's own
+    `id` counts from 1 without holes, in the order of commits: a reader by id misses nothing. `seal` binds the entry to
+    the one before it, whose seal is `previous` (audit/rules/chain.py). `purged_through` is set in the purge's own
     entries only: all entries up to this id may be deleted.
     """
 
     class Outcome(models.TextChoices):
-        """How it ended: done, not allowed, or allowed and not possible."""
+        """Outcome of the act: done, not allowed, or allowed and not possible."""
 
         OK = "ok"
         REFUSED = "refused"
@@ -95,18 +95,18 @@ class AuditEntry(models.Model):
         return f"{self.id} {self.action} {self.outcome}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Add the entry. Raises TypeError for one that is in the table already."""
+        """Add the entry. Raises TypeError for one that is already in the table."""
         if not self._state.adding:
             raise TypeError("audit entries are never changed")
         kwargs["force_insert"] = True
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: TypeError."""
+        """Raise TypeError."""
         raise TypeError("audit entries are removed by their retention only (audit_purge)")
 
     def content(self) -> dict[str, Any]:
-        """What the seal covers: everything but the seals, as JSON."""
+        """Content that the seal covers: everything but the seals, as JSON."""
         columns = {field.attname: getattr(self, field.attname) for field in self._meta.concrete_fields}
         del columns["seal"], columns["previous"]
         return {**columns, "recorded_at": self.recorded_at.astimezone(UTC).isoformat(timespec="microseconds")}

@@ -1,15 +1,16 @@
-"""Refusals on their way into the audit: gathered, so that a flood of them costs a dictionary look-up each and a few rows.
+"""Refusals on their way into the audit: gathered, so that each one of a flood costs a dictionary look-up, and all
+together a few rows.
 
-The life of a refusal: `note` counts it under (who, token, action, on what, problem, reason, where from) -> the first of its kind
-in a window of WINDOW_S is written by the next `flush` (each second in a gateway, gateway/admission/auditing.py) -> equal ones that
-follow are only counted, and written as one more entry with their `count` when the window has passed. A crash loses the
-counts of its open windows, never a kind.
+Life of a refusal: `note` counts it under (who, token, action, object, problem, reason, origin) -> the next `flush`
+writes the first of its kind in a window of WINDOW_S (each second in a gateway, gateway/admission/auditing.py) -> equal
+ones that follow are only counted, and written as one more entry with their `count` at the end of the window. A crash
+loses the counts of its open windows, never a kind.
 
-Bounds: KINDS_PER_WHO_MAX kinds for one asker, beyond which what they asked for is told no more (`on` is "*"); KINDS_MAX in
-all, beyond which refusals are counted in one entry, `refusals.overflow`. So at most 2 * (KINDS_MAX + 1) rows are written
-per window and process, whatever is thrown at it, and none is dropped silently.
+Bounds: KINDS_PER_WHO_MAX kinds for one requester, beyond which the object is left out (`on` is "*"); KINDS_MAX in all,
+beyond which refusals are counted in one entry, `refusals.overflow`. So at most 2 * (KINDS_MAX + 1) rows are written per
+window and process, whatever the load, and none is dropped silently.
 
-Where nobody flushes (a command, a server that runs Django without our router), `note` writes at once.
+In a process without flushes (a command, a server that runs Django without the gateway's router), `note` writes at once.
 """
 
 from __future__ import annotations
@@ -24,16 +25,21 @@ from datetime import UTC, datetime
 
 from django.db import Error
 
-from eventing.audit.services import REFUSED, Act, audit_record_all
-from eventing.core.errors import HeraldError
+from eventing.audit.services import REFUSED, AuditAct, audit_record_all
+from eventing.core.container import per_process
+from eventing.core.errors import ApplicationError
 from eventing.core.principals import Principal
 from eventing.core.request_origin import NO_REQUEST, Origin, current_origin
 
-WINDOW_S = 60.0
-KINDS_MAX = 500  # some 100 rows a second would be the chain's limit on a slow disk; this is 17 in the worst case
-KINDS_PER_WHO_MAX = 20
+WINDOW_S = 60.0  # bound: seconds in which equal refusals share an entry; the repetitions become one more entry
+# bound: kinds of refusals told apart per minute; the others are counted in one entry, `refusals.overflow`
+# The hash chain takes about 100 rows a second on a slow disk; this is 17 in the worst case.
+KINDS_MAX = 500
+KINDS_PER_WHO_MAX = 20  # bound: kinds of refusals of one requester; further refusals are not told apart by their object
 ON_CHARS_MAX = 255  # as the column; a longer reference is cut before it is held
-COUNTED_MAX = 200  # kinds told apart in what `counted` gives; it is asked each second
+# bound: kinds of refusals told apart in one second's event; the others are counted without their object
+# Read every second.
+COUNTED_MAX = 200
 MANY = "*"
 STATUSES = frozenset({401, 403, 429})
 CODES = frozenset({"quota-exceeded"})
@@ -42,30 +48,30 @@ log = logging.getLogger(__name__)
 Key = tuple[str, str, str, str, str, str, str]
 
 
-def is_refusal(error: HeraldError) -> bool:
-    """Whether this answer is a refusal, and not a mistake of the client's or a failure of ours."""
+def is_refusal(error: ApplicationError) -> bool:
+    """Return True if this answer is a refusal, and not a client's mistake or a failure of the domain."""
     return error.status in STATUSES or error.code in CODES
 
 
 @dataclass(slots=True)
 class _Kind:
-    """Equal refusals of one window: the act as it will be recorded, and how many of it are not written yet."""
+    """Equal refusals of one window: the act to be recorded, and the number not yet written."""
 
-    act: Act
+    act: AuditAct
     until: float
     unwritten: int = 1
     count_at: float = 0.0  # when the unwritten ones may be written; 0: at once
 
 
 class Refusals:
-    """The refusals of one process. Safe to use from any thread.
+    """Refusals of one process. Thread-safe.
 
     Args:
         clock: monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.flushed = False  # whether somebody calls `flush` each second
+        self.flushed = False  # whether `flush` is called each second
         self._clock = clock
         self._kinds: dict[Key, _Kind] = {}
         self._of_who: Counter[str] = Counter()
@@ -78,13 +84,14 @@ class Refusals:
         self,
         *,
         action: str,
-        error: HeraldError,
+        error: ApplicationError,
         principal: Principal | None = None,
         who: str = "",
         on: tuple[str, str] = ("", ""),
         origin: Origin | None = None,
     ) -> None:
-        """Count one refusal. Never blocks on anything but memory, unless nobody flushes. Raises nothing."""
+        """Count one refusal; arguments as for `audit_record`. Blocks on nothing but memory, unless there are no
+        flushes. Raises nothing."""
         origin = origin or current_origin.get()
         if origin is not NO_REQUEST:
             origin.refusal_recorded = True
@@ -109,7 +116,7 @@ class Refusals:
             if len(self._kinds) >= KINDS_MAX:
                 self._overflow += 1
                 return
-            act = Act(
+            act = AuditAct(
                 action,
                 REFUSED,
                 principal,
@@ -130,35 +137,37 @@ class Refusals:
         self._counts[key] += 1
 
     def counted(self) -> Counter[tuple[str, str, str]]:
-        """How often (action, code, on what, as the client wrote it) was refused since the last call: for load samples."""
+        """Return how often each (action, code, object as the client wrote it) was refused since the last call: for load samples."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
         return counts
 
     @property
     def busy(self) -> bool:
-        """Whether anything is held."""
+        """True if anything is held."""
         return bool(self._kinds or self._overflow)
 
     def flush(self, *, everything: bool = False) -> int:
-        """Write what is due: kinds that are new, and counts whose window has passed (`everything`: all). Returns the rows.
+        """Write new kinds, and counts whose window has passed (`everything`: all). Returns the number of rows.
 
-        Raises nothing: what the database refuses now is kept and tried again.
+        Raises nothing: entries that the database refuses now are kept and retried.
         """
         with self._flushing:
             due = self._due(everything)
             try:
                 audit_record_all([act for _, act in due])
             except Error as error:
-                log.error("%d refusals are not in the audit yet, the database does not answer: %s", len(due), error)
+                log.error(
+                    "%d refusals are not in the audit yet, because the database does not answer: %s", len(due), error
+                )
                 self._put_back(due)
                 return 0
             return len(due)
 
-    def _due(self, everything: bool) -> list[tuple[Key | None, Act]]:
-        """What is to be written now, taken out; kinds whose window has passed are forgotten."""
+    def _due(self, everything: bool) -> list[tuple[Key | None, AuditAct]]:
+        """Take out the acts to be written now, and drop kinds whose window has passed."""
         now = self._clock()
-        due: list[tuple[Key | None, Act]] = []
+        due: list[tuple[Key | None, AuditAct]] = []
         with self._lock:
             over = []
             for key, kind in self._kinds.items():
@@ -175,11 +184,11 @@ class Refusals:
                 if not self._of_who[key[0]]:
                     del self._of_who[key[0]]
             if self._overflow:
-                reason = f"More than {KINDS_MAX} kinds of refusals within {WINDOW_S:g} s; these are counted only."
+                reason = f"More than {KINDS_MAX} kinds of refusals within {WINDOW_S:g} s; these are only counted."
                 due.append(
                     (
                         None,
-                        Act(
+                        AuditAct(
                             "refusals.overflow",
                             REFUSED,
                             reason=reason,
@@ -192,7 +201,7 @@ class Refusals:
                 self._overflow = 0
         return due
 
-    def _put_back(self, due: list[tuple[Key | None, Act]]) -> None:
+    def _put_back(self, due: list[tuple[Key | None, AuditAct]]) -> None:
         with self._lock:
             for key, act in due:
                 known = self._kinds.get(key) if key is not None else None
@@ -206,15 +215,10 @@ class Refusals:
                     self._overflow += act.count
 
 
-def _counted(act: Act, count: int, at: datetime | None) -> Act:
-    return Act(
+def _counted(act: AuditAct, count: int, at: datetime | None) -> AuditAct:
+    return AuditAct(
         act.action, act.outcome, act.principal, act.who, act.on, act.error, origin=act.origin, at=at, count=count
     )
 
 
-_refusals = Refusals()
-
-
-def refusals() -> Refusals:
-    """This process's refusals."""
-    return _refusals
+refusals = per_process(Refusals)

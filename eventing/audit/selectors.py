@@ -1,6 +1,6 @@
-"""Reads of the audit: pages, a run of entries for the export, and the check of the chain.
+"""Reads of the audit: pages, runs of entries for the export, and the check of the chain.
 
-Ids count in the order of commits (audit/services.py), so whoever reads on from an id misses no entry.
+Ids count in the order of commits (audit/services.py), so a reader that continues after an id misses no entry.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ WORST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries are wanted; what is None does not matter.
+    """Filters of entries; None matches everything.
 
     Attributes:
         since, until: recorded at or after, and before.
-        who: the whole identity.
-        action: the whole action, or its beginning with `.*`: `rp.*`.
+        who: the complete identity.
+        action: the complete action, or a prefix with `.*`: `rp.*`.
         outcome: ok, refused or failed.
-        on: id of what it was done to.
+        on: id of the object of the action.
         after: entries with a greater id only.
     """
 
@@ -43,7 +43,7 @@ class AuditFilter:
     after: int | None = None
 
     def rows(self) -> QuerySet[AuditEntry]:
-        """The entries, in no order yet."""
+        """Select the entries, unordered."""
         wanted = Q()
         if self.since is not None:
             wanted &= Q(recorded_at__gte=self.since)
@@ -69,13 +69,13 @@ class AuditFilter:
 def audit_page(
     *, wanted: AuditFilter, oldest_first: bool = False, cursor: str | None = None, limit: int = LIMIT_DEFAULT
 ) -> Page[AuditEntry]:
-    """A page of entries, newest first unless `oldest_first`. Raises InvalidCursor."""
+    """Read a page of entries, newest first unless `oldest_first`. Raises InvalidCursor."""
     order = "audit-oldest" if oldest_first else "audit-newest"
     rows = wanted.rows().order_by("id" if oldest_first else "-id")
     if cursor is not None:
         key = key_of(order, cursor)
         if not (key.isascii() and key.isdigit() and len(key) <= ID_CHARS_MAX):
-            raise InvalidCursor("Use the `next` of the page before, with the same filters.")
+            raise InvalidCursor("Use the `next` of the previous page, with the same filters.")
         rows = rows.filter(id__gt=int(key)) if oldest_first else rows.filter(id__lt=int(key))
     found = list(rows[: limit + 1])
     more, found = len(found) > limit, found[:limit]
@@ -83,25 +83,25 @@ def audit_page(
 
 
 def audit_newest_id() -> int:
-    """The id of the newest entry; 0 if there is none."""
+    """Return the id of the newest entry; 0 if there is none."""
     return AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
 
 
 def audit_run(*, wanted: AuditFilter, after: int, through: int) -> list[AuditEntry]:
-    """The next RUN entries by id, beyond `after` and no further than `through`; none at the end."""
+    """Read the next RUN entries by id, after `after` and up to `through`; none at the end."""
     return list(wanted.rows().filter(id__gt=after, id__lte=through).order_by("id")[:RUN])
 
 
 @dataclass(frozen=True, slots=True)
-class ChainCheck:
-    """What the check of the chain found.
+class AuditChainCheck:
+    """Result of the check of the chain.
 
     Attributes:
-        entries: how many were looked at.
+        entries: number of entries checked.
         first, last: ids of the oldest and newest; 0 if there are none.
-        head: the newest entry's seal: kept elsewhere, it shows later whether the end was cut off.
-        other_keys: entries that were sealed under another secret key and cannot be checked.
-        wrong: sentences, at most WORST_SHOWN.
+        head: the newest entry's seal: stored elsewhere, it later proves whether the end was cut off.
+        other_keys: number of entries sealed under another secret key, which cannot be checked.
+        wrong: faults found, as sentences, at most WORST_SHOWN.
     """
 
     entries: int
@@ -112,11 +112,12 @@ class ChainCheck:
     wrong: list[str]
 
 
-def audit_check(*, key: ChainKey, head: str | None = None) -> ChainCheck:
-    """Walk the whole chain: no entry was changed, removed or inserted but by who holds the key, the purge aside.
+def audit_check(*, key: ChainKey, head: str | None = None) -> AuditChainCheck:
+    """Check the whole chain: no entry was changed, removed or inserted except by a holder of the key, apart from the
+    purge.
 
-    The chain alone cannot show that its newest entries were cut off: `head`, the `ID:SEAL` of an earlier check or the last
-    line of an earlier export, shows it.
+    The chain alone cannot prove that its newest entries are complete: `head`, the `ID:SEAL` of an earlier check or the
+    last line of an earlier export, does.
     """
     count = other = 0
     first: AuditEntry | None = None
@@ -139,7 +140,7 @@ def audit_check(*, key: ChainKey, head: str | None = None) -> ChainCheck:
             break
     if head is not None and not wrong:
         wrong += _wrong_head(head, first.id if first else 0)
-    return ChainCheck(
+    return AuditChainCheck(
         count,
         first.id if first else 0,
         before.id if before else 0,
@@ -157,7 +158,7 @@ def _all_entries() -> Iterator[AuditEntry]:
 
 
 def _wrong_head(head: str, first: int) -> list[str]:
-    """What is wrong if an earlier head is not in the chain any more; one that is older than the oldest entry was purged."""
+    """Describe the fault if an earlier head is no longer in the chain; a head older than the oldest entry was purged."""
     number, _, seal = head.partition(":")
     if not (number.isascii() and number.isdigit() and len(number) <= ID_CHARS_MAX and seal):
         return ["The head is ID:SEAL, as an earlier check printed it."]
@@ -165,13 +166,13 @@ def _wrong_head(head: str, first: int) -> list[str]:
         return []
     if AuditEntry.objects.filter(id=int(number), seal=seal).exists():
         return []
-    return [f"Entry {number} is not the one that it was: the end of the audit was cut off or written anew."]
+    return [f"Entry {number} differs from the earlier head: the end of the audit was cut off or rewritten."]
 
 
 def _wrong_begin(entry: AuditEntry) -> list[str]:
-    """What is wrong with the oldest entry: it is the first of all, or follows what a purge says it removed."""
+    """Describe the fault of the oldest entry, unless it is the first of all or follows the last one of a purge."""
     if entry.id == 1:
-        return [] if entry.previous == FIRST else ["Entry 1 follows an entry, which cannot be."]
+        return [] if entry.previous == FIRST else ["Entry 1 follows another entry, which is impossible."]
     purges = AuditEntry.objects.filter(purged_through=entry.id - 1)
     if any(purge.details.get("seal") == entry.previous for purge in purges):
         return []

@@ -1,4 +1,4 @@
-"""Writing the audit: acts in the transaction of the act, refusals and failures in one of their own.
+"""Writing of the audit: acts in the transaction of the act, refusals and failures in a transaction of their own.
 
     with transaction.atomic():
         ... the act ...
@@ -6,9 +6,9 @@
 
     audit_record(action="login.failed", outcome=REFUSED, who="ann", reason="The password is wrong.")
 
-The entries form a chain (audit/rules/chain.py), so they are added one after another, under a lock that is held until the
-transaction ends: **record last in your transaction**, after every other lock and write. Acts are rare and refusals are
-gathered (audit/refusals.py), so nobody waits long.
+The entries form a chain (audit/rules/chain.py), so they are added one after another, under a lock that is held until
+the transaction ends: **record last in your transaction**, after every other lock and write. Acts are rare and refusals
+are gathered (audit/refusals.py), so nobody waits long.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -38,28 +37,32 @@ from eventing.audit.models import (
 )
 from eventing.audit.rules.chain import FIRST, ChainKey
 from eventing.conf import config
-from eventing.core.errors import HeraldError
+from eventing.core.container import per_process
+from eventing.core.errors import ApplicationError
 from eventing.core.principals import Principal
 from eventing.core.request_origin import NO_REQUEST, Origin, current_origin
 from eventing.sql.locking import lock_audit
 
 OK, REFUSED, FAILED = AuditEntry.Outcome.OK, AuditEntry.Outcome.REFUSED, AuditEntry.Outcome.FAILED
-DETAILS_CHARS_MAX = 2048  # of JSON; larger details are replaced by a note that they were too large
-PURGE_BATCH = 10_000  # entries of one purge, which holds the chain's lock: some tenths of a second
+# Compact JSON.
+DETAILS_CHARS_MAX = 2048  # bound: characters of an entry's details; the details are left out, with a note
+# bound: entries removed by one purge; the others are left to the next purge; a sweep runs purges for up to 4 s
+# A purge holds the chain's lock for some tenths of a second.
+PURGE_BATCH = 10_000
 DOMAIN = "domain"
-"""Who does what nobody asked for: the retention's purge."""
+"""Actor recorded for automatic acts such as the retention's purge."""
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """What is to be recorded; the arguments of `audit_record`."""
+class AuditAct:
+    """An act to be recorded; fields as the arguments of `audit_record`."""
 
     action: str
     outcome: str = OK
     principal: Principal | None = None
     who: str = ""
     on: tuple[str, str] = ("", "")
-    error: HeraldError | None = None
+    error: ApplicationError | None = None
     reason: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     count: int = 1
@@ -75,7 +78,7 @@ def audit_record(
     principal: Principal | None = None,
     who: str = "",
     on: tuple[str, str] = ("", ""),
-    error: HeraldError | None = None,
+    error: ApplicationError | None = None,
     reason: str = "",
     details: Mapping[str, Any] | None = None,
     count: int = 1,
@@ -87,20 +90,20 @@ def audit_record(
     Args:
         action: stable dotted name, OBJECT.VERB: `rp.create`, `login`, `login.failed`.
         outcome: OK, REFUSED or FAILED.
-        principal: who did it; its identity, issuer and token id are kept. None or anonymous: see `who`.
-        who: a name for who is no principal, such as the name given at a login; empty: the client's address, or for a
-            command `command:USER`, the user of the server's machine who runs it.
-        on: kind and id of what it was done to: ("rp", id), ("subscription", id), ("token", jti), ("key", kid), ("user", name).
-        error: why it was refused or failed: its code and detail are kept.
+        principal: the actor, whose identity, issuer and token id are recorded. None or anonymous: see `who`.
+        who: name of an actor that is not a principal, such as the name given at a login; empty: the client's address,
+            or for a command `command:USER` with the user who runs it on the server's machine.
+        on: kind and id of the object: ("rp", id), ("subscription", id), ("token", jti), ("key", kid), ("user", name).
+        error: cause of the refusal or failure, whose code and detail are recorded.
         reason: one sentence, where there is no `error`.
         details: small JSON, such as {"version": [3, 4]}. Never a payload, token, cookie or password.
-        origin: where it came from; None: that of the request being served.
+        origin: origin of the act; None: that of the current request.
     """
-    act = Act(action, outcome, principal, who, on, error, reason, details or {}, count, origin, now)
+    act = AuditAct(action, outcome, principal, who, on, error, reason, details or {}, count, origin, now)
     return audit_record_all([act])[0]
 
 
-def audit_record_all(acts: Sequence[Act]) -> list[AuditEntry]:
+def audit_record_all(acts: Sequence[AuditAct]) -> list[AuditEntry]:
     """Add several entries, in order."""
     if not acts:
         return []
@@ -120,10 +123,10 @@ def audit_record_all(acts: Sequence[Act]) -> list[AuditEntry]:
 
 
 def audit_purge(*, now: datetime | None = None) -> int:
-    """Remove the entries of days beyond the retention (`HERALD_AUDIT_DAYS`), at most PURGE_BATCH. Returns how many.
+    """Remove the entries of days beyond the retention (`HERALD_AUDIT_DAYS`), at most PURGE_BATCH. Returns their number.
 
-    The removal is an entry of its own: it says up to which id, and holds the seal of the last entry removed, to which the
-    first one left is chained. Whole days go at once, so that there is one such entry a day.
+    The removal is an entry itself: it has the greatest id removed and the seal of that entry, to which the oldest
+    remaining one is chained. Whole days are removed at once, so that there is one such entry a day.
     """
     now = now or timezone.now()
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -137,38 +140,38 @@ def audit_purge(*, now: datetime | None = None) -> int:
         newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True)[0]
         through = min(first.id + PURGE_BATCH - 1, newest if kept is None else kept.id - 1)
         if through < first.id:
-            return 0  # an entry out of order in time stands before; it goes with its day
+            return 0  # an entry out of order in time precedes; it is removed with its day
         last = AuditEntry.objects.get(id=through)
         details = {"first": first.id, "through": through, "seal": last.seal, "before": before.isoformat()}
-        act = Act("audit.purge", who=DOMAIN, details=details, origin=NO_REQUEST, at=now, purged_through=through)
+        act = AuditAct("audit.purge", who=DOMAIN, details=details, origin=NO_REQUEST, at=now, purged_through=through)
         audit_record_all([act])
-        with connection.cursor() as cursor:  # the model refuses, and the triggers let this through
+        with connection.cursor() as cursor:  # the model refuses the deletion, and the triggers allow it
             table = connection.ops.quote_name(AuditEntry._meta.db_table)
             cursor.execute(f"DELETE FROM {table} WHERE id <= %s", [through])  # noqa: S608 - our own table's name
     return through - first.id + 1
 
 
 def chain_key() -> ChainKey:
-    """The key that seals the entries of this domain."""
+    """Return the key that seals the entries of this domain."""
     return ChainKey(str(settings.SECRET_KEY))
 
 
 def digest(value: Any) -> str:
-    """The SHA-256 of JSON that is too long for details: enough to tell which of several known values it was."""
+    """Compute the SHA-256 of JSON that is too long for details: enough to identify one of several known values."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-@lru_cache(maxsize=1)
+@per_process
 def _operator() -> str:
-    """Who runs commands on the server's own machine: `command:USER`."""
+    """Name the user who runs a command on the server's machine: `command:USER`."""
     try:
         return f"command:{getpass.getuser()}"
     except (KeyError, OSError):  # a user without a name, as in containers
         return f"command:{os.getuid()}"
 
 
-def _entry(act: Act) -> AuditEntry:
-    """The row for an act, with every text within its column's bound."""
+def _entry(act: AuditAct) -> AuditEntry:
+    """Make the row of an act, with every text within its column's bound."""
     origin = act.origin or current_origin.get()
     if act.outcome != OK and origin is not NO_REQUEST:
         origin.refusal_recorded = True
@@ -195,12 +198,13 @@ def _entry(act: Act) -> AuditEntry:
 
 
 def _text(text: str, chars: int) -> str:
-    """`text` as the column takes it: cut, without NUL (PostgreSQL refuses it) and lone surrogates (no database takes them)."""
+    """Make `text` acceptable for a column: cut, without NUL (PostgreSQL refuses it) and lone surrogates (every database
+    refuses them)."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()[:chars]
 
 
 def _details(details: Mapping[str, Any]) -> dict[str, Any]:
-    """`details` as plain JSON, bounded."""
+    """Make `details` plain, bounded JSON."""
     plain: dict[str, Any] = _plain(details)
     if len(json.dumps(plain)) > DETAILS_CHARS_MAX:
         return {"note": f"The details were longer than {DETAILS_CHARS_MAX} characters and are left out."}
@@ -208,7 +212,7 @@ def _details(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """`value` as JSON that every database keeps as it is: numbers that are no integers become text."""
+    """Make `value` JSON that every database stores unchanged: numbers that are not integers become text."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Signature algorithms of tokens: which ones there are, and which ones a setting asks for. Pure."""
+"""Signature algorithms of tokens: the supported ones, and the selection that a setting makes. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHOICES = {"Ed25519": ED25519, "ES256": ("ES256",), "RS256": ("RS256",)}
 
 
 def parse_algorithms(text: str) -> tuple[str, ...]:
-    """The values of `alg` that a setting such as `Ed25519,ES256` accepts. Raises ConfigError."""
+    """Parse a setting such as `Ed25519,ES256` into the accepted values of `alg`. Raises ConfigError."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not set(names) <= set(CHOICES):
         raise ConfigError(

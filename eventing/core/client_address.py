@@ -1,8 +1,8 @@
-"""Whose address a request comes from: the connection's other end, or what proxies of ours say is behind them.
+"""Client address of a request: the connection's peer address, or the address that a trusted proxy reports.
 
-`X-Forwarded-For` is written by whoever likes to; only what a proxy of ours added is believed. Each proxy adds on the right
-the address that it saw, so the right-most address that is not itself a proxy of ours is the client's: what stands left of
-it, a client may have invented.
+Any client can write `X-Forwarded-For`, so only entries that a trusted proxy added count. Each proxy appends the address
+of its own peer on the right. The client's address is therefore the right-most entry that is not itself a trusted proxy;
+a client may have invented everything to the left of that entry.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from collections.abc import Sequence
 
 from eventing.core.errors import ConfigError
 
-FORWARDED_CHARS_MAX = 1024  # read from the right end; 16 full IPv6 addresses fit
-HOPS_MAX = 16  # proxies in a row; beyond them the last one is taken for the client
+# Read from the right end; 16 full IPv6 addresses fit.
+FORWARDED_CHARS_MAX = 1024  # bound: characters of `X-Forwarded-For`; entries further to the left are ignored
+HOPS_MAX = 16  # bound: proxies in a row; the last proxy counts as the client
 ADDRESS_CHARS_MAX = 64
 NETWORKS_MAX = 64
-IPV6_CLIENT_BITS = 64  # a household or a host has a whole /64 (RFC 6177), and could count as 2**64 strangers
+IPV6_CLIENT_BITS = 64  # a household or host has a whole /64 (RFC 6177), and could otherwise count as 2**64 clients
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """Networks or addresses, separated by commas or spaces: `10.0.0.0/8, 127.0.0.1`. Raises ConfigError."""
+    """Parse networks or addresses separated by commas or spaces: `10.0.0.0/8, 127.0.0.1`. Raises ConfigError."""
     parts = text.replace(",", " ").split()
     if len(parts) > NETWORKS_MAX:
         raise ConfigError(f"HERALD_TRUSTED_PROXIES names more than {NETWORKS_MAX} networks.")
@@ -34,12 +35,12 @@ def parse_networks(text: str) -> tuple[Network, ...]:
 
 
 def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Network]) -> str:
-    """The client's address, in its canonical form.
+    """Return the client's address, in its canonical form.
 
     Args:
-        peer: the address of the connection's other end; empty if it has none.
+        peer: the address of the connection's other end; empty if unknown.
         forwarded: the values of the X-Forwarded-For headers, in their order.
-        trusted: networks of proxies that are believed.
+        trusted: networks of proxies whose headers count.
     """
     if not trusted or not forwarded:
         return peer
@@ -49,7 +50,7 @@ def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Networ
     chain = ",".join(forwarded)[-FORWARDED_CHARS_MAX:].split(",")
     for entry in reversed(chain[-HOPS_MAX:]):
         before = _parse(entry)
-        if before is None:  # not an address, or its beginning was cut off: the proxy that passed it on is all we know
+        if before is None:  # malformed or truncated entry: the proxy that forwarded it is the last known address
             break
         address = before
         if not _within(address, trusted):
@@ -58,7 +59,7 @@ def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Networ
 
 
 def address_key(address: str) -> str:
-    """What is counted together: an IPv4 address, or the /64 network of an IPv6 address."""
+    """Return the key under which clients are counted together: an IPv4 address, or the /64 network of an IPv6 address."""
     if ":" not in address:
         return address
     parsed = _parse(address)
@@ -68,7 +69,7 @@ def address_key(address: str) -> str:
 
 
 def _parse(text: str) -> Address | None:
-    """An address as proxies write it: plain, `1.2.3.4:5678`, `[::1]` or `[::1]:5678`; None for anything else."""
+    """Parse an address as proxies write it (plain, `1.2.3.4:5678`, `[::1]` or `[::1]:5678`); None for anything else."""
     text = text.strip()
     if len(text) > ADDRESS_CHARS_MAX:
         return None

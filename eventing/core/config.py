@@ -1,9 +1,9 @@
-"""Every setting of Herald, in one typed place.
+"""Typed definition of every setting of Herald.
 
-All settings come from the environment as `HERALD_*`. This reader is pure: the mapping is passed in, so tests and tools
+All settings are environment variables `HERALD_*`. The reader is pure: the mapping is an argument, so tests and tools
 read settings without touching the process environment. `herald doctor` prints this table with the origin of each value.
-Starting with a malformed or contradictory setting is refused with a sentence that names it; a name that is not ours is
-ignored here and pointed out by `herald doctor`.
+A malformed or contradictory setting refuses the start with a sentence that names the setting; an unknown name is
+ignored here and reported by `herald doctor`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from eventing.core.errors import ConfigError
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.core.roles import parse_role_mapping
 
-NEAR_MIN = 0.8  # of difflib's ratio, for a name to be taken for a misspelling of another
-NAME_CHARS_SHOWN = 100  # of a name that is no setting
+NEAR_MIN = 0.8  # ratio of difflib from which a name counts as a misspelling of another
+NAME_CHARS_SHOWN = 100  # characters of an unknown setting's name that a message repeats
 SOCKET_PATH_BYTES_MAX = 100
-"""The kernel takes 107 bytes (sun_path, unix(7)), macOS 103."""
+"""Longest socket path in bytes. Linux accepts 107 (sun_path, unix(7)), macOS 103."""
 
 
 def _setting(
@@ -36,28 +36,34 @@ def _setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Settings; the field `redis_url` is read from `HERALD_REDIS_URL`, and so on."""
+    """Settings. The field `redis_url` is read from `HERALD_REDIS_URL`, and so on."""
 
     domain: str = _setting(
-        "localhost", "name", "The trust domain's name; part of every token and name. Never change it later."
+        "localhost",
+        "name",
+        "Name of the trust domain; part of every token and every RP name. Must not change after the first start.",
     )
     host: str = _setting(
-        "127.0.0.1", "address", "Where the gateway listens. 0.0.0.0 opens it to the network: put TLS in front."
+        "127.0.0.1",
+        "address",
+        "Address on which the gateway listens. 0.0.0.0 exposes the gateway to the network: put a TLS proxy in front.",
     )
     port: int = _setting(8000, "port", "TCP port of the gateway.", low=1, high=65535)
     public_url: str = _setting(
-        "", "URL", "How clients reach this domain, when a proxy stands before it. Empty: http://HOST:PORT."
+        "", "URL", "Address under which clients reach this domain, if a proxy stands in front. Empty: http://HOST:PORT."
     )
-    data_dir: str = _setting("var", "folder", "Database, Redis files, secrets and logs of an embedded domain.")
-    redis_url: str = _setting("", "URL", "A Redis >= 6.2 to use instead of the embedded one.", secret=True)
+    data_dir: str = _setting(
+        "var", "folder", "Folder of the database, Redis files, secrets and logs of an embedded domain."
+    )
+    redis_url: str = _setting("", "URL", "Redis 6.2 or newer to use instead of the embedded Redis.", secret=True)
     database_url: str = _setting(
         "", "URL", "PostgreSQL (postgres://...) instead of SQLite in the data folder.", secret=True
     )
-    spark_master: str = _setting("local[*]", "Spark master", "Where report jobs run.")
+    spark_master: str = _setting("local[*]", "Spark master", "Spark master on which report jobs run.")
     gateways: int = _setting(
         1,
         "processes",
-        "Gateway processes. More use more cores; each holds its own Redis subscriptions.",
+        "Gateway processes. More use more cores; each holds Redis subscriptions of its own.",
         low=1,
         high=64,
     )
@@ -65,62 +71,69 @@ class Config:
     forwarders: int = _setting(
         8,
         "threads",
-        "Peers that are forwarded to at the same time. One that hangs holds a thread for some seconds, then waits its turn.",
+        "Peers to which events are forwarded at the same time. A peer that does not answer occupies a thread for some seconds.",
         low=1,
         high=256,
     )
-    log_level: str = _setting("info", "level", "debug, info, warning or error.")
+    log_level: str = _setting("info", "level", "Log level: debug, info, warning or error.")
     log_format: str = _setting(
-        "text", "format", "Of log lines: text, or json, one object per line (docs/observability.md)."
+        "text", "format", "Format of log lines: text, or json with one object per line (docs/observability.md)."
     )
     metrics_token: str = _setting(
         "",
         "text",
-        "Lets a program read /metrics. Empty: a viewer's token does, and on a domain of this machine alone none is needed.",
+        "Token that admits a program to /metrics. Empty: a viewer's token admits, and a domain that only this machine can reach asks for none.",
         secret=True,
     )
     otlp_url: str = _setting(
         "",
         "URL",
-        "Where spans are sent, by OTLP over HTTP: http://HOST:4318. Empty: OTEL_EXPORTER_OTLP_ENDPOINT, else none are made.",
+        "Address to which spans are sent by OTLP over HTTP: http://HOST:4318. Empty: OTEL_EXPORTER_OTLP_ENDPOINT, otherwise no spans are made.",
         secret=True,
     )
     trace_percent: int = _setting(
         100,
         "percent",
-        "How many traces are kept where spans are sent; the same ones in all domains. Fewer cost less.",
+        "Share of traces that are sampled where spans are sent; all domains sample the same traces. A smaller share costs less.",
         low=0,
         high=100,
     )
     secret_key: str = _setting(
-        "", "text", "Signs console sessions. Empty: made at first start and kept in the data folder.", secret=True
+        "",
+        "text",
+        "Key that signs console sessions. Empty: generated at first start and kept in the data folder.",
+        secret=True,
     )
     dev: bool = _setting(False, "0 or 1", "Development: Django debug pages. Never in production.")
 
     console_session_s: int = _setting(
         12 * 3600,
         "seconds",
-        "A console session that nobody uses ends after this. Longer leaves more time to who finds a laptop open.",
+        "Idle time after which a console session ends. A longer time leaves an unattended session open for longer.",
         low=300,
         high=30 * 86_400,
     )
     oidc_issuer: str = _setting(
-        "", "URL", "OpenID Connect provider for console logins, by its issuer URL. Empty: none."
+        "", "URL", "Issuer URL of the OpenID Connect provider for console logins. Empty: no provider."
     )
-    oidc_client_id: str = _setting("", "text", "What the provider calls this console.")
-    oidc_client_secret: str = _setting("", "text", "The console's secret at the provider.", secret=True)
-    oidc_client_secret_file: str = _setting("", "file", "A file that holds the secret, instead of the setting itself.")
-    oidc_role_claim: str = _setting("groups", "claim", "The claim, a text or a list, whose values give console roles.")
+    oidc_client_id: str = _setting("", "text", "Client ID of the console at the provider.")
+    oidc_client_secret: str = _setting("", "text", "Client secret of the console at the provider.", secret=True)
+    oidc_client_secret_file: str = _setting(
+        "", "file", "File with the client secret, instead of HERALD_OIDC_CLIENT_SECRET."
+    )
+    oidc_role_claim: str = _setting(
+        "groups", "claim", "Claim, a string or a list of strings, whose values give console roles."
+    )
     oidc_roles: str = _setting(
         "",
         "VALUE=ROLE,...",
-        "Which value of the claim gives which role: viewer, operator, administrator. Nobody else gets in.",
+        "Mapping of claim values to the roles viewer, operator and administrator. Users without a mapped value are refused.",
     )
 
     event_bytes_max: int = _setting(
         256 * 1024,
         "bytes",
-        "Largest event. Raising it raises the memory of every slow session.",
+        "Largest event. A larger limit raises the memory that each slow session can take.",
         low=1024,
         high=16 * 1024 * 1024,
     )
@@ -131,226 +144,256 @@ class Config:
     dedup_window_s: int = _setting(
         600,
         "seconds",
-        "How long a repeated (source, id) is recognised. Raising it costs Redis memory per event.",
+        "Time during which a repeated (source, id) is recognised as a duplicate. A longer time takes more Redis memory per event.",
         low=1,
         high=86_400,
     )
     dedup_ids_max: int = _setting(
         100_000,
         "ids",
-        "Most ids remembered per rendezvous point; beyond it the oldest half is forgotten early.",
+        "Most event ids remembered per rendezvous point; above this, the older half is discarded before its time.",
         low=100,
         high=10_000_000,
     )
 
     lease_s_max: int = _setting(
-        30 * 86_400, "seconds", "Longest lease granted; longer requests are shortened.", low=60, high=366 * 86_400
+        30 * 86_400,
+        "seconds",
+        "Longest lease that is granted; requests for more are shortened.",
+        low=60,
+        high=366 * 86_400,
     )
-    lease_s_default: int = _setting(86_400, "seconds", "Lease granted when none is asked.", low=1, high=366 * 86_400)
+    lease_s_default: int = _setting(
+        86_400, "seconds", "Lease that is granted when a request states no duration.", low=1, high=366 * 86_400
+    )
     subscription_lease_s_default: int = _setting(
         7 * 86_400,
         "seconds",
-        "Lease of a durable subscription when none is asked; HERALD_LEASE_S_DEFAULT where that is longer, and never more than HERALD_LEASE_S_MAX.",
+        "Lease of a durable subscription when a request states no duration; HERALD_LEASE_S_DEFAULT where that is longer, and never more than HERALD_LEASE_S_MAX.",
         low=1,
         high=366 * 86_400,
     )
-    history_events_max: int = _setting(10_000_000, "events", "Most history one rendezvous point may reserve.", low=1)
-    history_bytes_max: int = _setting(1024**3, "bytes", "Most history one rendezvous point may reserve.", low=1024)
-    history_quota_bytes: int = _setting(
-        16 * 1024**3, "bytes", "Sum of all reserved histories. Keep it under what Redis can hold.", low=1024
+    history_events_max: int = _setting(
+        10_000_000, "events", "Most events of history that one rendezvous point may reserve.", low=1
     )
-    rps_max: int = _setting(100_000, "rendezvous points", "Most rendezvous points of the domain.", low=1)
+    history_bytes_max: int = _setting(
+        1024**3, "bytes", "Most bytes of history that one rendezvous point may reserve.", low=1024
+    )
+    history_quota_bytes: int = _setting(
+        16 * 1024**3, "bytes", "Sum of all reserved histories. Keep it below the memory of Redis.", low=1024
+    )
+    rps_max: int = _setting(100_000, "rendezvous points", "Most rendezvous points in the domain.", low=1)
     subscriptions_per_rp_max: int = _setting(
         10_000, "subscriptions", "Most durable subscriptions of one rendezvous point.", low=1
     )
 
     session_buffer_bytes: int = _setting(
-        256 * 1024, "bytes", "Unsent bytes at which a session stops being live and is fed from the log.", low=16 * 1024
+        256 * 1024,
+        "bytes",
+        "Unsent bytes above which a session is no longer served live, but from the log.",
+        low=16 * 1024,
     )
     session_subscriptions_max: int = _setting(10_000, "subscriptions", "Most subscriptions of one connection.", low=1)
     session_publishes_max: int = _setting(
-        1024, "publishes", "Unanswered publishes of one connection before it is read no further.", low=1
+        1024,
+        "publishes",
+        "Unanswered publishes of one connection above which no more frames are read from the connection.",
+        low=1,
     )
     sessions_max: int = _setting(
-        100_000, "connections", "Most WebSocket and SSE connections of one gateway process; beyond it 503.", low=1
+        100_000,
+        "connections",
+        "Most WebSocket and SSE connections of one gateway process; further ones are refused with 503.",
+        low=1,
     )
     tick_ms: int = _setting(
         10,
         "milliseconds",
-        "Frames of a busy rendezvous point are gathered this long. Raising it saves CPU and costs latency.",
+        "Time during which frames of a busy rendezvous point are gathered. A longer time saves CPU and adds latency.",
         low=0,
         high=1000,
     )
     tick_max_ms: int = _setting(
         25,
         "milliseconds",
-        "Where sending is dear (many sessions), frames are gathered longer, up to this. 0: never longer than the tick.",
+        "Upper bound for gathering frames where sending is expensive (many sessions). 0: never longer than the tick.",
         low=0,
         high=1000,
     )
-    heartbeat_s: int = _setting(25, "seconds", "Ping of idle connections; two unanswered close them.", low=1, high=600)
+    heartbeat_s: int = _setting(
+        25,
+        "seconds",
+        "Interval of pings on idle connections; two unanswered pings close the connection.",
+        low=1,
+        high=600,
+    )
     request_timeout_s: int = _setting(
-        30, "seconds", "A request's headers and body must have arrived by then.", low=1, high=600
+        30, "seconds", "Time within which a request's headers and body must have arrived.", low=1, high=600
     )
     wait_s_max: int = _setting(60, "seconds", "Longest long-poll.", low=0, high=600)
 
-    records: bool = _setting(True, "0 or 1", "Write access records, which the reports are made of (docs/records.md).")
-    records_dir: str = _setting("", "folder", "Where access records are written. Empty: `records` in the data folder.")
+    records: bool = _setting(
+        True, "0 or 1", "Write access records, from which the reports are computed (docs/records.md)."
+    )
+    records_dir: str = _setting("", "folder", "Folder for access records. Empty: `records` in the data folder.")
     records_flush_s: int = _setting(
         5,
         "seconds",
-        "Access records are on the disk after this long; what a killed gateway loses. Raising it saves little.",
+        "Time after which access records are on disk; a killed gateway loses this much. A longer time saves little.",
         low=1,
         high=9,
     )
     records_segment_s: int = _setting(
         60,
         "seconds",
-        "Access records of this long become one Parquet file. Raising it makes fewer files, and reports see them later.",
+        "Time span of access records in one Parquet file. A longer span makes fewer files and delays reports.",
         low=1,
         high=3600,
     )
     records_waiting_max: int = _setting(
         100_000,
         "records",
-        "Most access records in a gateway's memory, 0.3 KiB each; beyond it they are dropped and counted.",
+        "Most access records in a gateway's memory, 0.3 KiB each; further ones are dropped and counted.",
         low=1000,
         high=10_000_000,
     )
-    records_retention_days: int = _setting(
-        400, "days", "Access records are removed when they are older.", low=1, high=36_500
-    )
+    records_retention_days: int = _setting(400, "days", "Age at which access records are removed.", low=1, high=36_500)
 
     reports: str = _setting(
         "auto",
         "auto or off",
-        "Make reports of the access records every hour and day, where Java and PySpark are there. off: none, not even asked ones.",
+        "Compute reports from access records every hour and day, if Java and PySpark are installed. off: no reports, not even on request.",
     )
     reports_dir: str = _setting(
-        "", "folder or URL", "Where reports are written. Empty: `reports` in the data folder. Spark must reach it too."
+        "",
+        "folder or URL",
+        "Folder for reports. Empty: `reports` in the data folder. Spark must be able to reach it too.",
     )
     report_max_s: int = _setting(
         3600,
         "seconds",
-        "A report that takes longer is stopped, and has failed. Raising it lets one hold the others up for longer.",
+        "Time after which a running report is stopped and counts as failed. A longer time lets one report delay others for longer.",
         low=5,
         high=7 * 86_400,
     )
     report_memory_mb: int = _setting(
         1024,
         "MiB",
-        "Java memory of a report; its processes may take as much again, and 1 GiB. Longer periods of busy domains want more.",
+        "Java memory of a report job; its processes may take as much again, plus 1 GiB. Long periods of busy domains need more.",
         low=512,
         high=1024**2,
     )
     report_nice: int = _setting(
         10,
         "niceness",
-        "How far a report gives way to the gateways and all else on its machine (nice(1)). 0: it competes with them.",
+        "Niceness (nice(1)) of report jobs towards other processes of the machine. 0: no reduced priority.",
         low=0,
         high=19,
     )
     reports_retention_days: int = _setting(
         400,
         "days",
-        "Reports of days, and those that were asked for, are removed when they are older.",
+        "Age at which daily and requested reports are removed.",
         low=1,
         high=36_500,
     )
     reports_hourly_days: int = _setting(
-        31, "days", "Reports of hours are removed when they are older; there are 48 a day.", low=1, high=36_500
+        31, "days", "Age at which hourly reports are removed; there are 48 a day.", low=1, high=36_500
     )
 
-    # Rates and quotas (docs/limits.md). Rates of the domain are shared out equally among its gateway processes.
+    # Rates and quotas (docs/limits.md). Rates of the domain are divided equally among its gateway processes.
     rate_window_s: int = _setting(
         2,
         "seconds",
-        "How many seconds' worth of a rate may come at once. Raising it lets bursts through.",
+        "Burst: the seconds' worth of a rate that is accepted at once. A larger value lets larger bursts through.",
         low=1,
         high=3600,
     )
     publish_events_per_s: int = _setting(
-        100_000, "events per second", "Events that one principal may publish. 0: no limit.", low=0
+        100_000, "events per second", "Events that one principal may publish. 0: unlimited.", low=0
     )
     publish_bytes_per_s: int = _setting(
-        128 * 1024**2, "bytes per second", "Bytes of events that one principal may publish. 0: no limit.", low=0
+        128 * 1024**2, "bytes per second", "Bytes of events that one principal may publish. 0: unlimited.", low=0
     )
     rp_events_per_s: int = _setting(
-        100_000, "events per second", "Events published at one rendezvous point, by all. 0: no limit.", low=0
+        100_000, "events per second", "Events published at one rendezvous point by all clients. 0: unlimited.", low=0
     )
     rp_bytes_per_s: int = _setting(
-        128 * 1024**2, "bytes per second", "Bytes of events at one rendezvous point, by all. 0: no limit.", low=0
+        128 * 1024**2,
+        "bytes per second",
+        "Bytes of events published at one rendezvous point by all clients. 0: unlimited.",
+        low=0,
     )
     domain_events_per_s: int = _setting(
-        0, "events per second", "Events published in the domain, by all. 0: no limit but the machine's.", low=0
+        0, "events per second", "Events published in the domain by all clients. 0: unlimited.", low=0
     )
     domain_bytes_per_s: int = _setting(
-        0, "bytes per second", "Bytes of events published in the domain, by all. 0: no limit but the machine's.", low=0
+        0, "bytes per second", "Bytes of events published in the domain by all clients. 0: unlimited.", low=0
     )
     requests_per_s: int = _setting(
         20_000,
         "requests per second",
-        "Requests of one principal, refused ones too; without a valid token of one client address. 0: no limit.",
+        "Requests of one principal, or of one client address without a valid token; refused requests count too. 0: unlimited.",
         low=0,
     )
     domain_requests_per_s: int = _setting(
-        0, "requests per second", "Requests to the domain, by all. 0: no limit but the machine's.", low=0
+        0, "requests per second", "Requests to the domain by all clients. 0: unlimited.", low=0
     )
     failed_tokens_per_s: int = _setting(
         100,
         "tokens per second",
-        "Tokens that do not verify, per client address; beyond it unknown tokens are refused unverified. 0: no limit.",
+        "Tokens per client address that fail verification; above this, unknown tokens are refused unverified. 0: unlimited.",
         low=0,
     )
     accepts_per_s: int = _setting(
         5000,
         "connections per second",
-        "New WebSocket and SSE connections of one gateway process; beyond it 503. 0: no limit.",
+        "New WebSocket and SSE connections of one gateway process; further ones are refused with 503. 0: unlimited.",
         low=0,
     )
     sessions_per_principal: int = _setting(
         50_000,
         "connections",
-        "WebSocket and SSE connections of one principal. 0: no limit.",
+        "WebSocket and SSE connections of one principal. 0: unlimited.",
         low=0,
     )
     sessions_per_address: int = _setting(
         1000,
         "connections",
-        "WebSocket and SSE connections without a token, of one client address. 0: no limit.",
+        "WebSocket and SSE connections without a token from one client address. 0: unlimited.",
         low=0,
     )
     rps_per_principal: int = _setting(
-        10_000, "rendezvous points", "Rendezvous points of one creator, administrators excepted. 0: no limit.", low=0
+        10_000, "rendezvous points", "Rendezvous points of one creator, administrators excepted. 0: unlimited.", low=0
     )
     history_bytes_per_principal: int = _setting(
         8 * 1024**3,
         "bytes",
-        "Sum of the histories that one creator has reserved, administrators excepted. 0: no limit.",
+        "Sum of the histories that one creator has reserved, administrators excepted. 0: unlimited.",
         low=0,
     )
     subscriptions_per_principal: int = _setting(
-        50_000, "subscriptions", "Durable subscriptions of one owner, administrators excepted. 0: no limit.", low=0
+        50_000, "subscriptions", "Durable subscriptions of one owner, administrators excepted. 0: unlimited.", low=0
     )
     trusted_proxies: str = _setting(
         "",
         "networks",
-        "Proxies whose X-Forwarded-For names the client, such as 10.0.0.0/8, 127.0.0.1. Empty: none is believed.",
+        "Proxies whose X-Forwarded-For header names the client, such as 10.0.0.0/8, 127.0.0.1. Empty: the header is ignored.",
     )
 
     audit_days: int = _setting(
         400,
         "days",
-        "How long audit entries are kept; afterwards whole days are removed, which is itself an entry.",
+        "Retention of audit entries; older ones are removed by whole days, and each removal is an entry itself.",
         low=30,
         high=3660,
     )
 
-    # Credentials from elsewhere (docs/tokens.md)
+    # Credentials of other issuers (docs/tokens.md)
     foreign_algorithms: str = _setting(
         "Ed25519",
         "algorithms",
-        "Of tokens of foreign issuers: some of Ed25519, ES256, RS256, separated by commas. Most OIDC providers sign RS256.",
+        "Signature algorithms accepted from foreign issuers: some of Ed25519, ES256, RS256, separated by commas. Most OIDC providers sign with RS256.",
     )
     allow_private_issuers: bool = _setting(
         False,
@@ -360,26 +403,24 @@ class Config:
     allow_private_peers: bool = _setting(
         False,
         "0 or 1",
-        "Call peers at private addresses too, also to look at them before they are peers. For intranets; where this "
-        "domain's own address is loopback, other loopback addresses are called without it.",
+        "Call peers at private addresses too, also to inspect them before they are peers. For intranets; where this domain's own address is loopback, other loopback addresses are called without it.",
     )
     delivery_lease_s: int = _setting(
         10,
         "seconds",
-        "Of a durable subscription that several domains hold, how long one that fell silent is waited for before another "
-        "delivers. Shorter takes over sooner, and by mistake where domains are slow.",
+        "Time for which the delivering domain of a shared subscription may be silent before another domain delivers. A shorter time takes over sooner, and more often by mistake where domains are slow.",
         low=3,
         high=300,
     )
     anonymous_sessions: bool = _setting(
         True,
         "0 or 1",
-        "Let strangers hold WebSocket and SSE connections where a policy admits anyone. 0: they can only ask and go.",
+        "Allow WebSocket and SSE connections without a token where a policy admits anyone. 0: only single requests.",
     )
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Config:
-        """Read all settings from `env`. Raises ConfigError with one clear sentence on the first bad one."""
+        """Read all settings from `env`. Raises ConfigError naming the first bad setting."""
         known = {f"HERALD_{f.name.upper()}": f for f in fields(cls)}
         values: dict[str, Any] = {}
         for name, text in env.items():
@@ -403,7 +444,7 @@ class Config:
         if self.log_format not in ("text", "json"):
             raise ConfigError(f"HERALD_LOG_FORMAT is {self.log_format!r}; use text or json.")
         if self.otlp_url and not self.otlp_url.startswith(("http://", "https://")):
-            raise ConfigError("HERALD_OTLP_URL is no http or https address; use one such as http://127.0.0.1:4318.")
+            raise ConfigError("HERALD_OTLP_URL is not an http or https address; use one such as http://127.0.0.1:4318.")
         if self.metrics_token and len(self.metrics_token) < 32:
             raise ConfigError(
                 "HERALD_METRICS_TOKEN is shorter than 32 characters; use a long random one, or leave it empty."
@@ -428,24 +469,24 @@ class Config:
 
     @property
     def data_path(self) -> Path:
-        """The data folder, absolute."""
+        """Data folder, as an absolute path."""
         return Path(self.data_dir).resolve()
 
     @property
     def records_path(self) -> Path:
-        """The folder of the access records, absolute."""
+        """Folder of the access records, as an absolute path."""
         return Path(self.records_dir).resolve() if self.records_dir else self.data_path / "records"
 
     @property
     def reports_place(self) -> str:
-        """The folder of the reports: an absolute path, or an address that Spark understands."""
+        """Folder of the reports: an absolute path, or an address that Spark understands."""
         if "://" in self.reports_dir:
             return self.reports_dir.rstrip("/")
         return str(Path(self.reports_dir).resolve() if self.reports_dir else self.data_path / "reports")
 
     @property
     def base_url(self) -> str:
-        """How clients reach this domain; no trailing slash."""
+        """Address under which clients reach this domain, without a trailing slash."""
         if self.public_url:
             return self.public_url.rstrip("/")
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared, not bound
@@ -453,7 +494,7 @@ class Config:
 
     @property
     def redis_socket(self) -> Path:
-        """The embedded Redis server's unix socket: in the data folder, or under /tmp when that path is too long for one."""
+        """Unix socket of the embedded Redis server: in the data folder, or below /tmp if that path is too long."""
         path = self.data_path / "redis.sock"
         if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
             return path
@@ -461,23 +502,23 @@ class Config:
 
     @property
     def subscription_lease_s(self) -> int:
-        """The lease of a durable subscription when none is asked, seconds."""
+        """Default lease of a durable subscription, in seconds."""
         return min(max(self.subscription_lease_s_default, self.lease_s_default), self.lease_s_max)
 
     @property
     def effective_redis_url(self) -> str:
-        """The Redis in use: the given URL, else the embedded server's socket."""
+        """URL of the Redis in use: the configured one, else the embedded server's socket."""
         return self.redis_url or f"unix://{self.redis_socket}"
 
 
 def unknown_settings(env: Mapping[str, str]) -> list[str]:
-    """Names in `env` that look like ours but are not: likely misspelled. HERALD_TOKEN and HERALD_URL are the client's."""
+    """List names in `env` that look like settings but are not, likely misspelled; those of the client are left out."""
     known = {*_names(), "HERALD_TOKEN", "HERALD_URL", "HERALD_HOME", "HERALD_TRACEBACK", "HERALD_PROCESS"}
     return sorted(name for name in env if name.startswith("HERALD_") and name not in known)
 
 
 def unknown_setting(name: str) -> str:
-    """The sentence for the operator about one of `unknown_settings`, with the setting that may be meant."""
+    """Compose the operator's message about one of `unknown_settings`, with the setting that may be meant."""
     near = get_close_matches(name, _names(), n=1, cutoff=NEAR_MIN)
     meant = f" Did you mean {near[0]}?" if near else ""
     return f"{name[:NAME_CHARS_SHOWN]} is no setting of Herald and has no effect.{meant}"

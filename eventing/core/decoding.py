@@ -1,9 +1,9 @@
-"""Decoding of JSON and MessagePack into types: the one place of the server that calls msgspec's decoders.
+"""Decoding of JSON and MessagePack into types: the only module of the server that calls msgspec's decoders.
 
 msgspec raises `DecodeError` for most malformed input, but `UnicodeDecodeError` for text that is not UTF-8 and
-`RecursionError` for deep nesting. A reader made here raises Undecodable for all of them, so that a caller that handles one
-kind of malformed bytes handles every kind. Bytes that this process did not make itself (requests, peers' answers,
-statements, events, values in Redis) are read only by these readers and by strict_json.py; a test keeps it so.
+`RecursionError` for deep nesting. A reader made here raises Undecodable for all of them, so that a caller handles every
+kind of malformed bytes alike. Bytes from outside the process (requests, peers' answers, statements, events, values in
+Redis) are decoded only by these readers and by strict_json.py; a test enforces this.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-_MALFORMED_JSON = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")  # as msgspec says it
+_MALFORMED_JSON = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")  # the wording of msgspec
 _TRUNCATED = "Input data was truncated"
-EXPLANATION_CHARS_MAX = 200  # of the explanation: msgspec quotes the sender's values in it
+# msgspec quotes the sender's values in it.
+EXPLANATION_CHARS_MAX = 200  # bound: characters of the explanation of malformed bytes; the explanation is cut
 
 T = TypeVar("T")
 Bytes = bytes | bytearray | memoryview | msgspec.Raw
@@ -26,11 +27,12 @@ Reader = Callable[[Bytes], T]
 class Undecodable(ValueError):
     """The bytes are not valid in their format, or not of the expected type.
 
-    The text is a phrase for one line: printable, at most EXPLANATION_CHARS_MAX characters, without a full stop at its end.
+    The text is a phrase for one line: printable, at most EXPLANATION_CHARS_MAX characters, without a full stop at its
+    end.
 
     Attributes:
-        reason: the same without the place, where the bytes are malformed JSON; else the same.
-        at: index of the byte where JSON goes wrong, the length where it ends too early; None for everything else.
+        reason: the same text without the position where the bytes are malformed JSON; else the same text.
+        at: index of the first wrong byte of malformed JSON, the length where JSON ends too early; else None.
     """
 
     def __init__(self, text: str, reason: str = "", at: int | None = None) -> None:
@@ -40,33 +42,33 @@ class Undecodable(ValueError):
 
 
 class NestedTooDeeply(Undecodable):
-    """The bytes nest deeper than the decoder follows."""
+    """The bytes nest deeper than the decoder supports."""
 
 
 def json_reader(kind: type[T]) -> Reader[T]:
-    """Make the function that decodes JSON into `kind`. It raises Undecodable.
+    """Make a function that decodes JSON into `kind` and raises Undecodable.
 
     Members that `kind` does not name are skipped and, as msgspec.Raw, not checked to be UTF-8.
     """
     return _reader(msgspec.json.Decoder(kind).decode)
 
 
-def json_place(data: Bytes, at: int) -> tuple[int, int]:
-    """Line and column of the byte `at` of a JSON text, both from 1. A column is a character."""
+def json_position(data: Bytes, at: int) -> tuple[int, int]:
+    """Return line and column of the byte `at` of a JSON text, both counted from 1. A column is a character."""
     before = bytes(data)[:at]
     return before.count(b"\n") + 1, len(before[before.rfind(b"\n") + 1 :].decode(errors="replace")) + 1
 
 
 def placed(error: Undecodable, data: Bytes) -> tuple[str, dict[str, int]]:
-    """What is wrong with `data`, where it is malformed JSON with line and column; and these as members of a problem."""
+    """Describe the fault in `data`, for malformed JSON with line and column; return these also as members of a problem document."""
     if error.at is None:
         return str(error), {}
-    line, column = json_place(data, error.at)
+    line, column = json_position(data, error.at)
     return f"{error.reason} at line {line}, column {column}", {"line": line, "column": column}
 
 
 def msgpack_reader(kind: type[T]) -> Reader[T]:
-    """Make the function that decodes MessagePack into `kind`. It raises Undecodable."""
+    """Make a function that decodes MessagePack into `kind` and raises Undecodable."""
     return _reader(msgspec.msgpack.Decoder(kind).decode)
 
 
@@ -96,8 +98,9 @@ def _refuse(error: ValueError | RecursionError, data: Bytes) -> NoReturn:
 
 
 def _is_behind(reason: str, before: bytes) -> bool:
-    """Whether msgspec names the byte after the one where JSON goes wrong; `before` is that one.
+    """Return True if msgspec names the byte after the wrong one; `before` is the byte before the named one.
 
-    It does for what follows the value, and for a literal that begins like true, false or null and goes on otherwise.
+    It does so for bytes after the value, and for a literal that begins like true, false or null and continues
+    otherwise.
     """
     return reason == "trailing characters" or (reason == "invalid character" and before in (b"t", b"f", b"n"))

@@ -1,4 +1,5 @@
-"""One family of errors; one handler per surface turns them into a problem document, a WebSocket error or a CLI line.
+"""Errors of the application. One handler per surface turns them into a problem document, a WebSocket error or a CLI
+line.
 
 `code` is stable and part of the wire contract: the problem document's `type` is `urn:herald:problem:CODE`, and the same
 string is the `type` of a WebSocket error (docs/protocol.md lists all codes). `status` is the HTTP status of the code.
@@ -10,15 +11,21 @@ from typing import Any, ClassVar
 
 
 class ConfigError(Exception):
-    """A setting is wrong; the message is one sentence for the operator. Raised only at start."""
+    """A setting is wrong; raised only at start. The message is one sentence for the operator."""
 
 
-class HeraldError(Exception):
-    """An answer to a client that is not success. `detail` says what to do next; `extra` adds members to the document."""
+class ApplicationError(Exception):
+    """Refusal or failure of a client's request.
+
+    Args:
+        detail: what is wrong with this request, then what to do.
+        retry_after_s: seconds after which the client may try again; None if a retry is pointless or the delay unknown.
+        extra: further members of the problem document.
+    """
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
-    title: ClassVar[str] = "Something went wrong here"
+    title: ClassVar[str] = "Internal error"
 
     def __init__(self, detail: str, *, retry_after_s: int | None = None, **extra: Any) -> None:
         super().__init__(detail)
@@ -28,123 +35,125 @@ class HeraldError(Exception):
 
     @property
     def type(self) -> str:
-        """The stable `type` URI of the problem document."""
+        """Stable `type` URI of the problem document."""
         return f"urn:herald:problem:{self.code}"
 
     def document(self) -> dict[str, Any]:
-        """The RFC 9457 problem document."""
+        """Make the problem document (RFC 9457)."""
         return {"type": self.type, "title": self.title, "status": self.status, "detail": self.detail, **self.extra}
 
 
-class InvalidRequest(HeraldError):
-    code, status, title = "invalid-request", 400, "The request is not valid"
+class InvalidRequest(ApplicationError):
+    code, status, title = "invalid-request", 400, "Invalid request"
 
 
-class InvalidEvent(HeraldError):
-    code, status, title = "invalid-event", 400, "The event is not a valid CloudEvent"
+class InvalidEvent(ApplicationError):
+    code, status, title = "invalid-event", 400, "Invalid CloudEvent"
 
 
-class InvalidCursor(HeraldError):
-    code, status, title = "invalid-cursor", 400, "The cursor is not one of ours"
+class InvalidCursor(ApplicationError):
+    code, status, title = "invalid-cursor", 400, "Invalid cursor"
 
 
-class Unauthenticated(HeraldError):
-    code, status, title = "unauthenticated", 401, "A valid token is needed"
+class Unauthenticated(ApplicationError):
+    code, status, title = "unauthenticated", 401, "Valid token required"
 
 
 TOKEN_NEEDED = "Send a token as `Authorization: Bearer TOKEN` or `?access_token=TOKEN`."  # noqa: S105 - a sentence
-"""The detail of an Unauthenticated for a request without a token."""
+"""Detail of an Unauthenticated for a request without a token."""
 
 
 class TokenRevoked(Unauthenticated):
-    code, status, title = "token-revoked", 401, "The token has been revoked"
+    code, status, title = "token-revoked", 401, "Token revoked"
 
 
-class Forbidden(HeraldError):
-    code, status, title = "forbidden", 403, "This is not allowed to you"
+class Forbidden(ApplicationError):
+    code, status, title = "forbidden", 403, "Operation not permitted"
 
 
-class NotFound(HeraldError):
-    code, status, title = "not-found", 404, "There is nothing here"
+class NotFound(ApplicationError):
+    code, status, title = "not-found", 404, "Resource not found"
 
 
-class MethodNotAllowed(HeraldError):
-    code, status, title = "method-not-allowed", 405, "This method is not offered here"
+class MethodNotAllowed(ApplicationError):
+    code, status, title = "method-not-allowed", 405, "Method not allowed"
 
 
-class Conflict(HeraldError):
-    code, status, title = "conflict", 409, "This conflicts with what exists"
+class Conflict(ApplicationError):
+    code, status, title = "conflict", 409, "Conflict with the current state"
 
 
-class Paused(HeraldError):
-    """`reason` is what the operator said, for publishers to read; empty for nothing."""
+class Paused(ApplicationError):
+    """Publishing is paused. The member `reason` is the operator's explanation to publishers; may be empty."""
 
-    code, status, title = "paused", 409, "Publishing is paused here"
+    code, status, title = "paused", 409, "Publishing paused"
 
 
 def paused_here(reason: str) -> Paused:
-    """The refusal of a publish at an RP that is paused for this `reason` (may be empty)."""
+    """Make the refusal of a publish at a paused RP."""
     why = f" ({reason})" if reason else ""
     return Paused(
-        f"An operator of this domain has paused publishing here{why}. Try again once it is resumed; readers stay.",
+        f"An operator of this domain has paused publishing here{why}. Try again later; reading continues.",
         reason=reason,
     )
 
 
-class AudienceMissing(HeraldError):
-    """`missing` lists each audience that lacks readers: `label`, `at_least`, `present`."""
+class AudienceMissing(ApplicationError):
+    """An audience lacks readers. The member `missing` lists each such audience: `label`, `at_least`, `present`."""
 
-    code, status, title = "audience-missing", 409, "Those who must be reading are not"
-
-
-class Gone(HeraldError):
-    code, status, title = "gone", 410, "This has ended"
+    code, status, title = "audience-missing", 409, "Required audience is not present"
 
 
-class Moved(HeraldError):
-    """`rp` is the RP's id, `to` the base URLs of other domains that serve it."""
-
-    code, status, title = "moved", 307, "Other domains serve this"
+class Gone(ApplicationError):
+    code, status, title = "gone", 410, "Resource no longer exists"
 
 
-ENDED = frozenset({Moved.status, NotFound.status, Gone.status})  # an RP whose use is answered so is not served here
+class Moved(ApplicationError):
+    """Other domains serve the RP. The members are `rp`, the RP's id, and `to`, base URLs of these domains."""
+
+    code, status, title = "moved", 307, "Resource served by other domains"
 
 
-class PreconditionFailed(HeraldError):
-    code, status, title = "precondition-failed", 412, "It has changed since you read it"
+ENDED = frozenset(
+    {Moved.status, NotFound.status, Gone.status}
+)  # statuses of an answer by which an RP is not served here
 
 
-class TooLarge(HeraldError):
-    code, status, title = "too-large", 413, "The request is too large"
+class PreconditionFailed(ApplicationError):
+    code, status, title = "precondition-failed", 412, "Resource changed since it was read"
 
 
-class UnsupportedMediaType(HeraldError):
-    code, status, title = "unsupported-media-type", 415, "This content type is not understood here"
+class TooLarge(ApplicationError):
+    code, status, title = "too-large", 413, "Request too large"
 
 
-class IdempotencyMismatch(HeraldError):
-    code, status, title = "idempotency-mismatch", 422, "The idempotency key was used for another request"
+class UnsupportedMediaType(ApplicationError):
+    code, status, title = "unsupported-media-type", 415, "Unsupported content type"
 
 
-class QuotaExceeded(HeraldError):
-    code, status, title = "quota-exceeded", 409, "The domain's quota does not allow this"
+class IdempotencyMismatch(ApplicationError):
+    code, status, title = "idempotency-mismatch", 422, "Idempotency key used for another request"
 
 
-class PeerUnreachable(HeraldError):
-    code, status, title = "peer-unreachable", 424, "The other domain did not answer as one"
+class QuotaExceeded(ApplicationError):
+    code, status, title = "quota-exceeded", 409, "Quota exceeded"
 
 
-class RateLimited(HeraldError):
+class PeerUnreachable(ApplicationError):
+    code, status, title = "peer-unreachable", 424, "No valid answer from the other domain"
+
+
+class RateLimited(ApplicationError):
     code, status, title = "rate-limited", 429, "Too many requests"
 
 
-class Timeout(HeraldError):
-    code, status, title = "timeout", 408, "The request did not arrive in time"
+class Timeout(ApplicationError):
+    code, status, title = "timeout", 408, "Request timeout"
 
 
-class Unavailable(HeraldError):
-    code, status, title = "unavailable", 503, "This is not available right now"
+class Unavailable(ApplicationError):
+    code, status, title = "unavailable", 503, "Service temporarily unavailable"
 
 
-class AckUnavailable(HeraldError):
-    code, status, title = "ack-unavailable", 503, "The asked acknowledgement level cannot be given"
+class AckUnavailable(ApplicationError):
+    code, status, title = "ack-unavailable", 503, "Requested acknowledgement level not available"

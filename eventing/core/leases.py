@@ -1,4 +1,4 @@
-"""Lease arithmetic: every piece of remote state exists until an expiry, and no lease is perpetual (DESIGN section 5)."""
+"""Lease arithmetic: every piece of remote state exists until an expiry, and no lease is perpetual."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from datetime import datetime, timedelta
 from eventing.core.errors import InvalidRequest
 
 WARNING_FRACTION = 0.2  # warn when this part of the lease is left; guess, so that an hour's lease warns 12 min before
-WARNING_S_MAX = 3600  # but never earlier than this
+WARNING_S_MAX = 3600  # bound: seconds from a lease's warning to its end; warnings are never earlier
 
-# Use renews a lease once this part of it has passed, or this long: what is in use has the rest left, at least three
-# quarters, so that no single renewal that is lost with a gateway ends it, and renewals are rare.
+# Use renews a lease after this part of it, or after this time. A lease in use thus always has the rest left, at least
+# three quarters: the loss of a single renewal with a gateway does not end it, and renewals are rare.
 USE_FRACTION = 0.25
-USE_STEP_S_MAX = 3600
-USE_LEASE_S_MIN = 60  # shorter leases are renewed by request only: the sweep that renews them would come too late
+USE_STEP_S_MAX = 3600  # bound: seconds between two renewals by use; a quarter of the lease where that is less
+# The sweep that renews leases by use would be too late for shorter ones.
+USE_LEASE_S_MIN = 60  # bound: seconds of a lease that use renews; a shorter lease is renewed only on request
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a domain granted: duration in seconds, when to warn, when it ends."""
+    """Granted lease: duration in seconds, time of the warning, time of the end."""
 
     granted_s: int
     warn_at: datetime
@@ -27,7 +28,7 @@ class Grant:
 
 
 def grant(asked_s: int | None, now: datetime, *, default_s: int, longest_s: int) -> Grant:
-    """Grant a lease that counts from `now`; `asked_s` None means the default. Longer than `longest_s` is shortened.
+    """Grant a lease from `now`. `asked_s` None means the default; a duration above `longest_s` is shortened.
 
     Raises InvalidRequest when less than one second is asked.
     """
@@ -41,7 +42,7 @@ def grant(asked_s: int | None, now: datetime, *, default_s: int, longest_s: int)
 
 
 def renew(running_until: datetime, asked_s: int | None, now: datetime, *, default_s: int, longest_s: int) -> Grant:
-    """Renew a lease from `now`. Renewal never breaks the running lease: it does not end earlier than it would have."""
+    """Renew a lease from `now`; arguments as for `grant`. The lease never ends before `running_until`, its present end."""
     fresh = grant(asked_s, now, default_s=default_s, longest_s=longest_s)
     if fresh.expires_at >= running_until:
         return fresh
@@ -53,10 +54,10 @@ def renew(running_until: datetime, asked_s: int | None, now: datetime, *, defaul
 def renewed_by_use_from(
     expires_at: datetime, asked_s: int | None, *, default_s: int, longest_s: int
 ) -> datetime | None:
-    """When use begins to renew a lease; None for one that is too short for it.
+    """Compute when use begins to renew a lease; None for a lease that is too short for renewal by use.
 
     Args:
-        asked_s: the duration that the owner asked for last, which a renewal by use asks for again; None means the default.
+        asked_s: duration of the owner's last request, which a renewal by use repeats; None means the default.
     """
     lease_s = min(default_s if asked_s is None else asked_s, longest_s)
     if lease_s < USE_LEASE_S_MIN:

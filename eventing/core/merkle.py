@@ -1,8 +1,8 @@
-"""Merkle trees over a run of events, as RFC 6962 section 2.1 (RFC 9162 keeps them). Pure.
+"""Merkle trees over a run of events, as in RFC 6962 section 2.1 (unchanged in RFC 9162). Pure.
 
-Leaf and node are hashed with different first bytes, so that a node can never pass as an event. Leaf hashes travel and
-are kept as one string of bytes, HASH_BYTES each, in the order of the events: from them anybody makes the root, and the
-path that proves one event with log2(n) hashes.
+Leaf and node are hashed with different first bytes, so that a node can never pass as an event. Leaf hashes are sent and
+stored as one string of bytes, HASH_BYTES each, in the order of the events. Anybody computes the root from them, and the
+path that proves one event by log2(n) hashes.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 HASH_BYTES = 32
-PATH_MAX = 64  # hashes of a path: a tree of more than 2**64 leaves does not exist
+PATH_MAX = 64  # hashes of a path: no tree has more than 2**64 leaves
 
 
 def leaf(event: bytes) -> bytes:
-    """The hash of one event's exact bytes."""
+    """Hash one event's exact bytes."""
     return sha256(b"\0" + event).digest()
 
 
 def leaves(events: Iterable[bytes]) -> bytes:
-    """The leaf hashes of events, one after another."""
+    """Hash events; the leaf hashes are concatenated."""
     return b"".join([sha256(b"\0" + event).digest() for event in events])
 
 
 def split(hashes: bytes) -> list[bytes]:
-    """Leaf hashes one by one. Raises ValueError if the length is no multiple of HASH_BYTES."""
+    """Split concatenated leaf hashes. Raises ValueError if the length is not a multiple of HASH_BYTES."""
     if len(hashes) % HASH_BYTES:
         raise ValueError(f"leaf hashes have {HASH_BYTES} bytes each")
     return [hashes[at : at + HASH_BYTES] for at in range(0, len(hashes), HASH_BYTES)]
 
 
 def root(hashes: bytes) -> bytes:
-    """The root of the tree over these leaf hashes; of no leaves, the hash of nothing. Raises ValueError, see `split`."""
+    """Compute the root of the tree over leaf hashes; of no leaves, the hash of the empty string. Raises ValueError as `split`."""
     level = split(hashes)
     if not level:
         return sha256(b"").digest()
@@ -42,9 +42,9 @@ def root(hashes: bytes) -> bytes:
 
 
 def path(hashes: bytes, index: int) -> list[bytes]:
-    """The hashes that prove the leaf `index` (from 0), from its neighbour up to below the root.
+    """Compute the hashes that prove the leaf `index` (from 0), from its sibling up to below the root.
 
-    Raises ValueError for an index outside, and see `split`.
+    Raises ValueError for an index out of range, and as `split`.
     """
     level = split(hashes)
     if not 0 <= index < len(level):
@@ -59,7 +59,13 @@ def path(hashes: bytes, index: int) -> list[bytes]:
 
 
 def root_by_path(leaf_hash: bytes, index: int, size: int, hashes: Sequence[bytes]) -> bytes | None:
-    """The root that a path leads to (RFC 9162 section 2.1.3.2); None if no tree of `size` leaves has such a path."""
+    """Compute the root that a path leads to (RFC 9162 section 2.1.3.2); None if no tree of `size` leaves has such a
+    path.
+
+    Args:
+        leaf_hash, index: the leaf, and its index from 0.
+        hashes: the path, from the leaf's sibling up to below the root.
+    """
     if not 0 <= index < size or len(hashes) > PATH_MAX:
         return None
     if any(len(one) != HASH_BYTES for one in (leaf_hash, *hashes)):
@@ -67,10 +73,10 @@ def root_by_path(leaf_hash: bytes, index: int, size: int, hashes: Sequence[bytes
     current, last = leaf_hash, size - 1
     for neighbour in hashes:
         if last == 0:
-            return None  # the path is longer than the tree is high
+            return None  # the path is longer than the height of the tree
         if index & 1 or index == last:
             current = sha256(b"\1" + neighbour + current).digest()
-            while not index & 1 and index:  # the last leaf of an odd level rises without a neighbour
+            while not index & 1 and index:  # the last leaf of an odd level rises without a sibling
                 index, last = index >> 1, last >> 1
         else:
             current = sha256(b"\1" + current + neighbour).digest()
@@ -79,7 +85,7 @@ def root_by_path(leaf_hash: bytes, index: int, size: int, hashes: Sequence[bytes
 
 
 def _above(level: list[bytes]) -> list[bytes]:
-    """The next level: pairs hashed, the last of an odd number as it is (which gives exactly RFC 6962's tree)."""
+    """Compute the next level: pairs are hashed, the last of an odd number rises unchanged (exactly RFC 6962's tree)."""
     pairs = zip(level[::2], level[1::2], strict=False)
     above = [sha256(b"\1" + left + right).digest() for left, right in pairs]
     if len(level) & 1:

@@ -11,16 +11,16 @@ import re
 from eventing.core.errors import InvalidRequest
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, RP_ID_PATTERN
 
-NAME_CHARS_MAX = 255
-SEGMENTS_MAX = 16
+NAME_CHARS_MAX = 255  # bound: characters of an RP's name; the name is refused: `invalid-request`
+SEGMENTS_MAX = 16  # bound: segments of an RP's name; the name is refused: `invalid-request`
 DOMAIN_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")  # a domain's name is a host name, lower case
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 
 
 def normalise(text: str, authority: str) -> str:
-    """The full name for what a user wrote; a name without leading slash is put under `authority`.
+    """Make the full name from user input; a name without leading slash is placed under `authority`.
 
-    Raises InvalidRequest, saying the rule that is broken.
+    Raises InvalidRequest, naming the broken rule.
     """
     path = text if text.startswith("/") else f"/{authority}/{text}"
     path = path if path.endswith("/") else path + "/"
@@ -36,7 +36,7 @@ def normalise(text: str, authority: str) -> str:
 
 
 def is_id(reference: str) -> bool:
-    """Whether `reference` has the form of an RP id (its own or an administrative RP's) rather than of a name."""
+    """Return True if `reference` has the form of an RP id (including administrative RPs) rather than of a name."""
     if reference == DOMAIN_ADMIN:
         return True
     return RP_ID_PATTERN.fullmatch(reference.removesuffix(ADMIN_SUFFIX)) is not None

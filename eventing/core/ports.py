@@ -1,14 +1,17 @@
-"""Ports and hooks: how a lower subject reaches a higher one without importing it.
+"""Ports and hooks, by which a lower subject calls a higher one without importing it.
 
-A subject states in its `ports` module what it asks of others, or tells others, and calls it. `eventing.composition`, the one
-composition root, connects the functions of higher subjects when a process starts. The calls are ordinary function calls: in
-the caller's thread and transaction, and their exceptions reach the caller.
+A subject declares in its `ports` module the functions that it requires of other subjects and the notifications that it
+sends, and calls them. `eventing.composition`, the one composition root, connects the functions of higher subjects when
+a process starts; the connections are held by the container (container.py). The calls are ordinary function calls, in the caller's thread and transaction; exceptions reach the
+caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Generic, ParamSpec, TypeVar
+
+from eventing.core.container import connected
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,42 +25,49 @@ class Port(Generic[P, R]):
     """A function that a lower subject calls and exactly one higher subject provides.
 
     Args:
-        contract: the signature, as a function whose docstring states arguments, result and errors. It is never called.
+        contract: signature of the port, as a function whose docstring states arguments, result and errors. Never
+            called.
     """
 
     def __init__(self, contract: Callable[P, R]) -> None:
         self.__doc__ = contract.__doc__
         self._name = f"{contract.__module__}.{contract.__name__}"
-        self._provider: Callable[P, R] | None = None
 
-    def connect(self, provider: Callable[P, R]) -> None:
-        """Have calls answered by `provider`, in place of an earlier one."""
-        self._provider = provider
+    def connect(self, provider: Callable[P, R] | None) -> None:
+        """Connect `provider`, in place of an earlier one; None: no provider."""
+        connected()[self] = provider
+
+    @property
+    def provider(self) -> Callable[P, R] | None:
+        """The function that answers calls; None if there is none."""
+        provider: Callable[P, R] | None = connected().get(self)
+        return provider
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the provider. Raises NotConnectedError if there is none."""
-        if self._provider is None:
+        provider = self.provider
+        if provider is None:
             raise NotConnectedError(self._name)
-        return self._provider(*args, **kwargs)
+        return provider(*args, **kwargs)
 
 
 class Hook(Generic[P]):
-    """A function that a lower subject calls and any number of higher subjects receive, in the order in which they connected.
+    """A function that a lower subject calls and any number of higher subjects receive, in the order of connection.
 
     Args:
-        contract: as of Port.
+        contract: as for Port.
     """
 
     def __init__(self, contract: Callable[P, None]) -> None:
         self.__doc__ = contract.__doc__
-        self._receivers: list[Callable[P, None]] = []
 
     def connect(self, receiver: Callable[P, None]) -> None:
-        """Add a receiver; no harm if it is one already."""
-        if receiver not in self._receivers:
-            self._receivers.append(receiver)
+        """Add a receiver, unless it is connected already."""
+        receivers = connected().get(self, ())
+        if receiver not in receivers:
+            connected()[self] = (*receivers, receiver)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Call each receiver; the first exception ends the calls."""
-        for receiver in self._receivers:
+        for receiver in connected().get(self, ()):
             receiver(*args, **kwargs)

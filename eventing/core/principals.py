@@ -1,4 +1,4 @@
-"""Who asks: what a verified credential says of its bearer. Pure; made by the verification of tokens, read everywhere else."""
+"""Principals: the verified claims of a token. Pure; made by the verification of tokens, read everywhere else."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 OPERATIONS = ("describe", "publish", "subscribe", "history", "administer", "replicate")
-"""What a policy rule, a scope or a role allows."""
+"""Operations that a policy rule, a scope or a role allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """RPs and operations that a token is narrowed to.
+    """RPs and operations to which a token is narrowed.
 
     Attributes:
-        rps: patterns: an RP's id, its name `/authority/a/b/`, a beginning of names `/authority/a/*`, or `*` for all.
+        rps: patterns: an RP's id, a name `/authority/a/b/`, a prefix of names `/authority/a/*`, or `*` for all.
         operations: of OPERATIONS.
     """
 
@@ -23,7 +23,7 @@ class Scope:
     operations: frozenset[str]
 
     def covers(self, operation: str, rp: str, name: str) -> bool:
-        """Whether the scope grants `operation` at the RP of this id and name (empty: it has none)."""
+        """Return True if the scope grants `operation` at the RP of this id and name (empty: the RP has no name)."""
         return operation in self.operations and any(_covers(pattern, rp, name) for pattern in self.rps)
 
 
@@ -36,30 +36,30 @@ def _covers(pattern: str, rp: str, name: str) -> bool:
 
 
 class Restriction(Protocol):
-    """What narrows a principal beyond its scopes and must be asked each time (a delegated token's own conditions)."""
+    """Conditions that narrow a principal beyond its scopes and are evaluated at each use (those of a delegated token)."""
 
     def permits(self, operation: str, rp: str, name: str) -> bool:
-        """Whether the conditions hold now for `operation` at this RP; `rp` is empty for operations of the domain."""
+        """Return True if the conditions hold now for `operation` at this RP; `rp` is empty for operations of the domain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: the verified claims of a token.
+    """Verified claims of a token.
 
     Attributes:
-        issuer: whose key signed the token: this domain's name, or a foreign issuer; empty for a stranger without token.
+        issuer: issuer of the token: this domain's name, or a foreign issuer; empty for a stranger without token.
         subject: the `sub` claim.
         admin: whether the token administers this domain; only this domain's own tokens can.
-        expires_at: Unix time in seconds at which the token ends.
+        expires_at: Unix time in seconds at which the token expires.
         claims: all verified claims, for predicates.
-        scopes: what the token is narrowed to; None for no narrowing.
+        scopes: RPs and operations to which the token is narrowed; None for no narrowing.
         local: whether this domain issued the token.
         token_id: the `jti` claim; empty if it has none.
         key_id: the `kid` of the key that signed it.
-        restriction: conditions that are asked each time; None for none.
-        keys_from: the JWKS address, if a policy had to name one, whose key signed a foreign token; empty when the keys
-            are those that the issuer itself publishes. Whoever can write a policy can name an address of their own:
-            what such keys sign is never the same bearer as what the issuer's own keys sign.
+        restriction: conditions that are evaluated at each use; None for none.
+        keys_from: JWKS address whose key signed a foreign token, if a policy names one; empty for the keys that the
+            issuer itself publishes. The author of a policy can name any address, so a bearer by such a key is never the
+            same as a bearer by the issuer's own keys.
     """
 
     issuer: str
@@ -78,8 +78,8 @@ class Principal:
     def identity(self) -> str:
         """One name for the bearer across issuers, as kept in SQL: the subject, or ISSUER#SUBJECT from elsewhere.
 
-        No local subject contains `#`, and no issuer `#` or `|`, so nobody can take another's name. What keys from a
-        policy's own JWKS address signed is ISSUER|JWKS#SUBJECT.
+        No local subject contains `#`, and no issuer `#` or `|`, so nobody can take another's name. A bearer by keys
+        from a policy's own JWKS address is ISSUER|JWKS#SUBJECT.
         """
         if self.local:
             return self.subject
@@ -87,16 +87,16 @@ class Principal:
 
     @property
     def anonymous(self) -> bool:
-        """Whether no credential was shown."""
+        """True if the request carried no credential."""
         return not self.issuer
 
     @property
     def narrowed(self) -> bool:
-        """Whether the token grants less than its bearer could do."""
+        """True if the token grants less than its bearer's roles and policies allow."""
         return self.scopes is not None or self.restriction is not None
 
     def permits(self, operation: str, rp: str = "", name: str = "") -> bool:
-        """Whether the token itself grants `operation` at the RP of this id and name; the policy is another question."""
+        """Return True if the token itself grants `operation` at the RP of this id and name; the policy is checked apart."""
         if self.scopes is not None and not any(scope.covers(operation, rp, name) for scope in self.scopes):
             return False
         return self.restriction is None or self.restriction.permits(operation, rp, name)

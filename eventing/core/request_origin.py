@@ -1,5 +1,5 @@
-"""Where an act comes from: the client's address, the request's id, the surface. Set once per request, read by the audit
-and by log lines, so that no function in between has to hand it on."""
+"""Origin of a request: the client's address, the request's id, the surface. Set once per request and read by the audit
+and by log lines, so that no function in between has to pass it on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Origin:
-    """Where an act comes from.
+    """Origin of an act.
 
     Attributes:
-        address: the client's address, as far as it is known; empty for a command on the server's own machine.
-        request_id: the id that the request has in log lines and in its answer's `X-Request-Id`; empty outside requests.
-        via: the surface: `api`, `websocket`, `console`; `command` for everything that is no request.
-        refusal_recorded: whether the audit has this request's refusal already, so that it is recorded once.
+        address: the client's address, if known; empty for a command on the server's own machine.
+        request_id: id of the request in log lines and in the answer's `X-Request-Id`; empty outside requests.
+        via: the surface: `api`, `websocket`, `console`; `command` for everything outside requests.
+        refusal_recorded: whether the audit has recorded this request's refusal, so that it is recorded once.
     """
 
     address: str = ""
@@ -27,4 +27,4 @@ class Origin:
 NO_REQUEST = Origin()
 
 current_origin: ContextVar[Origin] = ContextVar("current_origin", default=NO_REQUEST)
-"""The origin of what is being done now. Threads that work for a request (Django's, the database's) inherit it."""
+"""Origin of the current act. Threads that work for a request (Django's, the database's) inherit it."""

@@ -1,8 +1,8 @@
-"""Roles of the console's users, and what each may do. Pure.
+"""Roles of the console's users, and the rights of each. Pure.
 
-An administrator does everything. An operator acts on all that lives in the domain (rendezvous points, subscriptions,
-leases), but not on the domain itself: no users, keys, tokens for others. A viewer sees what an administrator sees and
-changes nothing. A user without a role is a principal of the domain like any other: policies decide.
+An administrator may do everything. An operator acts on everything in the domain (rendezvous points, subscriptions,
+leases), but not on the domain itself: no users, keys, tokens for others. A viewer sees the same as an administrator and
+changes nothing. A user without a role is an ordinary principal of the domain: policies decide.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eventing.core.principals import OPERATIONS, Principal, Scope
 
 VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
 ROLES = (VIEWER, OPERATOR, ADMINISTRATOR)
-"""Weakest first."""
+"""All roles, weakest first."""
 
 READING = frozenset({"describe", "subscribe", "history"})
 MAPPINGS_MAX = 64
@@ -26,32 +26,27 @@ _OPERATIONS: Mapping[str, frozenset[str] | None] = MappingProxyType(
 )
 
 
-def operations_of(role: str) -> frozenset[str] | None:
-    """What a token of this role is narrowed to; None for no narrowing. For one of ROLES."""
-    return _OPERATIONS[role]
-
-
 def scopes_of(role: str) -> tuple[Scope, ...] | None:
-    """The scopes of a principal of this role; None for no narrowing. A role of "" is not narrowed: policies decide."""
+    """Scopes of a principal of this role; None for no narrowing. The empty role is not narrowed: policies decide."""
     operations = _OPERATIONS.get(role)
     return None if operations is None else (Scope(("*",), operations),)
 
 
 def reads_only(principal: Principal) -> bool:
-    """Whether `principal` administers the domain but is narrowed to reading, as a viewer is.
+    """Return True if `principal` administers the domain but is narrowed to reading, as a viewer is.
 
-    Such a one changes nothing: it keeps no durable subscriptions and moves nobody's cursor, though it may subscribe.
+    Such a principal may subscribe, but keeps no durable subscriptions and moves nobody's cursor.
     """
     return principal.admin and principal.scopes is not None and all(s.operations <= READING for s in principal.scopes)
 
 
 def oversees(principal: Principal) -> bool:
-    """Whether `principal` sees all of the domain, its audit included: an administrator, an operator, a viewer."""
+    """Return True if `principal` may see all of the domain, including its audit: an administrator, operator or viewer."""
     return _granted_everywhere(principal, READING)
 
 
 def operates(principal: Principal) -> bool:
-    """Whether `principal` acts on all that lives in the domain: an administrator or an operator."""
+    """Return True if `principal` may act on everything in the domain: an administrator or operator."""
     return _granted_everywhere(principal, frozenset(OPERATIONS))
 
 
@@ -64,12 +59,12 @@ def _granted_everywhere(principal: Principal, operations: frozenset[str]) -> boo
 
 
 def strongest(roles: set[str]) -> str:
-    """The strongest of `roles`; empty for none."""
+    """Return the strongest of `roles`; empty for none."""
     return max(roles & set(ROLES), key=ROLES.index, default="")
 
 
 def parse_role_mapping(text: str) -> dict[str, str]:
-    """`value=role,value=role`: which value of a claim gives which role. Raises ConfigError with one sentence."""
+    """Parse `value=role,value=role`, which maps values of a claim to roles. Raises ConfigError."""
     mapping: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         value, _, role = item.rpartition("=")

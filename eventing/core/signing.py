@@ -1,11 +1,12 @@
-"""Ed25519 signatures over statements: what a domain says and anyone can check, whoever carried it. Pure.
+"""Ed25519 signatures over statements: a domain's claims that anyone can verify, whichever domain carried them. Pure.
 
-What is signed is CONTEXT || 0x00 || PAYLOAD, so that a statement of one kind can never pass as one of another. The
-payload is kept and sent as the exact bytes that were signed: nobody has to make them again.
+The signed bytes are CONTEXT || 0x00 || PAYLOAD, so that a statement of one kind can never pass as one of another. The
+payload is stored and sent as the exact bytes that were signed, and is never encoded again.
 
-Statements that are made together share one signature (`sign_all`): each is a leaf of a Merkle tree (merkle.py), the tree's root
-is signed, and a statement's signature is that of the root, and the path to it. It proves the statement by itself, as one of
-its own does; and who gets the statements together verifies one signature, where a signature costs as much as 200 hashes.
+Statements made together share one signature (`sign_all`): each is a leaf of a Merkle tree (merkle.py), the tree's root
+is signed, and a statement's signature consists of the root's signature and the path to the root. Such a signature
+proves its statement without the others; and a receiver of all of them verifies one signature, which costs as much as
+200 hashes.
 
     SIGNATURE of (BATCH || 0x00 || COUNT || ROOT), 64 bytes || INDEX, COUNT: a byte each || hashes, 32 bytes each
 """
@@ -15,7 +16,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -23,30 +23,30 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from eventing.core import merkle
+from eventing.core.container import memoized
 from eventing.core.ed25519 import public_key
 
 SIGNATURE_BYTES = 64
-BATCH_MAX = (
-    16  # statements under one signature: a path of 4 hashes, 130 bytes that each costs more, a sixteenth to verify
-)
+# bound: statements under one signature; the others are under the next signature
+BATCH_MAX = 16  # statements under one signature: a path of 4 hashes adds 130 bytes to each and divides the cost of verification by 16
 _PATH_BYTES_MAX = merkle.HASH_BYTES * 4
 KID_CHARS_MAX = 64
 KID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_ROOTS_CACHED = 4096  # whose signature was looked at: those of some requests at once; ~300 bytes each
+_ROOTS_CACHED = 4096  # verified roots, as of several requests at once; ~300 bytes each
 
-# The kinds of statements, each with its context.
+# Kinds of statements, each with its context.
 DOMAIN = b"herald domain v1"
 DESCRIPTOR = b"herald descriptor v1"
 ADMISSION = b"herald admission v1"
 JOIN = b"herald join v1"
 SEAL = b"herald seal v1"
-FLOOR = b"herald floor v1"
+LOW_WATER_MARK = b"herald floor v1"
 SUBSCRIPTION = b"herald subscription v1"
-BATCH = b"herald batch v1"  # of several statements of one of these kinds
+BATCH = b"herald batch v1"  # several statements of one of these kinds
 
 
 class Signed(msgspec.Struct, array_like=True, frozen=True):
-    """A statement: its exact bytes, which key signed them (RFC 7638 thumbprint), the signature."""
+    """A statement: exact bytes, thumbprint of the signing key (RFC 7638), signature."""
 
     payload: bytes
     kid: str
@@ -54,12 +54,12 @@ class Signed(msgspec.Struct, array_like=True, frozen=True):
 
 
 def sign(context: bytes, payload: bytes, private_jwk: Mapping[str, Any]) -> Signed:
-    """Sign `payload` as a statement of the kind `context` with an Ed25519 JWK that has its `kid`."""
+    """Sign `payload` as a statement of the kind `context`. `private_jwk` is an Ed25519 JWK with its `kid`."""
     return Signed(payload, str(private_jwk["kid"]), _private(str(private_jwk["d"])).sign(context + b"\0" + payload))
 
 
 def sign_all(context: bytes, payloads: Sequence[bytes], private_jwk: Mapping[str, Any]) -> list[Signed]:
-    """As `sign` of each, in their order, with one signature for every BATCH_MAX of them."""
+    """Sign each of `payloads` as `sign` does, in order, with one signature for every BATCH_MAX of them."""
     found: list[Signed] = []
     for begin in range(0, len(payloads), BATCH_MAX):
         some = payloads[begin : begin + BATCH_MAX]
@@ -75,7 +75,7 @@ def sign_all(context: bytes, payloads: Sequence[bytes], private_jwk: Mapping[str
 
 
 def verified(context: bytes, statement: Signed, public_jwk: Mapping[str, Any]) -> bool:
-    """Whether the key signed exactly this statement, as one of the kind `context`, alone or with others."""
+    """Return True if the key signed exactly this statement as one of the kind `context`, alone or in a batch."""
     said, signature = context + b"\0" + statement.payload, statement.signature
     try:
         if len(signature) == SIGNATURE_BYTES:
@@ -87,7 +87,7 @@ def verified(context: bytes, statement: Signed, public_jwk: Mapping[str, Any]) -
 
 
 def _root(said: bytes, place: bytes) -> bytes | None:
-    """What the signature of a batch is of, by a statement and its place there; None for what is no place."""
+    """Compute the signed root of a batch from a statement and its path; None for a malformed path."""
     path_bytes = len(place) - 2
     if not 0 < path_bytes <= _PATH_BYTES_MAX or path_bytes % merkle.HASH_BYTES or not 2 <= place[1] <= BATCH_MAX:
         return None
@@ -95,7 +95,7 @@ def _root(said: bytes, place: bytes) -> bytes | None:
     return None if root is None else BATCH + b"\0" + place[1:2] + root
 
 
-@lru_cache(maxsize=_ROOTS_CACHED)
+@memoized(maxsize=_ROOTS_CACHED)
 def _root_verified(x: str, signature: bytes, root: bytes) -> bool:
     return _verified(x, signature, root)
 
@@ -108,7 +108,7 @@ def _verified(x: str, signature: bytes, said: bytes) -> bool:
     return True
 
 
-@lru_cache(maxsize=16)
+@memoized(maxsize=16)
 def _private(d: str) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(_unpadded(d))
 

@@ -1,7 +1,7 @@
-"""JSON as strangers send it, read strictly (I-JSON, RFC 7493): what one reader could take differently from another is refused.
+"""Strict parser for JSON from strangers (I-JSON, RFC 7493): refuses everything that parsers interpret differently.
 
-Refused are: bytes that are not UTF-8, a member named twice, NaN and infinities, integers that are not exact in every
-reader, lone surrogates, NUL characters (no SQL text can hold them), and nesting beyond a bound.
+Refused are: bytes that are not UTF-8, repeated members, NaN and infinities, integers that are not exact in every
+parser, lone surrogates, NUL characters (no SQL text can hold them), and nesting beyond a bound.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import json
 import math
 from typing import Any
 
-DEPTH_MAX = 32  # nested arrays and objects; guess: a policy needs 6
+# Guess: a policy needs 6.
+DEPTH_MAX = 32  # bound: nesting levels of a REST body or token; the request is refused
 INTEGER_MAX = 2**53 - 1  # RFC 7493 section 2.2
 _INTEGER_CHARS_MAX = 17
 
 
 class NotStrictJson(ValueError):
-    """The text is not acceptable JSON; the message says why."""
+    """The text is not acceptable JSON; the message gives the reason."""
 
 
 def parse(data: bytes, *, depth_max: int = DEPTH_MAX) -> Any:
-    """Read one JSON value. Raises NotStrictJson; the caller bounds the length of `data`."""
+    """Parse one JSON value. Raises NotStrictJson; the caller bounds the length of `data`."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -66,7 +67,7 @@ def _constant(text: str) -> Any:
 
 
 def _check(value: Any, depth_max: int) -> None:
-    """Walk without recursion: depth, and text that cannot be encoded or stored."""
+    """Check depth and characters of a value, without recursion."""
     level, depth = [value], 0
     while level:
         following: list[Any] = []

@@ -1,4 +1,4 @@
-"""Instants as text: one form for answers, administrative events and exports."""
+"""Instants as text, in one form for answers, administrative events and exports."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC, microseconds, `Z`."""
+    """Format an instant by RFC 3339 in UTC, with microseconds and `Z`."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def timestamp_of(seconds: float) -> str:
-    """`timestamp` of a Unix time in seconds."""
+    """Format a Unix time in seconds as `timestamp` does."""
     return timestamp(datetime.fromtimestamp(seconds, UTC))

@@ -1,1 +1,1 @@
-"""The hot path: `server` (the HTTP and WebSocket adapter), `endpoints`, `delivery`, `admission`, `observation`."""
+"""The gateway: the hot path between publishers and readers."""

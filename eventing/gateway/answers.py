@@ -1,7 +1,7 @@
-"""The last step of every answer of the edge over HTTP: the headers that all of them carry, and the short way out.
+"""Last step of every HTTP answer of the gateway: common headers, and direct writing.
 
-Where the server offers it (our uvicorn protocol), an answer that is whole is written to the transport in one piece. ASGI's
-way, two messages through every layer and each header looked at again, costs a publish a tenth of its CPU.
+Where the server offers it (Herald's uvicorn protocol), a complete answer is written to the transport in one piece. The
+ASGI way, two messages through every layer with each header checked again, costs a tenth of a publish's CPU.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from eventing.gateway.gateway import Gateway
 from eventing.gateway.request_ids import HEADER, TELLS_ITSELF
 
 
-class Answers:
-    """An ASGI `send` that adds the RateLimit headers for whoever is counted by then, and the request's id where that is
-    left to us."""
+class AnswerSender:
+    """ASGI `send` that adds the RateLimit headers of the counted client, and the request's id where no other layer adds it."""
 
     __slots__ = ("_gateway", "_scope", "_send", "_tells_id")
 
@@ -27,15 +26,15 @@ class Answers:
         self._tells_id = HEADER in scope and scope["path"].startswith(TELLS_ITSELF)
 
     async def __call__(self, event: dict[str, Any]) -> None:
-        """Pass a message on."""
+        """Forward a message."""
         if event["type"] == "http.response.start":
             event["headers"] = [*event.get("headers", ()), *self._headers()]
         await self._send(event)
 
     def whole(self, status: int, headers: http.Headers, content: bytes) -> bool:
-        """Send a whole answer at once; False where that is not possible, and nothing has been sent.
+        """Send a complete answer at once; False if that is not possible and nothing has been sent.
 
-        No header may hold what a client has written without its being checked: the server does not look at them again.
+        No header may contain unchecked text of a client: the server does not check headers again.
         """
         connection = self._scope.get("extensions", {}).get("herald.transport")
         if not self._tells_id or connection is None:

@@ -1,8 +1,8 @@
-"""Forwarding as the gateway sees it: events were appended at an RP with links, so its peers are to be woken.
+"""Wake-up of forwarding: events were appended at an RP with links, so its peers must be woken.
 
-The hot path notes the RP and its peers, two dictionary operations. A thread of its own then tells Redis, and the task
-queue where no task is at work yet (replication/forwarding/wakeups.py); what is noted meanwhile goes with the next telling. What fails
-here is found by the sweep.
+The hot path notes the RP and its peers, two dictionary operations. A dedicated thread then notifies Redis, and the task
+queue if no task is at work yet (replication/forwarding/wakeups.py); notes made meanwhile are included in the next
+notification. The sweep covers failures.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
-from redis.exceptions import RedisError
-
 from eventing.log.appender import Destination
 from eventing.replication.forwarding import wakeups
+from eventing.store.errors import RedisError
 
-GATHER_S = 0.005  # after a telling, so that a busy gateway tells of many events at once
+GATHER_S = 0.005  # after a notification, so that a busy gateway reports many events at once
 log = logging.getLogger(__name__)
 
 
-class Forwarding:
-    """See the module. One per gateway process."""
+class ForwardingNotifier:
+    """Wake-ups of one gateway process."""
 
     def __init__(self) -> None:
         self._noted: dict[str, set[str]] = {}
@@ -29,7 +28,7 @@ class Forwarding:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="waking")
 
     def appended(self, descriptor: Destination) -> None:
-        """Events were appended at an RP that has links."""
+        """Note that events were appended at an RP with links."""
         for peer in descriptor.links:
             noted = self._noted.get(peer)
             if noted is None:
@@ -37,15 +36,15 @@ class Forwarding:
             else:
                 noted.add(descriptor.id)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._tell())
+            self._task = asyncio.get_running_loop().create_task(self._notify())
 
     async def close(self) -> None:
-        """Tell what is noted, and end."""
+        """Send the noted wake-ups, and stop."""
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
         self._thread.shutdown(wait=False)
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while self._noted:
@@ -61,4 +60,4 @@ def _wake(noted: dict[str, set[str]]) -> None:
         for peer, rps in noted.items():
             wakeups.wake(peer, rps)
     except RedisError as error:
-        log.warning("Peers could not be woken, the sweep will find what they lack: %s", error)
+        log.warning("Peers could not be woken; the sweep will find their backlog: %s", error)

@@ -1,7 +1,7 @@
-"""The gateway: everything one process of the hot path holds, made once per event loop at the first request.
+"""The gateway: all state of one process of the hot path, made once per event loop at the first request.
 
-Made lazily because not every ASGI server tells of its start (daphne does not), and ended by the lifespan where there is
-one. Requests and sessions get it passed in; nothing else is global.
+It is made lazily because not every ASGI server announces its start (daphne does not), and ended by the lifespan where
+there is one. Requests and sessions get it as an argument; nothing else is global.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
+from typing import Any
 
 from eventing.access.rules.limits import Limits
 from eventing.conf import config as settings_in_use
 from eventing.core.config import Config
-from eventing.core.errors import ENDED, Forbidden, HeraldError, paused_here
+from eventing.core.container import per_process
+from eventing.core.errors import ENDED, ApplicationError, Forbidden, paused_here
 from eventing.core.ids import is_admin
 from eventing.gateway.admission.access import Descriptors, Tokens
 from eventing.gateway.admission.auditing import Auditing
@@ -25,7 +27,7 @@ from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.redirects import Redirects
 from eventing.gateway.delivery.revocation import Revoking, end_unless_allowed
 from eventing.gateway.delivery.shared_subscriptions import SharedReadings
-from eventing.gateway.forwarding import Forwarding
+from eventing.gateway.forwarding import ForwardingNotifier
 from eventing.gateway.lease_uses import LeaseUses
 from eventing.gateway.observation.metrics import Measuring
 from eventing.gateway.observation.session_control import SessionControl
@@ -33,31 +35,34 @@ from eventing.gateway.observation.tracing import trace_gateway
 from eventing.gateway.recording import AccessRecords
 from eventing.gateway.stale_logs import StaleLogs
 from eventing.log.appender import Appender
-from eventing.log.notifications import Bell
+from eventing.log.notifications import NotificationChannels
 from eventing.log.reader import LogReader
 from eventing.operations.alarms.watcher import Watcher
-from eventing.operations.samples.sampling import Sampler
+from eventing.operations.samples.sampling import LoadSampler
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.random_ids import random_id
 from eventing.sql.threads import in_database
 from eventing.store.connection import Durability, async_client
 from eventing.subscriptions.selectors.subscriptions import subscription_view
 from eventing.telemetry import tracing
+from eventing.telemetry.totals import totals
 
-ID_CHARS = 8  # 40 random bits: no two of a domain's gateways meet
-RECHECK_S = 1.0  # before a changed policy is asked for again when SQL did not answer
-DURABILITY_S = 10.0  # how long what Redis promises is believed before it is asked again
+ID_CHARS = 8  # 40 random bits: unique among a domain's gateways
+RECHECK_S = 1.0  # until a changed policy is read again after SQL did not answer
+DURABILITY_S = 10.0  # validity of the known durability of Redis
 log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """The hot path's state in one process. Made in the event loop that it runs in.
+    """State of the hot path in one process. Made in its event loop.
 
     Attributes:
-        id: this life of the process among the domain's gateways, 8 characters; never given again.
+        id: identifies this life of the process among the domain's gateways, 8 characters; never reused.
         clock: the wall clock, Unix seconds.
-        loop: the event loop. Asking for the running one is a system call: too dear for each event.
-        stopping: set when the process is asked to end.
+        loop: the event loop. Getting the running one is a system call: too expensive for each event.
+        stopping: set when the process is to stop.
+        publish_heads: parsed heads of publishes by their digests, because heads contain tokens (server/fast_path.py).
+            Process-wide: a head has the same meaning on each connection.
     """
 
     def __init__(self, config: Config) -> None:
@@ -66,6 +71,8 @@ class Gateway:
         self.clock: Callable[[], float] = time.time
         self.loop = asyncio.get_running_loop()
         self.stopping = False
+        self.totals = totals()
+        self.publish_heads: OrderedDict[bytes, Any] = OrderedDict()
         self.redis = async_client(config.effective_redis_url)
         self.reader = LogReader(self.redis)
         self.tokens = Tokens()
@@ -78,14 +85,16 @@ class Gateway:
             window_s=config.dedup_window_s,
             ids_max=config.dedup_ids_max,
         )
-        self.forwarding = Forwarding()
+        self.forwarding = ForwardingNotifier()
         self.appender.on_replicated = self.forwarding.appended
         self.records = AccessRecords(config, self.clock)
         self.stale_logs = StaleLogs()
         self.hub = Hub(
             config,
             self.reader,
-            lambda on_ring, on_restored: Bell(self.redis, on_ring, self.stale_logs.after(on_restored)),
+            lambda on_notification, on_restored: NotificationChannels(
+                self.redis, on_notification, self.stale_logs.after(on_restored)
+            ),
             self._remake_log,
             self._descriptor_changed,
             self.records,
@@ -107,7 +116,7 @@ class Gateway:
         self.uses = LeaseUses(self.hub, self.descriptors, lambda: self.clock())
         self.appender.on_used = self.uses.rp
         self.acknowledgements.on_used = self.uses.subscription
-        self._services: list[Sampler | Watcher] = []
+        self._services: list[LoadSampler | Watcher] = []
         self._durability: Durability | None = None
         self._durability_at = 0.0
         self._rechecks: set[asyncio.Task[None]] = set()
@@ -121,17 +130,17 @@ class Gateway:
         self.revoking.start()
         self.measuring.start()
         self.uses.start()
-        self._services = [Sampler(self), Watcher(self)]
+        self._services = [LoadSampler(self), Watcher(self)]
         for service in self._services:
             service.start()
 
     def drain(self) -> None:
-        """Take no more sessions, and tell those there are to connect again."""
+        """Accept no more sessions, and make the present ones reconnect."""
         self.stopping = True
         self.hub.stop()
 
     async def close(self) -> None:
-        """Write what was accepted, and end."""
+        """Write accepted events, and stop."""
         self.drain()
         for service in self._services:
             await service.close()
@@ -155,7 +164,7 @@ class Gateway:
         await self.redis.aclose()
 
     async def durability(self) -> Durability:
-        """What the Redis in use promises, asked anew now and then. Raises redis' errors when it is away."""
+        """Return the durability of the Redis in use, queried periodically. Raises redis' errors when it is unreachable."""
         now = time.monotonic()
         if self._durability is None or now - self._durability_at > DURABILITY_S:
             self._durability = await self.reader.durability()
@@ -163,14 +172,14 @@ class Gateway:
         return self._durability
 
     async def _remake_log(self, rp: str) -> None:
-        """Make the missing log of an RP that exists; what exists is asked of SQL, not of the cache."""
+        """Make the missing log of an RP that exists according to SQL, not to the cache."""
         self.descriptors.forget(rp)
         descriptor = await self.descriptors.get(rp)
         await self.reader.create(rp, descriptor.history)
-        log.info("The log of %s was missing and has been made, as a new epoch.", rp)
+        log.info("The log of %s was missing and has been created, as a new epoch.", rp)
 
     def _descriptor_changed(self, rp: str) -> None:
-        """A descriptor changed (any, if `rp` is empty): look again, and end the readings that it no longer allows."""
+        """Handle a changed descriptor (any, if `rp` is empty): read it again, and end readings that it no longer allows."""
         self.descriptors.forget(rp)
         self.tokens.policies_changed()
         self.hub.wake(rp)
@@ -180,9 +189,9 @@ class Gateway:
                 self._recheck_soon(one)
 
     def reading_began(self, descriptor: Descriptor) -> None:
-        """A reading that `descriptor` allowed has begun; should that have changed meanwhile, look again."""
+        """Handle a new reading that `descriptor` allowed; if that changed in the meantime, check again."""
         self.uses.reading(descriptor)
-        self.redirects.look(descriptor)
+        self.redirects.check(descriptor)
         self.audiences.attach(descriptor)
         if self.descriptors.peek(descriptor.id) is not descriptor:
             self._recheck_soon(descriptor.id)
@@ -201,23 +210,22 @@ class Gateway:
             try:
                 descriptor = await self.descriptors.get(rp)
                 self.hub.replicas_changed(rp)
-                self.redirects.look(descriptor)
+                self.redirects.check(descriptor)
                 self.audiences.attach(descriptor)
                 self.uses.reading(descriptor)
-            except HeraldError as error:
+            except ApplicationError as error:
                 if error.status in ENDED:
                     self.hub.ended(rp, error)
                     return
-                await asyncio.sleep(RECHECK_S)  # the change must not be forgotten because SQL is away
+                await asyncio.sleep(RECHECK_S)  # the change must not be lost while SQL does not answer
             else:
                 for follower in self.hub.readings(rp):
                     end_unless_allowed(descriptor, follower)
                 return
 
     def require_taken(self, descriptor: Descriptor) -> None:
-        """Raises unless events are taken here: Forbidden at administrative RPs (the domain itself publishes there), Paused,
-        AudienceMissing; Unavailable where `audiences.look` should have been awaited first.
-        """
+        """Raise unless events are accepted here: Forbidden at administrative RPs (only the domain publishes there),
+        Paused, AudienceMissing; Unavailable where `audiences.look` should have been awaited first."""
         if is_admin(descriptor.id):
             raise Forbidden("Only the domain itself publishes at an administrative rendezvous point.")
         if descriptor.paused is not None:
@@ -226,24 +234,32 @@ class Gateway:
             self.audiences.require(descriptor)
 
 
-_gateways: WeakKeyDictionary[asyncio.AbstractEventLoop, Gateway] = WeakKeyDictionary()
-_starting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Gateway]] = WeakKeyDictionary()
+@per_process
+def gateways() -> dict[asyncio.AbstractEventLoop, Gateway]:
+    """Return the gateways that run in this process, by their event loops: one, except in tests."""
+    return {}
+
+
+@per_process
+def _starting() -> dict[asyncio.AbstractEventLoop, asyncio.Task[Gateway]]:
+    return {}
 
 
 def gateway_of(loop: asyncio.AbstractEventLoop) -> Gateway | None:
-    """The event loop's gateway, if it has one that runs."""
-    return _gateways.get(loop)
+    """Return the event loop's gateway, if it has a running one."""
+    return gateways().get(loop)
 
 
 async def running_gateway() -> Gateway:
-    """This event loop's gateway, made and started if there is none."""
+    """Return this event loop's gateway; make and start it if there is none."""
     loop = asyncio.get_running_loop()
-    gateway = _gateways.get(loop)
+    gateway = gateways().get(loop)
     if gateway is not None:
         return gateway
-    if loop not in _starting:
-        _starting[loop] = loop.create_task(_start(loop))
-    return await asyncio.shield(_starting[loop])
+    starting = _starting()
+    if loop not in starting:
+        starting[loop] = loop.create_task(_start(loop))
+    return await asyncio.shield(starting[loop])
 
 
 async def _start(loop: asyncio.AbstractEventLoop) -> Gateway:
@@ -251,20 +267,20 @@ async def _start(loop: asyncio.AbstractEventLoop) -> Gateway:
     if tracing.is_on():
         trace_gateway(gateway.appender, gateway.hub)
     await gateway.start()
-    _gateways[loop] = gateway
+    gateways()[loop] = gateway
     return gateway
 
 
 def drain_gateway() -> None:
-    """The server is about to stop: see `Gateway.drain`."""
-    gateway = _gateways.get(asyncio.get_running_loop())
+    """Prepare the server's stop: see `Gateway.drain`."""
+    gateway = gateways().get(asyncio.get_running_loop())
     if gateway is not None:
         gateway.drain()
 
 
 async def stop_gateway() -> None:
-    """End this event loop's gateway, if there is one."""
-    gateway = _gateways.pop(asyncio.get_running_loop(), None)
+    """Stop this event loop's gateway, if there is one."""
+    gateway = gateways().pop(asyncio.get_running_loop(), None)
     if gateway is not None:
         await gateway.close()
 

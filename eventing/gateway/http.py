@@ -1,4 +1,4 @@
-"""The little of HTTP that the hot path needs: read a bounded body, answer JSON or a problem document."""
+"""HTTP for the hot path: read a bounded body, answer JSON or a problem document."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from eventing.core.errors import HeraldError, InvalidRequest, Timeout, TooLarge, Unauthenticated
+from eventing.core.errors import ApplicationError, InvalidRequest, Timeout, TooLarge, Unauthenticated
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-QUERY_MEMBERS_MAX = 32
+QUERY_MEMBERS_MAX = 32  # bound: parameters of a query string; `invalid-request`
 NO_PAGE: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 ]
-"""On every answer here: events are a publisher's bytes, and no browser shall take them for a page of this domain."""
+"""Headers of every answer here: events are a publisher's bytes, and no browser may display them as a page of this domain."""
 
 JSON = b"".join(b"%b: %b\r\n" % header for header in [(b"content-type", b"application/json"), *NO_PAGE])
-"""The head of a JSON answer, for who writes one himself."""
+"""Head of a JSON answer, for code that writes answers itself."""
 
 _JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
 _PROBLEM: tuple[bytes, bytes] = (b"content-type", b"application/problem+json")
 _encode = msgspec.json.Encoder().encode
 
 
-class Disconnected(Exception):
-    """The client went away before the request was complete."""
+class ClientDisconnected(Exception):
+    """The client disconnected before the request was complete."""
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """The first value of a header, as Latin-1; None if absent."""
+    """Return the first value of a header, as Latin-1; None if absent."""
     for key, value in scope["headers"]:
         if key == name:
             text: str = value.decode("latin-1")
@@ -45,7 +45,7 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 def query(scope: Scope) -> dict[str, str]:
-    """The query's members. Raises InvalidRequest when they are too many, repeated or not UTF-8."""
+    """Parse the query's members. Raises InvalidRequest if they are too many, repeated or not UTF-8."""
     raw = scope["query_string"]
     if not raw:
         return {}
@@ -62,21 +62,21 @@ def query(scope: Scope) -> dict[str, str]:
 
 
 def number(members: dict[str, str], name: str, default: float, low: float, high: float) -> float:
-    """A number from the query; one above `high` is lowered to it. Raises InvalidRequest."""
+    """Parse the number `name` of the query, from `low`; one above `high` is lowered to it. Raises InvalidRequest."""
     text = members.get(name)
     if text is None:
         return default
     try:
         value = float(text)
     except ValueError:
-        raise InvalidRequest(f"{name} is a number.") from None
+        raise InvalidRequest(f"{name} must be a number.") from None
     if not value >= low:  # also catches NaN
         raise InvalidRequest(f"{name} is at least {low:g}.")
     return min(value, high)
 
 
 def bearer(scope: Scope, members: dict[str, str] | None = None) -> str:
-    """The request's token: from Authorization, else `access_token` in the query. Raises Unauthenticated."""
+    """Return the request's token: from Authorization, else `access_token` in the query. Raises Unauthenticated."""
     text = header(scope, b"authorization")
     if text is not None:
         scheme, _, token = text.partition(" ")
@@ -90,12 +90,12 @@ def bearer(scope: Scope, members: dict[str, str] | None = None) -> str:
 
 
 async def body(scope: Scope, receive: Receive, bytes_max: int, timeout_s: float) -> bytes:
-    """The whole request body. Raises TooLarge, Timeout, or Disconnected."""
+    """Read the whole request body. Raises TooLarge, Timeout, or Disconnected."""
     announced = header(scope, b"content-length")
     if announced is not None and announced.isdigit() and int(announced) > bytes_max:
         raise TooLarge(f"The body is at most {bytes_max} bytes.", limit=bytes_max)
     connection = scope.get("extensions", {}).get("herald.transport")
-    if connection is not None and connection.body_is_here():  # a timer would cost more than the rest of this
+    if connection is not None and connection.body_is_here():  # a timer would cost more than the rest of this function
         return await _rest(await receive(), receive, bytes_max)
     try:
         async with asyncio.timeout(timeout_s):
@@ -120,17 +120,18 @@ async def _rest(message: dict[str, Any], receive: Receive, bytes_max: int) -> by
         if not message.get("more_body"):
             return b"".join(parts)
         message = await receive()
-    raise Disconnected
+    raise ClientDisconnected
 
 
 async def disconnected(receive: Receive) -> None:
-    """Return when the client has gone; for requests whose body was read or does not matter."""
+    """Return when the client has disconnected; for requests whose body was read or does not matter."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def cut(scope: Scope, receive: Receive) -> None:
-    """End a connection whose client does not take its answer, where the server lets us: else it stays until that leaves."""
+    """Abort a connection whose client does not read its answer, where the server allows it: else it stays until the
+    client disconnects."""
     connection = scope.get("extensions", {}).get("herald.transport")
     if connection is not None:
         connection.abort()
@@ -138,7 +139,7 @@ async def cut(scope: Scope, receive: Receive) -> None:
 
 
 def end_within(scope: Scope, patience_s: float) -> None:
-    """End the connection with this answer, and cut it if the client has not taken that in time, where the server lets us."""
+    """End the connection with this answer, and abort it if the client has not read that in time, where the server allows it."""
     connection = scope.get("extensions", {}).get("herald.transport")
     if connection is not None:
         connection.end_within(patience_s)
@@ -160,16 +161,16 @@ async def answer_json(send: Send, status: int, members: Any, headers: Headers | 
 
 
 async def answer_problem(
-    send: Send, error: HeraldError, *, close: bool = False, headers: Headers | None = None
+    send: Send, error: ApplicationError, *, close: bool = False, headers: Headers | None = None
 ) -> None:
-    """Send the problem document of `error`; `close` where the request was not read to its end."""
+    """Send the problem document of `error`; `close` if the request was not read to its end."""
     more = [*_problem_headers(error), *(headers or [])]
     if close:
         more.append((b"connection", b"close"))
     await answer(send, error.status, _encode(error.document()), more)
 
 
-def _problem_headers(error: HeraldError) -> Headers:
+def _problem_headers(error: ApplicationError) -> Headers:
     headers: Headers = [_PROBLEM, (b"cache-control", b"no-store")]
     if error.retry_after_s is not None:
         headers.append((b"retry-after", b"%d" % error.retry_after_s))
@@ -178,7 +179,7 @@ def _problem_headers(error: HeraldError) -> Headers:
     return headers
 
 
-def problem(error: HeraldError) -> tuple[bytes, bytes]:
-    """The head and the content of the problem document of `error`, for who writes an answer himself."""
+def problem(error: ApplicationError) -> tuple[bytes, bytes]:
+    """Make head and content of the problem document of `error`, for code that writes answers itself."""
     lines = [b"%b: %b\r\n" % header for header in (*_problem_headers(error), *NO_PAGE)]
     return b"".join(lines), _encode(error.document())

@@ -1,4 +1,4 @@
-"""The hot path's operations for the OpenAPI description. They are bare ASGI (eventing/gateway), so this is written by hand."""
+"""The hot path's operations for the OpenAPI description, written by hand because they are bare ASGI (eventing/gateway)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def _query(name: str, schema: dict[str, Any], description: str) -> dict[str, Any
 _BEGIN = {"type": "string", "pattern": f"^(now|earliest|last|{CURSOR_PATTERN})$"}
 _AFTER = _query("after", _BEGIN, "A cursor, or earliest, last, now.")
 _LIMIT = _query(
-    "limit", {"type": "integer", "minimum": 1, "default": 100}, "Most events; more than 1000 is lowered to it."
+    "limit",
+    {"type": "integer", "minimum": 1, "default": 100},
+    "Maximum number of events; more than 1000 is lowered to it.",
 )
 _WAIT_S = _query(
     "wait_s", {"type": "number", "minimum": 0, "default": 0}, "Seconds to wait for an event if there is none."
@@ -67,12 +69,14 @@ def _operation(operation_id: str, summary: str, description: str, **rest: Any) -
 # openapi-python-client writes a module that cannot be imported for an operation of several bodies that it understands, and
 # tells them apart by isinstance, which neither Any nor list[CloudEvent] allows. It shall understand one, the structured event:
 # application/json states no schema (which allows what an empty one does), and the batch's elements are described by
-# unevaluatedItems (which says of an array without `items` what `items` does). tests/api/test_generated_clients.py looks.
+# unevaluatedItems (which says of an array without `items` what `items` does). tests/rest/test_generated_clients.py looks.
 _PUBLISH_BODY = {
     "required": True,
-    "description": "A structured event, a batch, a binary-mode event (its attributes in `ce-` headers, the body is its data), "
-    "or any other body: that is wrapped into an event with an id and time of its own. A body whose content type is one of JSON "
-    "must be JSON; any other content type may be sent as well.",
+    "description": (
+        "A structured event, a batch, a binary-mode event (its attributes in `ce-` headers, the body is its "
+        "data), or any other body, which is wrapped into an event with a generated id and time. A body whose "
+        "content type is one of JSON must be JSON; any other content type may be sent as well."
+    ),
     "content": {
         "application/cloudevents+json": {"schema": ref("CloudEvent"), "example": _EVENT_EXAMPLE},
         "application/cloudevents-batch+json": {
@@ -90,7 +94,7 @@ PATHS: dict[str, Any] = {
         "get": _operation(
             "rps_pull",
             "Read a rendezvous point's history",
-            "Events after the cursor in log order, and the cursor to continue from. Absent `after` is `earliest`.",
+            "Events after the cursor in log order, and the cursor to continue from. Without `after`: from `earliest`.",
             parameters=[_REFERENCE, _AFTER, _LIMIT, _WAIT_S],
             responses={
                 "200": _json(
@@ -101,7 +105,7 @@ PATHS: dict[str, Any] = {
         "post": _operation(
             "rps_publish",
             "Publish",
-            "Answered once the events are as durable as the rendezvous point's `ack` says.",
+            "The answer is sent once the events are as durable as the rendezvous point's `ack` requires.",
             parameters=[_REFERENCE],
             requestBody=_PUBLISH_BODY,
             responses={
@@ -117,7 +121,7 @@ PATHS: dict[str, Any] = {
         "get": _operation(
             "rps_stream",
             "Stream events (Server-Sent Events)",
-            "`id:` is the cursor, `data:` the event; `Last-Event-ID` resumes. A `gap` event tells what was lost.",
+            "`id:` is the cursor, `data:` the event; `Last-Event-ID` resumes. A `gap` event reports lost events.",
             parameters=[
                 _REFERENCE,
                 _query("after", _BEGIN, "A cursor, or earliest, last, now (the default)."),
@@ -125,12 +129,12 @@ PATHS: dict[str, Any] = {
                     "name": "Last-Event-ID",
                     "in": "header",
                     "schema": _BEGIN,
-                    "description": "As `after`; wins.",
+                    "description": "As `after`, and takes precedence over it.",
                 },
             ],
             responses={
                 "200": {
-                    "description": "The stream, until you leave or your token ends.",
+                    "description": "The stream, until the client disconnects or the token expires.",
                     "content": {"text/event-stream": {"schema": {"type": "string"}}},
                 }
             },
@@ -140,7 +144,7 @@ PATHS: dict[str, Any] = {
         "get": _operation(
             "subscriptions_pull",
             "Read on",
-            "Events after what was acknowledged, or after `after`. Reading acknowledges nothing.",
+            "Events after the acknowledged position, or after `after`. Reading acknowledges nothing.",
             parameters=[_SUBSCRIPTION_ID, _AFTER, _LIMIT, _WAIT_S],
             responses={
                 "200": _json(
@@ -153,7 +157,7 @@ PATHS: dict[str, Any] = {
         "post": _operation(
             "subscriptions_ack",
             "Acknowledge",
-            "Everything up to and including the cursor is yours; the answer is what is acknowledged now. Never goes back.",
+            "Acknowledges everything up to and including the cursor; the answer is the acknowledged position, which never moves back.",
             parameters=[_SUBSCRIPTION_ID],
             requestBody={
                 "required": True,

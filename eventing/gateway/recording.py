@@ -1,12 +1,12 @@
-"""Access records at the edge: what each binding says of an operation, and how deliveries are counted (docs/records.md).
+"""Access records of the gateway: operations of each binding, and counts of deliveries (docs/records.md).
 
-An HTTP request carries one `Access` in its scope, made by the router; whoever serves it fills in what he learns, and the
-router notes it when the request ends. Sessions note their operations themselves.
+An HTTP request carries one `Access` in its scope, made by the router; the code that serves the request completes it,
+and the router notes it when the request ends. Sessions note their operations themselves.
 
-Deliveries cost nothing per event and session: a channel keeps running totals of what it has flushed (one addition per
-flush), a follower the totals at which it joined. Every few seconds the difference is added up per RP, principal and kind
-of client for the channels that moved, and at once for a follower that leaves its channel. Runs that are read from the
-log for one follower are counted as they are given.
+Deliveries cost nothing per event and session: a channel keeps running totals of its flushes (one addition per flush), a
+follower the totals at which it joined. Every few seconds the differences are added up per RP, principal and kind of
+client for the channels that moved, and at once for a follower that leaves its channel. Runs that are read from the log
+for one follower are counted when they are delivered.
 """
 
 from __future__ import annotations
@@ -28,84 +28,85 @@ from eventing.records.buffer import Buffer
 from eventing.records.rows import DELIVER, Who, rp_or_nothing
 from eventing.records.segments import gateway_id
 from eventing.records.writer import Writer
-from eventing.telemetry.flows import FLOWS
-from eventing.telemetry.totals import TOTALS
+from eventing.telemetry.flows import flows
+from eventing.telemetry.totals import totals
 
-GATHER_S = 0.005  # publishes of one client at one RP that are answered within it share a record
-MINUTE_S = 60  # what deliveries are counted by
-FOLLOWERS_AT_ONCE = 500  # counted before other work gets its turn: about half a millisecond
+GATHER_S = 0.005  # publishes of one client at one RP answered within this time share a record
+MINUTE_S = 60  # deliveries are counted per minute
+FOLLOWERS_AT_ONCE = 500  # followers counted between other work: about half a millisecond
 COUNTS_MAX = 10_000  # (RP, principal, client) triples gathered before they are noted: bounds the memory of counting
-CLOSE_S = 3.0  # for the last records to be written; a disk that takes longer loses what is not in the spool
-DISCONNECTED = "disconnected"  # the reason where a client went away before it was answered
+CLOSE_S = 3.0  # for the last records to be written; on a slower disk, records that are not in the spool are lost
+DISCONNECTED = "disconnected"  # the reason if a client disconnected before the answer
 _ACCESS = "herald.access"
-_API = "/api/"  # what Django answers elsewhere is pages
+_API = "/api/"  # Django's answers elsewhere are pages
 RECORDED = {
     ("POST", "events"): ("publish", "http"),
     ("GET", "events"): ("history", "pull"),
     ("GET", "stream"): ("subscribe", "sse"),
     ("POST", "ack"): ("subscription.ack", "http"),
 }
-"""What access records call the hot path's requests, and the kind of client that sends them."""
+"""Names of the hot path's requests in access records, with the kind of client."""
 
 Scope = dict[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 log = logging.getLogger(__name__)
 
 
-class Session(Protocol):
-    """A session (gateway/delivery/session.py), as its records see it."""
+class RecordedSession(Protocol):
+    """A session (gateway/delivery/session.py), as its records use it."""
 
     who: Who
     reader: Who
 
 
-class Channel(Protocol):
-    """A channel (gateway/delivery/channel.py), as the counting of deliveries sees it."""
+class RecordedChannel(Protocol):
+    """A channel (gateway/delivery/channel.py), as the counting of deliveries uses it."""
 
     events: int
     events_counted: int
 
     @property
     def rp(self) -> str:
-        """The RP's id."""
+        """Id of the RP."""
 
     def followers(self) -> Sequence[LiveFollower]:
         """The live followers."""
 
 
 class LiveFollower(Protocol):
-    """A session's reading of an RP, as a channel knows it."""
+    """A session's reading of an RP, as a channel uses it."""
 
     @property
     def live(self) -> bool:
-        """Whether its channel writes to it."""
+        """True while its channel writes to it."""
 
     def count(self) -> None:
-        """Call `AccessRecords.delivered` with what the channel has written since the last count."""
+        """Call `AccessRecords.delivered` with the channel's deliveries since the last count."""
 
 
-class Follower(LiveFollower, Protocol):
+class RecordedFollower(LiveFollower, Protocol):
     """A session's reading of an RP (gateway/delivery/session.py)."""
 
     @property
-    def session(self) -> Session:
-        """Whose reading it is."""
+    def session(self) -> RecordedSession:
+        """Session of the reading."""
 
     @property
-    def channel(self) -> Channel:
-        """What it reads."""
+    def channel(self) -> RecordedChannel:
+        """Channel of the reading."""
 
 
 class Access:
-    """What one HTTP request's record will say. The router makes it and notes it; those who serve the request fill it in.
+    """Record of one HTTP request in progress. The router makes and notes it; the code that serves the request completes
+    it.
 
     Attributes:
-        operation: what is asked; empty while unknown.
+        operation: the operation; empty while unknown.
         client: kind of client.
-        principal: who asks, once it is known.
-        rp: id of the RP, once it is known.
-        began: when it came, Unix seconds.
-        done: already noted (a stream notes itself when it begins), or not worth a record.
+        principal: the principal, once known.
+        rp: id of the RP, once known.
+        began: time of the request's arrival, Unix seconds.
+        done: whether it is already noted (a stream notes itself when it begins), or needs no record.
     """
 
     __slots__ = (
@@ -134,30 +135,31 @@ class Access:
         self.done = False
 
     def published(self, events: int, content_bytes: int) -> None:
-        """The request publishes these."""
+        """Count the events that the request publishes."""
         self.events, self.bytes_in = events, content_bytes
 
     def answered(self, events: list[bytes]) -> None:
-        """The answer holds these events."""
+        """Count the events in the answer."""
         self.events, self.bytes_out = len(events), sum(map(len, events))
-        TOTALS.deliveries += self.events
-        TOTALS.bytes_out += self.bytes_out
+        counted = totals()
+        counted.deliveries += self.events
+        counted.bytes_out += self.bytes_out
         if events:
-            FLOWS.pulled(self.rp, self.events, self.bytes_out)
+            flows().pulled(self.rp, self.events, self.bytes_out)
 
 
 def access(scope: dict[str, Any]) -> Access:
-    """The record of the request that `scope` belongs to; one that leads nowhere if nobody keeps one."""
+    """Return the record of the request of `scope`; one without effect if records are off."""
     found: Access | None = scope.get(_ACCESS)
     return Access() if found is None else found
 
 
 class Together:
-    """Publishes, or acknowledgements, of one session at one RP that are answered in one turn of the event loop, and
+    """Publishes, or acknowledgements, of one session at one RP that are answered in one turn of the event loop and
     recorded together.
 
     Attributes:
-        began: sum of the times at which they came, Unix seconds.
+        began: sum of their times of arrival, Unix seconds.
     """
 
     __slots__ = ("began", "bytes", "count", "events", "rp")
@@ -172,8 +174,8 @@ class _Publishes:
     """Publishes of one session, or of one principal over HTTP, at one RP that were answered within GATHER_S.
 
     Attributes:
-        who: whose record it is; None until it is noted, of `principal` over HTTP.
-        answered: when the last was, Unix seconds; `latency_s`: the sum of what each took.
+        who: actor of the record; None until it is noted, for `principal` over HTTP.
+        answered: time of the last answer, Unix seconds; `latency_s`: the sum of their durations.
     """
 
     __slots__ = ("answered", "bytes", "count", "events", "latency_s", "principal", "rp", "who")
@@ -187,16 +189,16 @@ class _Publishes:
 
 
 class AccessRecords:
-    """One gateway's access records. All calls are made on the event loop; none of them waits but `close`.
+    """Access records of one gateway. All calls are made on the event loop; only `close` waits.
 
     Args:
-        config: whether, where, how often, how much.
+        config: settings of the access records.
         clock: Unix seconds.
 
     Attributes:
-        on: whether there are any.
-        note: records one operation: time, who, operation, RP id, reason (a problem's code; empty: ok), events, bytes in,
-            bytes out, latency in seconds. About a microsecond.
+        on: whether records are written.
+        note: records one operation: time, who, operation, RP id, reason (a problem's code; empty: ok), events, bytes
+            in, bytes out, latency in seconds. About a microsecond.
     """
 
     def __init__(self, config: Config, clock: Callable[[], float]) -> None:
@@ -218,16 +220,16 @@ class AccessRecords:
             self._buffer = Buffer(self._writer, config.records_waiting_max, clock)
             self.note = self._buffer.note
 
-    def start(self, channels: Callable[[], Sequence[Channel]]) -> None:
-        """Begin to write, and to count what the channels deliver."""
+    def start(self, channels: Callable[[], Sequence[RecordedChannel]]) -> None:
+        """Begin to write, and to count the channels' deliveries."""
         if self._buffer is not None:
             self._writer.start()
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._flush_forever(channels))
-            atexit.register(self._last_words)  # for servers that do not tell of their end
+            atexit.register(self._last_words)  # for servers that do not announce their end
 
     async def close(self) -> None:
-        """Write everything; call it when the sessions have ended."""
+        """Write everything; to be called after the sessions have ended."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -240,37 +242,37 @@ class AccessRecords:
             self._note_counts()
             self._buffer.flush()
             if not self._writer.close(CLOSE_S):
-                log.error("The disk did not take the last access records within %g s.", CLOSE_S)
+                log.error("The last access records were not written within %g s.", CLOSE_S)
 
-    # Who
+    # Actors
 
     def who(self, principal: Principal | None, client: str) -> Who:
-        """Whose record it is, for what no session does; the same object for the same as long as one is in use."""
+        """Return the actor for records outside sessions; the same object for equal arguments as long as one is in use."""
         key = _names(principal, client)
         found = self._shared.get(key)
         if found is None:
             found = self._shared[key] = Who(*key)
         return found
 
-    def present(self, session: Session, principal: Principal, client: str) -> None:
-        """Give a new session its number; before `hub.opened`."""
+    def present(self, session: RecordedSession, principal: Principal, client: str) -> None:
+        """Assign a new session its number; before `hub.opened`."""
         session.who = Who(*_names(principal, client), next(self._sessions))
         session.reader = self.who(principal, client)
 
     # HTTP requests
 
     def begin(self, scope: dict[str, Any], operation: str, client: str, rp: str = "") -> Access:
-        """The record of a request that has just come; `rp` as the client wrote it, until more is known."""
+        """Make the record of a new request; `rp` as the client wrote it, until more is known."""
         made = scope[_ACCESS] = Access(operation, client, rp_or_nothing(rp), self._clock())
         return made
 
     def end(self, of: Access, reason: str = "") -> None:
-        """Note the record of a request that ended now; `reason` is the code of the problem that it was answered with."""
+        """Note the record of a request that ended now; `reason` is the code of the problem in its answer."""
         if of.done:
             return
         refused = reason or of.reason
         if refused and refused != DISCONNECTED:
-            TOTALS.refuse(refused)
+            totals().refuse(refused)
         if self._buffer is None:
             return
         if of.operation == "publish" and of.principal is not None and not refused:
@@ -281,9 +283,9 @@ class AccessRecords:
         self.note(now, who, of.operation, of.rp, refused, of.events, of.bytes_in, of.bytes_out, now - of.began)
 
     def published_http(self, principal: Principal, rp: str, began: float, events: int, content_bytes: int) -> None:
-        """A publish over HTTP, begun at `began` (Unix seconds), has succeeded. Only where records are on.
+        """Record a successful publish over HTTP, begun at `began` (Unix seconds). Only where records are on.
 
-        For each publish: what two calls more would make clearer would cost half as much again.
+        Runs for each publish: splitting it into clearer functions would cost half as much again.
         """
         key = id(principal), rp
         gathered = self._publishes.get(key)
@@ -309,9 +311,9 @@ class AccessRecords:
             self.note(one.answered, who, "publish", one.rp, "", one.events, one.bytes, 0, latency_s, 0, one.count)
 
     async def passed_on(self, pass_on: Application, scope: Scope, receive: Any, send: Any) -> None:
-        """Have `pass_on` give the request to Django, and note what comes of it if it is one to the interface.
+        """Pass the request to Django by `pass_on`, and note its result if it is one to the interface.
 
-        Django itself says which operation it is (portal/recording.py).
+        Django names the operation (portal/recording.py).
         """
         if not scope["path"].startswith(_API):
             await pass_on(scope, receive, send)
@@ -338,32 +340,32 @@ class AccessRecords:
 
     # Sessions
 
-    def connected(self, session: Session) -> None:
-        """A session has begun."""
+    def connected(self, session: RecordedSession) -> None:
+        """Record the begin of a session."""
         self.note(self._clock(), session.who, "connect", "")
 
-    def disconnected(self, session: Session) -> None:
-        """A session has ended."""
+    def disconnected(self, session: RecordedSession) -> None:
+        """Record the end of a session."""
         self.note(self._clock(), session.who, "disconnect", "")
 
-    def refused(self, session: Session, operation: str, reference: str, reason: str) -> None:
-        """An operation of a session, at the RP that its client named `reference`, has not succeeded."""
-        TOTALS.refuse(reason)
+    def refused(self, session: RecordedSession, operation: str, reference: str, reason: str) -> None:
+        """Record a failed operation of a session at the RP that its client named `reference`."""
+        totals().refuse(reason)
         self.note(self._clock(), session.who, operation, rp_or_nothing(reference), reason)
 
-    def succeeded(self, session: Session, operation: str, rp: str, began: float) -> None:
-        """An operation of a session, begun at `began` (Unix seconds), has succeeded."""
+    def succeeded(self, session: RecordedSession, operation: str, rp: str, began: float) -> None:
+        """Record a successful operation of a session, begun at `began` (Unix seconds)."""
         now = self._clock()
         self.note(now, session.who, operation, rp, "", 0, 0, 0, now - began)
 
-    def acknowledged(self, session: Session, good: Together) -> None:
-        """Acknowledgements of a session have just been answered: one record for all of them."""
+    def acknowledged(self, session: RecordedSession, good: Together) -> None:
+        """Record acknowledgements of a session that have just been answered, all in one record."""
         now = self._clock()
         latency_s = now - good.began / good.count
         self.note(now, session.who, "subscription.ack", good.rp, "", 0, 0, 0, latency_s, 0, good.count)
 
-    def published(self, session: Session, good: Together) -> None:
-        """Publishes of a session have just been answered."""
+    def published(self, session: RecordedSession, good: Together) -> None:
+        """Record publishes of a session that have just been answered."""
         if self._buffer is not None:
             who = session.who
             key = id(who), good.rp
@@ -374,22 +376,22 @@ class AccessRecords:
             gathered.bytes += good.bytes
             gathered.latency_s += now * good.count - good.began
 
-    def joined(self, follower: Follower, of: Access | float) -> None:
-        """A session has begun to read an RP, as it asked at `of` (Unix seconds) or by the request of that record."""
+    def joined(self, follower: RecordedFollower, of: Access | float) -> None:
+        """Record that a session began to read an RP, requested at `of` (Unix seconds) or by the request of that record."""
         if isinstance(of, Access):
             of.done = True
             of = of.began
         now = self._clock()
         self.note(now, follower.session.who, "subscribe", follower.channel.rp, "", 0, 0, 0, now - of)
 
-    def left(self, follower: Follower) -> None:
-        """A session has stopped reading an RP."""
+    def left(self, follower: RecordedFollower) -> None:
+        """Record that a session stopped reading an RP."""
         self.note(self._clock(), follower.session.who, "unsubscribe", follower.channel.rp)
 
     # Deliveries
 
-    def delivered(self, follower: Follower, events: int, content_bytes: int) -> None:
-        """Events have been written to a reader since this was last called for it."""
+    def delivered(self, follower: RecordedFollower, events: int, content_bytes: int) -> None:
+        """Count events written to a reader since the last call for it."""
         if self._buffer is None:
             return
         key = (follower.channel.rp, follower.session.reader)
@@ -403,7 +405,7 @@ class AccessRecords:
             count[1] += content_bytes
             count[2] += 1
 
-    async def _flush_forever(self, channels: Callable[[], Sequence[Channel]]) -> None:
+    async def _flush_forever(self, channels: Callable[[], Sequence[RecordedChannel]]) -> None:
         while True:
             await asyncio.sleep(self._flush_s - self._clock() % self._flush_s)
             try:
@@ -412,10 +414,10 @@ class AccessRecords:
                 if self._buffer is not None:
                     self._buffer.flush()
             except Exception:
-                log.exception("Flushing access records failed; the next flush comes in %d s.", self._flush_s)
+                log.exception("Flushing access records failed; the next flush follows in %d s.", self._flush_s)
 
-    async def _count(self, channels: Sequence[Channel]) -> None:
-        """Count what live followers have been written, in the channels that have moved."""
+    async def _count(self, channels: Sequence[RecordedChannel]) -> None:
+        """Count deliveries to live followers, in the channels that have moved."""
         counted = 0
         for channel in channels:
             if channel.events == channel.events_counted:
@@ -429,7 +431,7 @@ class AccessRecords:
                     await asyncio.sleep(0)
 
     def _note_counts(self) -> None:
-        """Note what has been counted, as of the minute that it was delivered in but for half a flush."""
+        """Note the counts, for the minute of delivery with an error of half a flush."""
         counts, self._counts = self._counts, {}
         minute = (self._clock() - self._flush_s / 2) // MINUTE_S * MINUTE_S
         for (rp, reader), (events, content_bytes, sessions) in counts.items():
@@ -437,7 +439,7 @@ class AccessRecords:
 
 
 def _names(principal: Principal | None, client: str) -> tuple[str, str, str, str]:
-    """Principal, issuer, kind of client and peer of whoever asks. A foreign issuer that is no URL is a peer domain."""
+    """Return principal, issuer, kind of client and peer of a principal. A foreign issuer that is not a URL is a peer domain."""
     if principal is None:
         return "", "", client, ""
     issuer = principal.issuer
@@ -446,4 +448,4 @@ def _names(principal: Principal | None, client: str) -> tuple[str, str, str, str
 
 
 def _nothing(*_: object) -> None:
-    """Records are off."""
+    """Do nothing: records are off."""

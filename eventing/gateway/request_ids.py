@@ -1,7 +1,8 @@
-"""An id for every request: the client's `X-Request-Id` if it is a plain one, else a new one; answered in `X-Request-Id`.
+"""Request ids: the client's `X-Request-Id` if it is well-formed, else a new one; returned in `X-Request-Id`.
 
-It stands in `scope["herald.request_id"]`, in the origin of what the request does (core/request_origin.py), and so in audit
-entries and log lines. An id is for finding, not for trust: clients may choose theirs, and two may choose the same.
+The id is in `scope["herald.request_id"]`, in the origin of the request's acts (core/request_origin.py), and so in audit
+entries and log lines. An id serves to find requests, not as proof: clients may choose theirs, and two may choose the
+same.
 """
 
 from __future__ import annotations
@@ -9,36 +10,40 @@ from __future__ import annotations
 import itertools
 import re
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from eventing.client_address import scope_address, trusted_proxies
+from eventing.core.container import per_process
 from eventing.core.request_origin import Origin, current_origin
 from eventing.gateway import http
 
-ID_CHARS_MAX = 64
+ID_CHARS_MAX = 64  # bound: characters of `X-Request-Id`; the id is replaced by a generated one
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,%d}" % ID_CHARS_MAX)
 _ANSWERS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
 HEADER = "herald.request_id_header"
 TELLS_ITSELF = ("/api/v1/rps/", "/api/v1/subscriptions/")
-"""Paths whose answers get the header further in, together with others: each layer of `send` costs the hot path."""
+"""Paths whose answers get the header in an inner layer, together with others: each layer of `send` costs the hot path."""
 
-_process = secrets.token_hex(5)
-_numbers = itertools.count(1)
+
+@per_process
+def _ids() -> Iterator[str]:
+    """New ids: a random prefix of the process, and a number."""
+    prefix = f"{secrets.token_hex(5)}-%x"
+    return map(prefix.__mod__, itertools.count(1))
+
 
 Application = Callable[[http.Scope, http.Receive, http.Send], Awaitable[None]]
 
 
 class RequestIds:
-    """The ASGI application around `application` that gives each HTTP request and WebSocket handshake its id."""
+    """ASGI application around `application` that gives each HTTP request and WebSocket handshake its id."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self._behind_proxies: bool | None = None  # asked once: settings are looked up slowly, and do not change
+        self._behind_proxies = bool(trusted_proxies())
 
     def _address(self, scope: http.Scope) -> str:
-        if self._behind_proxies is None:
-            self._behind_proxies = bool(trusted_proxies())
         if self._behind_proxies:
             return scope_address(scope)
         client = scope.get("client")
@@ -65,7 +70,7 @@ class RequestIds:
 
 
 def request_id(scope: http.Scope) -> str:
-    """The client's id, if it is a plain one (anything else is not taken over, as it ends up in log lines), else a new one."""
+    """Return the client's id if it is well-formed (others are not used, since ids are written to log lines), else a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             return value.decode() if _ID.fullmatch(value) else new_request_id()
@@ -73,8 +78,8 @@ def request_id(scope: http.Scope) -> str:
 
 
 def new_request_id() -> str:
-    """An id that no other request has: of this process, counted."""
-    return f"{_process}-{next(_numbers):x}"
+    """Make an id that no other request has: of this process, counted."""
+    return next(_ids())
 
 
 def _via(scope: http.Scope) -> str:

@@ -1,7 +1,8 @@
-"""The ASGI application in front of Django: the hot path's requests are taken here, everything else is passed on.
+"""ASGI application in front of Django: handles the hot path's requests, and passes everything else on.
 
-Grammar of the paths below /api/v1/rps/: an id, or a name `/authority/a/b/`, then `/events` or `/stream` (a name ends in
-a slash and an action does not, so the two never mix). Bodies of requests that are passed on are bounded in size and time.
+Grammar of the paths below /api/v1/rps/: an id, or a name `/authority/a/b/`, then `/events` or `/stream` (a name ends
+with a slash and an action does not, so they cannot be confused). Bodies of requests for Django are bounded in size and
+time.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from eventing.core.errors import HeraldError, MethodNotAllowed, Moved, RateLimited, Timeout, TooLarge, Unavailable
+from eventing.core.errors import ApplicationError, MethodNotAllowed, Moved, RateLimited, Timeout, TooLarge, Unavailable
 from eventing.gateway import http
-from eventing.gateway.admission.access import as_told
+from eventing.gateway.admission.access import redacted_for
 from eventing.gateway.admission.auditing import refused, refused_request
 from eventing.gateway.admission.limits import count_passed, is_stranger
-from eventing.gateway.answers import Answers
+from eventing.gateway.answers import AnswerSender
 from eventing.gateway.delivery.close_codes import CLOSE_BAD_REQUEST
 from eventing.gateway.delivery.redirects import location, of_subscription
 from eventing.gateway.endpoints.federation import federation
@@ -29,7 +30,7 @@ from eventing.gateway.endpoints.websocket import websocket
 from eventing.gateway.gateway import Gateway, running_gateway, stop_gateway
 from eventing.gateway.recording import DISCONNECTED, RECORDED, access
 
-PASSED_BODY_BYTES_MAX = 1024 * 1024
+PASSED_BODY_BYTES_MAX = 1024 * 1024  # bound: bytes of a request to Django; 413 `too-large`
 _RP = re.compile(r"/api/v1/rps/(?P<ref>.+)/(?P<action>events|stream)")
 _SUBSCRIPTION = re.compile(r"/api/v1/subscriptions/(?P<ref>[^/]+)/(?P<action>events|ack)")
 _RP_ACTIONS = {("POST", "events"): publish, ("GET", "events"): pull, ("GET", "stream"): stream}
@@ -41,11 +42,11 @@ Application = Callable[[http.Scope, http.Receive, Any], Awaitable[None]]
 log = logging.getLogger(__name__)
 
 
-class EdgeRouter:
+class GatewayRouter:
     """The ASGI application for HTTP.
 
     Args:
-        django: the application that everything else is passed to.
+        django: application for all other requests.
     """
 
     def __init__(self, django: Application) -> None:
@@ -68,10 +69,10 @@ class EdgeRouter:
             await (await running_gateway()).records.passed_on(self._pass_on, scope, receive, send)
 
     async def _pass_on(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
-        """Give the request to Django, once its body is here, whole and within bounds."""
+        """Pass the request to Django, once its body is complete and within bounds."""
         gateway = await running_gateway()
         config = gateway.config
-        send = Answers(gateway, scope, send)
+        send = AnswerSender(gateway, scope, send)
         try:
             await count_passed(gateway, scope)
             content = await http.body(scope, receive, PASSED_BODY_BYTES_MAX, config.request_timeout_s)
@@ -80,7 +81,7 @@ class EdgeRouter:
             access(scope).reason = error.code
             await http.answer_problem(send, error, close=True)
             return
-        except http.Disconnected:
+        except http.ClientDisconnected:
             return
         access(scope).bytes_in = len(content)
         unread = [{"type": "http.request", "body": content, "more_body": False}]
@@ -98,10 +99,10 @@ async def _serve(
     receive: http.Receive,
     send: http.Send,
 ) -> None:
-    """Do one of the hot path's requests; every refusal is a problem document."""
+    """Serve one of the hot path's requests; every refusal is a problem document."""
     gateway = await running_gateway()
     records = gateway.records
-    send = Answers(gateway, scope, send)
+    send = AnswerSender(gateway, scope, send)
     asked, client = RECORDED.get((scope["method"], match["action"]), ("unknown", "http"))
     record = records.begin(scope, asked, client, match["ref"])
     reason = ""
@@ -111,8 +112,8 @@ async def _serve(
             allowed = [method for method, name in actions if name == match["action"]]
             raise MethodNotAllowed(f"Here: {', '.join(allowed)}.", allow=allowed)
         await action(gateway, scope, receive, send, match["ref"])
-    except HeraldError as raised:
-        error = as_told(raised, anonymous=is_stranger(scope))
+    except ApplicationError as raised:
+        error = redacted_for(raised, anonymous=is_stranger(scope))
         error = of_subscription(error) if actions is _SUBSCRIPTION_ACTIONS else error
         reason = error.code
         refused_request(scope, error, match["action"], match["ref"])
@@ -120,25 +121,25 @@ async def _serve(
         if isinstance(error, Moved):
             headers = [(b"location", location(error, scope, match["action"]).encode())]
         await http.answer_problem(send, error, close=isinstance(error, TooLarge | Timeout), headers=headers)
-    except http.Disconnected:
+    except http.ClientDisconnected:
         reason = DISCONNECTED
     finally:
         records.end(record, reason)
 
 
 async def serve_websocket(scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
-    """The ASGI application at /ws."""
+    """ASGI application at /ws."""
     await websocket(await running_gateway(), scope, receive, send)
 
 
 async def refuse_websocket(scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
-    """The ASGI application for WebSockets anywhere else."""
+    """ASGI application for WebSockets at any other path."""
     await receive()
     await send({"type": "websocket.close", "code": CLOSE_BAD_REQUEST, "reason": "WebSockets are served at /ws"})
 
 
 async def serve_lifespan(scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
-    """Start with the server, and end with it."""
+    """Start and stop with the server."""
     while True:
         event = await receive()
         if event["type"] == "lifespan.startup":

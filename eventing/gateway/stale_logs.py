@@ -1,8 +1,8 @@
-"""Stale logs: before a gateway takes events, and when Redis has come back, logs are compared with their seals.
+"""Stale logs: before a gateway accepts events, and after Redis has returned, logs are compared with their seals.
 
-A Redis that was put back from an older copy would number new events with numbers that left the domain on others
-(replication/services/sealing.py). Nothing leaves unchecked in any case; looking here as well keeps publishers from being answered
-with places in an epoch that is about to end.
+A Redis that was restored from an older copy would number new events with numbers of events that already left the domain
+(replication/services/sealing.py). Nothing leaves unchecked in any case; the check here also keeps publishers from
+receiving positions in an epoch that is about to end.
 """
 
 from __future__ import annotations
@@ -11,26 +11,27 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from redis.exceptions import RedisError
-
 from eventing.core.errors import Unavailable
 from eventing.replication.services.sealing import heads_checked
 from eventing.sql.threads import in_database
 from eventing.store.cancellation import cancel_and_wait
+from eventing.store.errors import RedisError
 
-CHECK_S = 10.0  # of one check: 10,000 logs take a second; a store that hangs must not keep a gateway from starting
+# bound: seconds of comparing logs with their seal heads at start; the other logs are compared before they are sealed
+# 10,000 logs take a second; a store that hangs must not delay the start of a gateway.
+CHECK_S = 10.0
 log = logging.getLogger(__name__)
 _check = in_database(heads_checked)
 
 
 class StaleLogs:
-    """The checks of one gateway."""
+    """Checks of logs by one gateway."""
 
     def __init__(self) -> None:
         self._checking: set[asyncio.Task[None]] = set()
 
     async def check(self) -> None:
-        """Compare all logs. A store that does not answer is no reason not to start: its return is a reason to look again."""
+        """Compare all logs. A store that does not answer does not prevent the start: the logs are compared after its return."""
         try:
             async with asyncio.timeout(CHECK_S):
                 stale = await _check()
@@ -41,7 +42,7 @@ class StaleLogs:
                 log.error("%d logs were older than their seals and begin new epochs.", stale)
 
     def after(self, restored: Callable[[], None]) -> Callable[[], None]:
-        """`restored`, and a check behind it, each time that Redis has come back."""
+        """Return a callback that calls `restored` and then checks, each time that Redis has returned."""
 
         def restored_and_checked() -> None:
             restored()
@@ -52,5 +53,5 @@ class StaleLogs:
         return restored_and_checked
 
     async def close(self) -> None:
-        """End the checks that are under way."""
+        """Stop the checks in progress."""
         await cancel_and_wait(self._checking)

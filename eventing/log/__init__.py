@@ -1,2 +1,2 @@
-"""The event log on Redis: append, read, trim. See `scripts` for the layout, `control` for synchronous callers,
-`appender` and `reader` for the hot path."""
+"""The event log on Redis: append, read, trim. `scripts` has the layout, `control` serves synchronous callers,
+`appender` and `reader` the hot path."""

@@ -1,10 +1,10 @@
 """Appends of all connections of a gateway, gathered into few round trips.
 
-Life of an append: `append()` puts the events into the lane of their acknowledgement level; the lane's one task sends
-everything that has gathered as one pipeline, and while Redis writes and fsyncs it, the next pipeline gathers. So an
-idle gateway writes at once and a busy one shares each fsync among all connections. When the connection to Redis breaks,
-the outcome of what was in flight is unknown: it is sent again with the same ids, which the log recognises, until
-`RETRY_S` is over. `done` is called exactly once per append, with the outcome.
+Life of an append: `append()` puts the events into the batch queue of their acknowledgement level; the queue's
+one task sends everything that has gathered as one pipeline, and while Redis writes and fsyncs it, the next
+pipeline gathers. So an idle gateway writes at once and a busy one shares each fsync among all connections. When the
+connection to Redis breaks, the outcome of the pipeline is unknown: it is sent again with the same ids, which the log
+recognises, for up to `RETRY_S`. `done` is called exactly once per append, with the outcome.
 """
 
 from __future__ import annotations
@@ -18,54 +18,57 @@ from typing import Any, Protocol
 import redis.asyncio
 from redis.exceptions import BusyLoadingError, ConnectionError, NoScriptError, ReadOnlyError, RedisError, TimeoutError
 
-from eventing.core.errors import AckUnavailable, HeraldError, Unavailable
+from eventing.core.errors import AckUnavailable, ApplicationError, Unavailable
 from eventing.core.events.ack_level import Ack
 from eventing.core.events.cloudevents import Event
 from eventing.log import scripts
 from eventing.log.scripts import Appended
 from eventing.store.bulk_connection import BulkConnection, Command
 from eventing.store.connection import ANSWER_TIMEOUT_S, Durability
-from eventing.telemetry.flows import FLOWS
-from eventing.telemetry.totals import TOTALS
+from eventing.telemetry.flows import flows
+from eventing.telemetry.totals import totals
 
-RETRY_S = 8.0  # below a client's own patience (measured: a killed Redis is back within 1-3 s)
+# Shorter than a client's own patience; a killed Redis is back within 1 to 3 s (measured).
+RETRY_S = 8.0  # bound: seconds without Redis; publishes are refused: 503 `unavailable`
 RETRY_PAUSE_S = (0.02, 0.5)
-GATHER_S = 0.001  # when several publishers were in the last flight, the next one gathers this long
-FLIGHT_EVENTS_MAX = 2000  # events of one pipeline: bounds what a broken connection makes us send again
-FLIGHT_BYTES_MAX = 4 * 1024 * 1024
-WAITING_BYTES_MAX = 64 * 1024 * 1024  # of a lane; beyond it publishers are told to come back
-WAIT_MS = 5000  # for replicas, or for the fsync where Redis must be asked
+GATHER_S = 0.001  # bound: seconds that a pipeline waits for the events of several publishers; the pipeline is sent
+# Limits how much is sent again after a broken connection.
+PIPELINE_EVENTS_MAX = 2000  # bound: events of one pipeline; the others wait for the next pipeline
+PIPELINE_BYTES_MAX = 4 * 1024 * 1024  # bound: bytes of one pipeline; the others wait for the next pipeline
+# bound: bytes that wait in a batch queue; publishes are refused: 503 `unavailable`
+WAITING_BYTES_MAX = 64 * 1024 * 1024
+WAIT_MS = 5000  # bound: milliseconds to wait for replicas or fsync; 503 `ack-unavailable`
 
-Outcome = Appended | HeraldError
+Outcome = Appended | ApplicationError
 Done = Callable[[Outcome], None]
 log = logging.getLogger(__name__)
 
 
-_tuple = tuple.__new__  # what a NamedTuple's own constructor comes to, without its call in between
+_tuple = tuple.__new__  # a NamedTuple's constructor without the Python call in between
 
 
 class Destination(Protocol):
-    """What an append, and the callbacks after it, read of the descriptor of an RP."""
+    """Fields of an RP's descriptor that an append and the callbacks after it read."""
 
     @property
     def id(self) -> str:
-        """The RP's id."""
+        """Id of the RP."""
 
     @property
     def ack(self) -> Ack:
-        """The level at which publishers are answered."""
+        """Acknowledgement level at which publishers are answered."""
 
     @property
     def links(self) -> tuple[str, ...]:
-        """The peers that the RP's events are forwarded to."""
+        """Peers to which the RP's events are forwarded."""
 
     @property
     def renewed_from(self) -> float:
-        """Unix seconds from which on use renews the RP's lease; infinity for never."""
+        """Unix seconds from which use renews the RP's lease; infinity for never."""
 
 
 class _Append:
-    """One append: its events in runs, and what is known of its outcome."""
+    """One append: its events in runs, and the known part of its outcome."""
 
     __slots__ = ("descriptor", "done", "events", "size")
 
@@ -81,8 +84,8 @@ class Appender:
 
     Args:
         client: the Redis client.
-        durability: what that Redis can promise.
-        remake: makes the log of an RP that exists but whose log is missing; raises HeraldError when the RP is gone.
+        durability: durability that this Redis provides.
+        remake: makes the missing log of an RP that exists; raises ApplicationError when the RP is gone.
         window_s, ids_max: deduplication, see Config.
     """
 
@@ -101,36 +104,36 @@ class Appender:
         self._window_s = window_s
         self._ids_max = ids_max
         self.on_replicated: Callable[[Destination], None] = lambda _: None
-        """Called when events were appended at an RP that has links to peers."""
+        """Called after events were appended at an RP with links to peers."""
         self.on_used: Callable[[Destination], None] = lambda _: None
-        """Called when events were appended at an RP: once for appends of one RP that follow each other."""
-        self.make_lane: Callable[[Appender, Ack], _Lane] | None = None
-        """What a lane is, where spans are made (log/tracing.py)."""
-        self._lanes: dict[Ack, _Lane] = {}
-        self._last: _Lane | None = None  # mostly the same again: hashing an Ack costs more than this comparison
+        """Called after events were appended at an RP, once for consecutive appends of one RP."""
+        self.make_queue: Callable[[Appender, Ack], _BatchQueue] | None = None
+        """Factory of batch queues where spans are made (log/tracing.py)."""
+        self._queues: dict[Ack, _BatchQueue] = {}
+        self._last: _BatchQueue | None = None  # usually the same again: hashing an Ack costs more than this comparison
 
     def append(self, descriptor: Destination, events: Sequence[Event], done: Done) -> None:
-        """Append `events` to the log of `descriptor`'s RP; `done` is called with their place or an error."""
-        lane = self._last
-        if lane is None or lane.ack is not descriptor.ack:
-            lane = self._last = self._lane(descriptor.ack)
-        lane.put(_Append(descriptor, events, done))
+        """Append `events` to the log of `descriptor`'s RP; `done` is called with their position or an error."""
+        queue = self._last
+        if queue is None or queue.ack is not descriptor.ack:
+            queue = self._last = self._queue(descriptor.ack)
+        queue.put(_Append(descriptor, events, done))
 
-    def _lane(self, ack: Ack) -> _Lane:
-        lane = self._lanes.get(ack)
-        if lane is None:
-            lane = self._lanes[ack] = (self.make_lane or _Lane)(self, ack)
-        lane.ack = ack  # an equal one is found by identity from now on
-        return lane
+    def _queue(self, ack: Ack) -> _BatchQueue:
+        queue = self._queues.get(ack)
+        if queue is None:
+            queue = self._queues[ack] = (self.make_queue or _BatchQueue)(self, ack)
+        queue.ack = ack  # an equal Ack is found by identity from now on
+        return queue
 
     async def append_and_wait(self, descriptor: Destination, events: Sequence[Event]) -> Appended:
-        """As `append`, for callers that wait. Raises the error."""
+        """Append as `append` does and wait for the outcome. Raises the error."""
         future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
 
         def done(outcome: Outcome) -> None:
             if future.done():
-                return  # the publisher went away
-            if isinstance(outcome, HeraldError):
+                return  # the publisher disconnected
+            if isinstance(outcome, ApplicationError):
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
@@ -139,14 +142,14 @@ class Appender:
         return await future
 
     async def close(self) -> None:
-        """Wait for what is in flight."""
-        await asyncio.gather(*(lane.task for lane in self._lanes.values() if lane.task), return_exceptions=True)
-        for lane in self._lanes.values():
-            lane.close()
+        """Wait for the pipelines in progress."""
+        await asyncio.gather(*(queue.task for queue in self._queues.values() if queue.task), return_exceptions=True)
+        for queue in self._queues.values():
+            queue.close()
 
 
-class _Lane:
-    """The appends of one acknowledgement level: what gathers, and the task that sends it."""
+class _BatchQueue:
+    """Batch queue of one acknowledgement level: the gathering appends, and the task that sends them."""
 
     def __init__(self, appender: Appender, ack: Ack) -> None:
         self._appender = appender
@@ -157,12 +160,16 @@ class _Lane:
         self.task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """End the lane's connection."""
+        """Close the queue's connection."""
         self._connection.close()
 
     def put(self, append: _Append) -> None:
         if self._waiting_bytes > WAITING_BYTES_MAX:
-            append.done(Unavailable("Too many events wait to be stored; publish again in a moment.", retry_after_s=1))
+            append.done(
+                Unavailable(
+                    "Too many events are waiting to be stored; publish again after a short pause.", retry_after_s=1
+                )
+            )
             return
         self._waiting.append(append)
         self._waiting_bytes += append.size
@@ -175,12 +182,12 @@ class _Lane:
             while self._waiting:
                 if gather:
                     await asyncio.sleep(GATHER_S)
-                flight = self._take()
-                gather = len(flight) > 1
+                pipeline = self._take()
+                gather = len(pipeline) > 1
                 began = monotonic()
-                outcomes = await self._fly(flight)
-                _count(flight, outcomes, monotonic() - began, self._appender.on_used)
-                for append, outcome in zip(flight, outcomes, strict=True):
+                outcomes = await self._run(pipeline)
+                _count(pipeline, outcomes, monotonic() - began, self._appender.on_used)
+                for append, outcome in zip(pipeline, outcomes, strict=True):
                     _answer(append, outcome)
                     if append.descriptor.links and isinstance(outcome, Appended):
                         self._appender.on_replicated(append.descriptor)
@@ -190,65 +197,67 @@ class _Lane:
                 self.task = asyncio.get_running_loop().create_task(self._work())
 
     def _take(self) -> list[_Append]:
-        """The next flight: whole appends, at least one, within the bounds."""
+        """Take the next pipeline: whole appends, at least one, within the bounds."""
         events = size = 0
         for index, append in enumerate(self._waiting):
             events += len(append.events)
             size += append.size
-            if index and (events > FLIGHT_EVENTS_MAX or size > FLIGHT_BYTES_MAX):
-                flight, self._waiting = self._waiting[:index], self._waiting[index:]
+            if index and (events > PIPELINE_EVENTS_MAX or size > PIPELINE_BYTES_MAX):
+                pipeline, self._waiting = self._waiting[:index], self._waiting[index:]
                 break
         else:
-            flight, self._waiting = self._waiting, []
-        self._waiting_bytes -= sum(append.size for append in flight)
-        return flight
+            pipeline, self._waiting = self._waiting, []
+        self._waiting_bytes -= sum(append.size for append in pipeline)
+        return pipeline
 
-    async def _fly(self, flight: list[_Append]) -> list[Outcome]:
-        """Send a flight until each of its appends has an outcome."""
+    async def _run(self, pipeline: list[_Append]) -> list[Outcome]:
+        """Send a pipeline until each of its appends has an outcome."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + RETRY_S
         pause_s = RETRY_PAUSE_S[0]
         while True:
             try:
-                return await self._try(flight)
-            except HeraldError as error:
-                return [error] * len(flight)
+                return await self._try(pipeline)
+            except ApplicationError as error:
+                return [error] * len(pipeline)
             except (ConnectionError, TimeoutError, BusyLoadingError, ReadOnlyError, OSError) as error:
-                TOTALS.redis_failures += 1
+                totals().redis_failures += 1
                 if loop.time() + pause_s > deadline:
-                    log.error("Redis did not answer for %.0f s: %d publishes refused (%s)", RETRY_S, len(flight), error)
-                    sorry = Unavailable(
-                        "The event log does not answer. Publish again with the same id.", retry_after_s=2
+                    log.error(
+                        "Redis did not answer for %.0f s: %d publishes refused (%s)", RETRY_S, len(pipeline), error
                     )
-                    return [sorry] * len(flight)
+                    sorry = Unavailable(
+                        "The event log is not responding. Publish again with the same id.", retry_after_s=2
+                    )
+                    return [sorry] * len(pipeline)
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, RETRY_PAUSE_S[1])
             except RedisError as error:
-                TOTALS.redis_failures += 1
+                totals().redis_failures += 1
                 log.error("Redis refused a write: %s", error)
-                sorry = Unavailable("The event log cannot be written now. Publish again later.", retry_after_s=5)
-                return [sorry] * len(flight)
+                sorry = Unavailable("The event log is not writable at present. Publish again later.", retry_after_s=5)
+                return [sorry] * len(pipeline)
             except Exception:
-                log.exception("Appending failed: %d publishes refused", len(flight))
-                return [Unavailable("The event log failed. Publish again with the same id.")] * len(flight)
+                log.exception("Appending failed: %d publishes refused", len(pipeline))
+                return [Unavailable("The event log failed. Publish again with the same id.")] * len(pipeline)
 
-    async def _try(self, flight: list[_Append]) -> list[Outcome]:
+    async def _try(self, pipeline: list[_Append]) -> list[Outcome]:
         durability = await self._appender._durability()
         if self.ack.stored and not durability.stored:
             raise AckUnavailable(
-                "This domain's Redis cannot promise 'stored' (set appendfsync always, or use Redis 7.2 with AOF)."
+                "This domain's Redis does not provide 'stored' (set appendfsync always, or use Redis 7.2 with AOF)."
             )
-        runs = _gather_runs(flight)
+        runs = _gather_runs(pipeline)
         answers = await self._send(runs, durability)
-        return _scatter(flight, runs, answers)
+        return _scatter(pipeline, runs, answers)
 
     async def _send(self, runs: list[_Run], durability: Durability) -> list[Outcome]:
-        """One pipeline for all `runs`, again for those whose log or script the server lacked."""
+        """Send `runs` as one pipeline, and again those whose log or script was missing on the server."""
         outcomes: dict[int, Outcome] = {}
         left = list(enumerate(runs))
         text = False
         short: AckUnavailable | None = None
-        for _ in range(4):  # script unknown, log missing, both after a fresh data plane; never more
+        for _ in range(4):  # script unknown, log missing, both after a restart of Redis; never more
             script = ("EVAL", scripts.APPEND.text) if text else ("EVALSHA", scripts.APPEND.sha)
             window_s, ids_max = self._appender._window_s, self._appender._ids_max
             waits = self._waits(durability)
@@ -276,10 +285,10 @@ class _Lane:
                 return [short if short and isinstance(outcome, Appended) else outcome for outcome in ordered]
         raise RedisError("the log could not be made")
 
-    async def _make_log(self, rp: str) -> HeraldError | None:
+    async def _make_log(self, rp: str) -> ApplicationError | None:
         try:
             await self._appender._remake(rp)
-        except HeraldError as error:
+        except ApplicationError as error:
             return error
         return None
 
@@ -291,27 +300,27 @@ class _Lane:
         return []
 
     def _shortfall(self, waits: list[Command], answers: list[Any]) -> AckUnavailable | None:
-        """What the answers to `waits` leave unfulfilled of the acknowledgement level."""
+        """Make the error for the part of the acknowledgement level that the answers to `waits` leave unfulfilled; None
+        if nothing."""
         for wait, answer in zip(waits, answers, strict=True):
             if isinstance(answer, RedisError):
                 raise answer
             local, replicas = (1, answer) if wait[0] == "WAIT" else answer
             if local < 1 or replicas < self.ack.replicas:
                 return AckUnavailable(
-                    f"The event is in the log, but '{self.ack}' was not reached in {WAIT_MS // 1000} s "
-                    f"({replicas} of {self.ack.replicas} replicas). Publishing it again with the same id is safe.",
+                    f"The event is in the log, but '{self.ack}' was not reached within {WAIT_MS // 1000} s ({replicas} of {self.ack.replicas} replicas). Publishing the event again with the same id is safe.",
                     retry_after_s=5,
                 )
         return None
 
 
 def _count(
-    flight: list[_Append], outcomes: list[Outcome], took_s: float, on_used: Callable[[Destination], None]
+    pipeline: list[_Append], outcomes: list[Outcome], took_s: float, on_used: Callable[[Destination], None]
 ) -> None:
-    """Add a flight to the process's totals, and to those of its RPs: once for appends of one RP that follow each other."""
+    """Add a pipeline to the totals of the process and of its RPs, once for consecutive appends of one RP."""
     publishes = events = size = 0
-    at, before = flight[0].descriptor, (0, 0, 0)
-    for append, outcome in zip(flight, outcomes, strict=True):
+    at, before = pipeline[0].descriptor, (0, 0, 0)
+    for append, outcome in zip(pipeline, outcomes, strict=True):
         if append.descriptor is not at:
             _count_at(at, before, publishes, events, size, on_used)
             at, before = append.descriptor, (publishes, events, size)
@@ -320,12 +329,13 @@ def _count(
             events += len(append.events)
             size += append.size
             if True in outcome.duplicates:
-                TOTALS.duplicates += outcome.duplicates.count(True)
+                totals().duplicates += outcome.duplicates.count(True)
     _count_at(at, before, publishes, events, size, on_used)
-    TOTALS.publishes += publishes
-    TOTALS.events_in += events
-    TOTALS.bytes_in += size
-    TOTALS.flights.observe(took_s)
+    counted = totals()
+    counted.publishes += publishes
+    counted.events_in += events
+    counted.bytes_in += size
+    counted.pipelines.observe(took_s)
 
 
 def _count_at(
@@ -338,19 +348,19 @@ def _count_at(
 ) -> None:
     if publishes > before[0]:
         on_used(at)
-        FLOWS.published(at.id, publishes - before[0], events - before[1], size - before[2])
+        flows().published(at.id, publishes - before[0], events - before[1], size - before[2])
 
 
 def _answer(append: _Append, outcome: Outcome) -> None:
-    """Tell a publisher; a publisher that cannot be told must not keep the others of its flight waiting."""
+    """Answer a publisher; an error in its callback must not keep the others of the pipeline waiting."""
     try:
         append.done(outcome)
     except Exception:
-        log.exception("A publisher could not be told its outcome")
+        log.exception("The outcome of a publish could not be delivered to its publisher")
 
 
 class _Run:
-    """Events of one RP that go into the log by one script call."""
+    """Events of one RP that one script call appends."""
 
     __slots__ = ("events", "rp")
 
@@ -359,10 +369,10 @@ class _Run:
         self.events = events
 
 
-def _gather_runs(flight: list[_Append]) -> list[_Run]:
+def _gather_runs(pipeline: list[_Append]) -> list[_Run]:
     """Merge the appends of each RP, in order, into as few script calls as the bounds allow."""
     by_rp: dict[str, list[Event]] = {}
-    for append in flight:
+    for append in pipeline:
         rp = append.descriptor.id
         if rp in by_rp:
             by_rp[rp].extend(append.events)
@@ -371,21 +381,21 @@ def _gather_runs(flight: list[_Append]) -> list[_Run]:
     return [_Run(rp, list(part)) for rp, events in by_rp.items() for part in scripts.runs(events)]
 
 
-def _scatter(flight: list[_Append], runs: list[_Run], outcomes: list[Outcome]) -> list[Outcome]:
+def _scatter(pipeline: list[_Append], runs: list[_Run], outcomes: list[Outcome]) -> list[Outcome]:
     """Give each append its share of the outcomes of its RP's runs."""
     merged: dict[str, Outcome] = {}
     for run, outcome in zip(runs, outcomes, strict=True):
         before = merged.get(run.rp)
         if isinstance(before, Appended) and isinstance(outcome, Appended):
             outcome = Appended(outcome.epoch, before.offsets + outcome.offsets, before.duplicates + outcome.duplicates)
-        if not isinstance(before, HeraldError):
+        if not isinstance(before, ApplicationError):
             merged[run.rp] = outcome
     taken = dict.fromkeys(merged, 0)
     shares: list[Outcome] = []
-    for append in flight:
+    for append in pipeline:
         rp = append.descriptor.id
         whole = merged[rp]
-        if isinstance(whole, HeraldError):
+        if isinstance(whole, ApplicationError):
             shares.append(whole)
             continue
         begin = taken[rp]

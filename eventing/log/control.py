@@ -1,104 +1,73 @@
-"""The log for synchronous callers: services, selectors and workers. The gateway's hot path has its own (appender, reader)."""
+"""The log for synchronous callers: services, selectors and workers. The gateway's hot path has its own modules
+(appender, reader)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import redis
-from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError, ResponseError
-from redis.retry import Retry
+from redis.exceptions import ResponseError
 
 from eventing.conf import config
-from eventing.core.config import Config
+from eventing.core.container import memoized
 from eventing.core.errors import InvalidCursor
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
 from eventing.log import scripts
-from eventing.log.scripts import Appended, NoLog, Script
+from eventing.log.scripts import Appended, NoLog
 from eventing.store import keys
-from eventing.store.connection import sync_client
-from eventing.store.pipelined import evalsha_all
+from eventing.store.client import client, run_script, run_script_all
+from eventing.store.scripts import Script
 
-HASTE_S = 0.5  # a revocation is in force before Redis is back; its report can wait
+ANNOUNCE_S = 1.0  # for Redis to take an announcement of revocations
 
 
 class Trimmed(NamedTuple):
-    """How many events left the history since the last look, and the oldest offset that is still held."""
+    """Number of events that left the history since the last report, and the oldest offset still held."""
 
     removed: int
     first: int
 
 
 class Cut(NamedTuple):
-    """As Trimmed, and how many of them went just now because somebody wanted it."""
+    """Result as of Trimmed, with the number of events that were removed on request."""
 
     removed: int
     first: int
     cut: int
 
 
-@lru_cache(maxsize=4)
-def _client(settings: Config) -> redis.Redis:
-    return sync_client(settings.effective_redis_url)
-
-
-def client() -> redis.Redis:
-    """This process's synchronous Redis client."""
-    return _client(config())
-
-
-@lru_cache(maxsize=4)
-def _hasty_client(settings: Config) -> redis.Redis:
-    return redis.Redis.from_url(
-        settings.effective_redis_url,
-        socket_timeout=HASTE_S,
-        socket_connect_timeout=HASTE_S,
-        retry=Retry(NoBackoff(), 0),
-        protocol=2,
-    )
-
-
-def require_answer() -> None:
-    """Raises redis.RedisError unless the data plane answers within HASTE_S: for whoever must not wait for it."""
-    _hasty_client(config()).ping()
-
-
 def call(script: Script, args: list[Any]) -> Any:
-    """Run `script`; loads it when the server does not know it. Raises NoLog."""
+    """Run `script` on a log. Raises NoLog."""
     try:
-        try:
-            return client().evalsha(script.sha, *args)
-        except NoScriptError:
-            return client().eval(script.text, *args)
+        return run_script(script, args)
     except ResponseError as error:
         if str(error).startswith("NOLOG"):
             raise NoLog from None
         raise
 
 
-def call_all(script: Script, arguments: Sequence[Sequence[Any]]) -> list[Any]:
-    """Run `script` with each of the arguments, in order, in one round trip; errors are among the answers."""
-    if not arguments:
-        return []
-    answers = evalsha_all(client(), script.sha, arguments)
-    missing = [at for at, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
-    if missing:  # none of them ran: the server does not know the script yet
-        client().script_load(script.text)
-        again = evalsha_all(client(), script.sha, [arguments[at] for at in missing])
-        for at, answer in zip(missing, again, strict=True):
-            answers[at] = answer
-    return answers
+def logs_only(answers: Sequence[Any], *also: str) -> Iterator[Any]:
+    """Return the answers of `run_script_all`, None where there is no log or the error begins with one of `also`.
+
+    Raises every other error among them.
+    """
+    for answer in answers:
+        if isinstance(answer, ResponseError) and str(answer).startswith(("NOLOG", *also)):
+            yield None
+        elif isinstance(answer, Exception):
+            raise answer
+        else:
+            yield answer
 
 
 def stored_at(places: Iterable[tuple[str, int]]) -> list[tuple[str, float | None]]:
-    """When the events at these offsets were stored, by RP, in order; None for those that are gone. One round trip."""
+    """Return the times at which the events at these offsets were stored, by RP, in order; None for trimmed ones. One round trip."""
     some = list(places)
-    answers = call_all(scripts.STORED_AT, [[1, keys.log_keys(rp)[0], offset] for rp, offset in some])
+    answers = run_script_all(scripts.STORED_AT, [[1, keys.log_keys(rp)[0], offset] for rp, offset in some])
     return [
         (rp, None if answer is None or isinstance(answer, Exception) else int(answer) / 1000)
         for (rp, _), answer in zip(some, answers, strict=True)
@@ -111,7 +80,7 @@ def ensure_log(rp: str, bounds: HistoryBounds) -> LogState:
 
 
 def log_state(rp: str) -> LogState | None:
-    """The log's extent; None if there is no log."""
+    """Return the log's extent; None if there is no log."""
     try:
         return scripts.log_state(call(scripts.READ, scripts.read_args(rp, 1, 0, 0)))
     except NoLog:
@@ -119,26 +88,18 @@ def log_state(rp: str) -> LogState | None:
 
 
 def log_states(rps: Sequence[str]) -> list[LogState | None]:
-    """The extents of several logs, in one round trip."""
-    answers = call_all(scripts.READ, [scripts.read_args(rp, 1, 0, 0) for rp in rps])
-    states: list[LogState | None] = []
-    for answer in answers:
-        if isinstance(answer, ResponseError) and str(answer).startswith("NOLOG"):
-            states.append(None)
-        elif isinstance(answer, Exception):
-            raise answer
-        else:
-            states.append(scripts.log_state(answer))
-    return states
+    """Return the extents of several logs, in one round trip."""
+    answers = run_script_all(scripts.READ, [scripts.read_args(rp, 1, 0, 0) for rp in rps])
+    return [None if answer is None else scripts.log_state(answer) for answer in logs_only(answers)]
 
 
 def delete_log(rp: str) -> None:
-    """Remove the log, its ids, feeds and seals, its subscriptions' cursors. Readers are told by `announce_change`."""
+    """Remove the log, its ids, feeds and seals, and its subscriptions' cursors. `announce_change` notifies readers."""
     call(scripts.DELETE, [8, *keys.log_keys(rp), *keys.feed_keys(rp), keys.cursors_key(rp)])
 
 
 def append(rp: str, events: Sequence[Event], bounds: HistoryBounds) -> Appended:
-    """Append events, making the log if it is missing. Events whose (source, id) is known are not appended again."""
+    """Append events, making the log if it is missing. Events with a known (source, id) are not appended again."""
     offsets: list[int] = []
     duplicates: list[bool] = []
     epoch = ""
@@ -155,15 +116,16 @@ def append(rp: str, events: Sequence[Event], bounds: HistoryBounds) -> Appended:
     return Appended(epoch, offsets, duplicates)
 
 
-def read(rp: str, first: int, events_max: int, bytes_max: int) -> scripts.Run:
+def read(rp: str, first: int, events_max: int, bytes_max: int) -> scripts.LogRun:
     """Read from offset `first`. Raises NoLog."""
     return scripts.run(call(scripts.READ, scripts.read_args(rp, first, events_max, bytes_max)))
 
 
 def trim_log(rp: str) -> Trimmed:
-    """Remove what the age bound no longer allows; says what left the history, by any bound, since the last call.
+    """Remove the events beyond the age bound; report the events that left the history, by any bound, since the last
+    call.
 
-    The age is judged by Redis's clock, which also dated the events.
+    Redis's clock, which also dated the events, decides the age.
     """
     try:
         return Trimmed(*call(scripts.TRIM, scripts.trim_args(rp)))
@@ -172,48 +134,54 @@ def trim_log(rp: str) -> Trimmed:
 
 
 def trim_log_before(rp: str, epoch: str, first: int) -> Cut:
-    """As `trim_log`, and what is before the offset `first` goes too; not so if the log's epoch is another by now.
+    """Trim as `trim_log` does, and also remove the events before the offset `first`, unless the log's epoch is no
+    longer `epoch`.
 
-    Readers that are behind are told a gap, as of history that left by the bounds. Raises NoLog.
+    Readers that have not received them get a gap, as for history that left by the bounds. Raises NoLog.
     """
     return Cut(*call(scripts.TRIM, scripts.trim_args(rp, epoch, first)))
 
 
 def replicas_connected() -> int:
-    """How many replicas the Redis in use has now."""
+    """Count the replicas that are connected to the Redis in use."""
     info: dict[str, Any] = client().info("replication")
     return int(info.get("connected_slaves", 0))
 
 
 def announce_change(rp: str) -> None:
-    """Tell all gateways that the RP's descriptor changed or is gone."""
+    """Notify all gateways that the RP's descriptor changed or was removed."""
     client().publish(keys.DESCRIPTOR_CHANNEL, rp)
 
 
 def announce_keys() -> None:
-    """Tell all gateways that the domain's signing keys changed."""
+    """Notify all gateways that the domain's signing keys changed."""
     client().publish(keys.KEYS_CHANNEL, "")
 
 
-def present(child: str) -> None:
-    """Note that a process of this domain does its part; /readyz looks for it for PRESENCE_S."""
-    client().set(keys.presence_key(child), "1", ex=keys.PRESENCE_S)
+@memoized(maxsize=4)
+def _announcer(url: str) -> redis.Redis:
+    return redis.Redis.from_url(url, socket_timeout=ANNOUNCE_S, socket_connect_timeout=ANNOUNCE_S, protocol=2)
+
+
+def announce_revocations(url: str) -> None:
+    """Notify all gateways at this Redis that revocations changed. Raises redis.RedisError within about ANNOUNCE_S."""
+    _announcer(url).publish(keys.REVOCATION_CHANNEL, "")
 
 
 def logs() -> Iterator[str]:
-    """The RPs of all logs there are, in no order; for sweeping."""
+    """Iterate over the RPs of all logs, in no particular order; for sweeping."""
     for key in client().scan_iter(match=keys.LOG_PATTERN.replace("{", "[{]").replace("}", "[}]"), count=500):
         yield keys.rp_of_meta_key(key.decode())
 
 
 def subscription_cursor(rp: str, subscription: str) -> Cursor | None:
-    """What the durable subscription has acknowledged; None if it has no cursor here."""
+    """Return the position that the durable subscription has acknowledged; None if it has no cursor here."""
     text = client().hget(keys.cursors_key(rp), subscription)
     return Cursor.parse(text.decode()) if isinstance(text, bytes) else None
 
 
 def subscription_cursors(subscriptions: Sequence[tuple[str, str]]) -> list[Cursor | None]:
-    """As `subscription_cursor` for many, by RP and id, in one round trip; those of one RP in one command."""
+    """Look up cursors as `subscription_cursor` for many subscriptions, by RP and id, in one round trip with one command per RP."""
     of_rp: dict[str, list[str]] = {}
     for rp, subscription in subscriptions:
         of_rp.setdefault(rp, []).append(subscription)
@@ -226,8 +194,24 @@ def subscription_cursors(subscriptions: Sequence[tuple[str, str]]) -> list[Curso
     return [Cursor.parse(text.decode()) if isinstance(text, bytes) else None for text in held]
 
 
+def subscription_counts(rps: Iterable[str]) -> list[int]:
+    """Count the durable subscriptions with a cursor in each log, in one round trip."""
+    pipeline = client().pipeline(transaction=False)
+    for rp in rps:
+        pipeline.hlen(keys.cursors_key(rp))
+    return [int(count) for count in pipeline.execute()]
+
+
+def events_max_all(rps: Iterable[str]) -> list[int | None]:
+    """Return the most events that each log may hold, in one round trip; None where there is no log."""
+    pipeline = client().pipeline(transaction=False)
+    for rp in rps:
+        pipeline.hget(keys.meta_key(rp), "m")
+    return [None if found is None else int(found) for found in pipeline.execute()]
+
+
 def log_ends(rps: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """The epoch and the next offset of each log that there is, in one round trip."""
+    """Return epoch and next offset of each existing log, in one round trip."""
     wanted = list(rps)
     pipeline = client().pipeline(transaction=False)
     for rp in wanted:
@@ -237,36 +221,36 @@ def log_ends(rps: Iterable[str]) -> dict[str, tuple[str, int]]:
 
 
 def subscription_cursor_set(rp: str, subscription: str, cursor: Cursor) -> None:
-    """Put the subscription at `cursor`, wherever it was."""
+    """Set the subscription's cursor, whatever it was."""
     client().hset(keys.cursors_key(rp), subscription, str(cursor))
 
 
 def subscription_forget(rp: str, subscription: str) -> None:
-    """Drop the subscription's cursor, and what is kept of a shared one."""
+    """Remove the subscription's cursor, and the state of a shared one."""
     client().hdel(keys.cursors_key(rp), subscription)
     client().delete(keys.shared_key(rp, subscription))
 
 
 def acknowledge_args(rp: str, subscription: str, cursor: Cursor) -> list[Any]:
-    """Key count, keys and arguments of ACKNOWLEDGE."""
+    """Make key count, keys and arguments of ACKNOWLEDGE."""
     return [2, keys.meta_key(rp), keys.cursors_key(rp), subscription, cursor.epoch, cursor.offset]
 
 
 def verdict(answer: list[Any]) -> tuple[str, str]:
-    """ACKNOWLEDGE's answer: `ok` and the offset now held, `epoch` and the log's epoch, or `beyond` and the last offset."""
+    """Decode ACKNOWLEDGE's answer: `ok` and the offset now held, `epoch` and the log's epoch, or `beyond` and the last offset."""
     return answer[0].decode(), answer[1].decode()
 
 
 def refused_cursor(cursor: Cursor, epoch: str, last: int) -> InvalidCursor | None:
-    """Why a cursor cannot be acknowledged in the log of this epoch and last offset; None if it can."""
+    """Make the refusal of a cursor in the log of this epoch and last offset; None if the cursor can be acknowledged."""
     if cursor.epoch != epoch:
         return _of_another_epoch(epoch)
     return _beyond(last) if cursor.offset > last else None
 
 
 def _of_another_epoch(epoch: str) -> InvalidCursor:
-    return InvalidCursor(f"The log's epoch is {epoch} now; read again to get a cursor of it.", epoch=epoch)
+    return InvalidCursor(f"The log's epoch is now {epoch}; read again to get a cursor of this epoch.", epoch=epoch)
 
 
 def _beyond(last: int | str) -> InvalidCursor:
-    return InvalidCursor(f"The last event has offset {last}; only what was delivered can be acknowledged.")
+    return InvalidCursor(f"The last event has offset {last}; only delivered events can be acknowledged.")

@@ -1,4 +1,4 @@
-"""What the log answers about feeds, seals and runs: see federated.py."""
+"""Answers of the log about feeds, seals and runs: see federated.py."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 
-class Head(NamedTuple):
-    """How far a log and its feeds are.
+class LogHead(NamedTuple):
+    """Head of a log and of its feeds.
 
     Attributes:
-        epoch: the log's, and of the own feed.
-        first: oldest offset held; `next` when none is.
-        next: the offset that the next event will get.
+        epoch: epoch of the log and of the own feed.
+        first: oldest offset held; `next` if none is.
+        next: offset of the next event.
         own: last sequence of the own feed.
         foreign: last sequence held of each other feed.
         sealed: last own sequence that a seal covers.
-        tip: of the newest own seal (core/seals/heads.py); empty for none.
-        tips: of the newest seal of each other feed, where it is known.
+        own_head: head of the newest own seal (core/seals/heads.py); empty for none.
+        foreign_heads: head of the newest seal of each other feed, where known.
     """
 
     epoch: str
@@ -27,20 +27,20 @@ class Head(NamedTuple):
     own: int
     foreign: dict[str, int]
     sealed: int
-    tip: bytes = b""
-    tips: Mapping[str, bytes] = MappingProxyType({})
+    own_head: bytes = b""
+    foreign_heads: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Unsealed(NamedTuple):
     """Own events that no seal covers yet.
 
     Attributes:
-        first: the first sequence that is not sealed.
-        last: the sequence of the last of `events`; less than `first` when everything is sealed.
+        first: first sequence that is not sealed.
+        last: sequence of the last of `events`; less than `first` if everything is sealed.
         events: the events `lost` to `last`.
         o, z: offsets of the first and the last of `events`; 0 without events.
-        lost: sequences `first` to `lost - 1` left the history before they were sealed; `first` when none did.
-        epoch: the log's.
+        lost: sequences `first` to `lost - 1` left the history before they were sealed; `first` if none did.
+        epoch: epoch of the log.
     """
 
     first: int
@@ -53,15 +53,15 @@ class Unsealed(NamedTuple):
 
 
 class StoredRun(NamedTuple):
-    """A sealed run as this log can give it on.
+    """A sealed run as this log can forward it.
 
     Attributes:
-        feed_key: whose run.
-        first, last: the sequences that the seal covers.
-        seal: the seal as it was kept.
-        leaves: the leaf hashes of the run's first events, which are not held (any more).
-        events: the others.
-        path: the domains that it came through, the origin first; empty for an own run.
+        feed_key: key of the feed.
+        first, last: sequences that the seal covers.
+        seal: the seal as stored.
+        leaves: leaf hashes of the run's first events, which are not held (any more).
+        events: the other events of the run.
+        path: domains that the run passed, the origin first; empty for an own run.
     """
 
     feed_key: str
@@ -74,7 +74,7 @@ class StoredRun(NamedTuple):
 
 
 class StoredSeal(NamedTuple):
-    """A seal as it is kept: sequences it covers, leaf hashes of all its events, offsets of those that came here."""
+    """A stored seal: sequences that it covers, leaf hashes of all its events, offsets of those received here."""
 
     feed_key: str
     first: int
@@ -86,16 +86,16 @@ class StoredSeal(NamedTuple):
     z: int
 
 
-class Received(NamedTuple):
-    """What became of a run.
+class ReceivedRun(NamedTuple):
+    """Result of receiving a run.
 
     Attributes:
-        kind: `new`: the feed is held up to `held` now, which was not so before. `known`: it already was. `hole`: events
-            before the run are lacking here. `full`: the RP has FEEDS_MAX feeds, or
-            ORIGIN_FEEDS_MAX of this origin.
+        kind: `new`: the feed is now held up to `held`, further than before. `known`: it was already held that far.
+            `hole`: events before the run are missing here. `full`: the RP has FEEDS_MAX feeds, or ORIGIN_FEEDS_MAX of
+            this origin.
         held: last sequence held of the feed.
-        offset: of the first event appended; 0 if none was.
-        appended: how many were.
+        offset: offset of the first event appended; 0 if none was.
+        appended: number of events appended.
     """
 
     kind: Literal["new", "known", "hole", "full"]
@@ -104,8 +104,8 @@ class Received(NamedTuple):
     appended: int
 
 
-class Place(NamedTuple):
-    """An event of the log: its feed (OWN: this log's), its sequence there, its bytes."""
+class FeedEvent(NamedTuple):
+    """An event of the log: its feed (OWN: this log's), its sequence in the feed, its bytes."""
 
     feed_key: str
     sequence: int

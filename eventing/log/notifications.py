@@ -1,7 +1,8 @@
-"""The bell: one Redis pub/sub connection of a gateway process, on which each log rings with the events it was given.
+"""Notification channels (bells): one Redis pub/sub connection of a gateway process, on which each log announces its new
+events.
 
-The connection is made again by itself when Redis goes away; what rang meanwhile is lost here, so `on_restored` tells the
-hub to look at the logs. Nothing is promised by the bell: it is the fast path of what the log holds.
+A lost connection is made again automatically. Notifications during the interruption are lost, so `on_restored` makes
+the hub read the logs. Delivery is best effort: the channel only accelerates what the log holds.
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ from redis.exceptions import RedisError
 from eventing.store.bulk_connection import BulkConnection
 from eventing.store.cancellation import cancel_and_wait
 
-SUBSCRIBE_CHANNELS_MAX = 500  # of one SUBSCRIBE command
+SUBSCRIBE_CHANNELS_MAX = 500  # bound: notification channels of one SUBSCRIBE; several commands
 PAUSE_S = (0.05, 2.0)  # between attempts to connect, doubling with jitter
-PING_S = 10.0  # a connection on which Redis is silent for so long after a ping is dead, and made anew
+PING_S = 10.0  # bound: seconds without an answer on the notification connection; the connection is replaced
 log = logging.getLogger(__name__)
 
 
-class Bell:
+class NotificationChannels:
     """Subscriptions to pub/sub channels that survive a lost connection.
 
     Args:
-        client: the Redis client; one of its connections is kept.
-        on_ring: called with channel and message; must not block.
+        client: the Redis client, of which one connection is held.
+        on_notification: called with channel and message; must not block.
         on_restored: called after every channel is subscribed again on a new connection.
     """
 
     def __init__(
         self,
         client: redis.asyncio.Redis,
-        on_ring: Callable[[str, bytes], None],
+        on_notification: Callable[[str, bytes], None],
         on_restored: Callable[[], None],
     ) -> None:
-        self._on_ring = on_ring
+        self._on_notification = on_notification
         self._on_restored = on_restored
         self._wanted: dict[str, asyncio.Future[None] | None] = {}  # None: confirmed
         self._connection = BulkConnection(client)
@@ -47,14 +48,14 @@ class Bell:
         self._to_subscribe: list[str] = []
         self._to_unsubscribe: list[str] = []
         self._unconfirmed: set[str] = set()  # of a new connection
-        self._heard = False  # since the last ping
+        self._answered = False  # since the last ping
 
     def start(self) -> None:
         """Begin connecting; returns at once."""
         self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._task:
             await cancel_and_wait([self._task])
 
@@ -73,13 +74,13 @@ class Bell:
         return fresh
 
     def unsubscribe(self, channel: str) -> None:
-        """Stop listening to `channel`."""
+        """Unsubscribe from `channel`."""
         if self._wanted.pop(channel, ...) is not ...:
             self._to_unsubscribe.append(channel)
             self._changes.set()
 
     def restart(self) -> None:
-        """Drop a connection that is suspected dead; it is made anew."""
+        """Replace a connection that is suspected dead."""
         self._connection.close()
 
     async def _work(self) -> None:
@@ -91,9 +92,9 @@ class Bell:
                 pause_s = PAUSE_S[0]
                 await self._listen()
             except (RedisError, OSError) as error:
-                log.warning("The bell's connection to Redis is lost (%s); connecting again.", error)
+                log.warning("The notification connection to Redis is lost (%s); connecting again.", error)
             except Exception:
-                log.exception("The bell failed; connecting again.")
+                log.exception("The notification connection to Redis failed; connecting again.")
             finally:
                 self._connection.close()
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
@@ -105,7 +106,7 @@ class Bell:
         await self._connection.send([("SUBSCRIBE", *part) for part in _parts(list(self._wanted))])
 
     async def _listen(self) -> None:
-        """Dispatch what Redis sends; other tasks send the changes that callers ask for, and pings."""
+        """Dispatch messages from Redis; other tasks send pings and callers' changes of subscriptions."""
         loop = asyncio.get_running_loop()
         helpers = [loop.create_task(self._change()), loop.create_task(self._ping())]
         try:
@@ -113,26 +114,26 @@ class Bell:
                 for reply in await self._connection.more():
                     if isinstance(reply, Exception):
                         raise reply
-                    self._heard = True
+                    self._answered = True
                     kind, channel, *data = reply
                     if kind == b"message":
-                        self._on_ring(channel.decode(), data[0])
+                        self._on_notification(channel.decode(), data[0])
                     elif kind == b"subscribe":
                         self._confirm(channel.decode())
         finally:
             await cancel_and_wait(helpers)
 
     async def _ping(self) -> None:
-        """Find out that a connection is dead which nobody has closed."""
+        """Detect a dead connection that neither side has closed."""
         while True:
-            self._heard = False
+            self._answered = False
             try:
                 await self._connection.send([("PING",)])
             except (RedisError, OSError):
                 break
             await asyncio.sleep(PING_S)
-            if not self._heard:
-                log.warning("Redis has not answered the bell's ping for %.0f s.", PING_S)
+            if not self._answered:
+                log.warning("Redis has not answered a ping on the notification connection for %.0f s.", PING_S)
                 break
         self.restart()
 
@@ -140,7 +141,7 @@ class Bell:
         while True:
             await self._changes.wait()
             self._changes.clear()
-            await asyncio.sleep(0)  # gather what this turn of the loop asks for into one command
+            await asyncio.sleep(0)  # gather the requests of this turn of the loop into one command
             ends = [channel for channel in self._to_unsubscribe if channel not in self._wanted]
             begins = [channel for channel in self._to_subscribe if channel in self._wanted]
             self._to_subscribe, self._to_unsubscribe = [], []
@@ -149,7 +150,7 @@ class Bell:
             try:
                 await self._connection.send(commands)
             except (RedisError, OSError):
-                self.restart()  # the listener notices and subscribes everything anew
+                self.restart()  # the listener reconnects and subscribes again
                 return
 
     def _confirm(self, channel: str) -> None:
@@ -161,7 +162,7 @@ class Bell:
         if channel in self._unconfirmed:
             self._unconfirmed.remove(channel)
             if not self._unconfirmed:
-                log.info("The bell is connected; looking at the logs for what rang meanwhile.")
+                log.info("The notification connection to Redis is restored; reading the logs for missed events.")
                 self._on_restored()
 
 

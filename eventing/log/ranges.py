@@ -1,6 +1,7 @@
-"""A stretch of a log as it is stored, read forwards or backwards: each event with its place in its feed and when it was stored.
+"""Ranges of a log as stored, read forwards or backwards: each event with its sequence in its feed and the time of
+storing.
 
-For who looks back: the console's timescale. Readers have reader.py, which gives what was published and no more.
+For the console's timescale. Readers of events use reader.py, which returns the published bytes only.
 """
 
 from __future__ import annotations
@@ -8,23 +9,24 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from eventing.log import scripts
-from eventing.log.control import call, client
+from eventing.log.control import call
 from eventing.log.scripts import NoLog
 from eventing.store import keys
+from eventing.store.client import client
 
-ENTRIES_MAX = 500  # entries of one stretch: what a page holds of a lane is ten of these
-BYTES_MAX = 2 * 1024 * 1024  # bytes of events of one stretch; one event is always given
-_ENTRIES_AT_ONCE = 50  # of one round trip: at most 50 of the largest events beyond BYTES_MAX are read in vain
+ENTRIES_MAX = 500  # entries of one range: a page shows ten ranges per lane
+BYTES_MAX = 2 * 1024 * 1024  # bytes of events in one range; one event is always returned
+_ENTRIES_AT_ONCE = 50  # entries of one round trip: at most 50 of the largest events beyond BYTES_MAX are read in vain
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """An event of a log.
 
     Attributes:
-        offset: in the log.
-        stored_ms: when it was stored, Unix milliseconds by Redis' clock.
-        feed_key, sequence: its place in its feed; OWN for the log's own.
-        body: its exact bytes.
+        offset: offset in the log.
+        stored_ms: time of storing, Unix milliseconds by Redis' clock.
+        feed_key, sequence: position in its feed; OWN for the log's own feed.
+        body: exact bytes of the event.
     """
 
     offset: int
@@ -34,33 +36,33 @@ class Entry(NamedTuple):
     body: bytes
 
 
-class Stretch(NamedTuple):
-    """Consecutive events, the oldest first, and the extent of the log then: offsets `first` to `next` - 1 were held."""
+class LogRange(NamedTuple):
+    """Consecutive events, the oldest first, and the log's extent at that time: offsets `first` to `next` - 1 were held."""
 
     epoch: str
     first: int
     next: int
-    entries: list[Entry]
+    entries: list[LogEntry]
 
 
-def stretch_after(rp: str, offset: int, limit: int) -> Stretch:
-    """The events that follow `offset`, at most `limit`. Raises NoLog."""
+def range_after(rp: str, offset: int, limit: int) -> LogRange:
+    """Read the events after `offset`, at most `limit`. Raises NoLog."""
     return _read(rp, limit, after=offset)
 
 
-def stretch_before(rp: str, offset: int | None, limit: int) -> Stretch:
-    """The events before `offset`, the newest of them, at most `limit`; None for before the next one. Raises NoLog."""
+def range_before(rp: str, offset: int | None, limit: int) -> LogRange:
+    """Read the last events before `offset`, at most `limit`; None for the end of the log. Raises NoLog."""
     return _read(rp, limit, before=offset)
 
 
 def offset_at(rp: str, moment_ms: int) -> int:
-    """The first event held that was stored at `moment_ms` or later; the next offset if none was. Raises NoLog."""
+    """Return the offset of the first held event that was stored at `moment_ms` or later; else the next offset. Raises NoLog."""
     _, first, after = _extent(rp)
     low, high = first, after
     while low < high:
         middle = (low + high) // 2
         stored = call(scripts.STORED_AT, [1, keys.log_keys(rp)[0], middle])
-        if stored is None or int(stored) < moment_ms:  # what was trimmed meanwhile was older
+        if stored is None or int(stored) < moment_ms:  # events trimmed in the meantime were older
             low = middle + 1
         else:
             high = middle
@@ -78,10 +80,10 @@ def _extent(rp: str) -> tuple[str, int, int]:
     return epoch.decode(), int(after) - length, int(after)
 
 
-def _read(rp: str, limit: int, *, after: int | None = None, before: int | None = None) -> Stretch:
+def _read(rp: str, limit: int, *, after: int | None = None, before: int | None = None) -> LogRange:
     epoch, first, next_ = _extent(rp)
     limit = min(limit, ENTRIES_MAX)
-    found: list[Entry] = []
+    found: list[LogEntry] = []
     size = 0
     place = after + 1 if after is not None else (next_ if before is None else before) - 1
     while len(found) < limit:
@@ -90,21 +92,23 @@ def _read(rp: str, limit: int, *, after: int | None = None, before: int | None =
         for entry in some:
             size += len(entry.body)
             if found and size > BYTES_MAX:
-                return _stretch(epoch, first, next_, found)
+                return _range(epoch, first, next_, found)
             found.append(entry)
         if len(some) < count:
             break
         place = some[-1].offset + (1 if after is not None else -1)
-    return _stretch(epoch, first, next_, found)
+    return _range(epoch, first, next_, found)
 
 
-def _stretch(epoch: str, first: int, next_: int, found: list[Entry]) -> Stretch:
+def _range(epoch: str, first: int, next_: int, found: list[LogEntry]) -> LogRange:
     entries = sorted(found)
     newest = entries[-1].offset + 1 if entries else next_
-    return Stretch(epoch, first, max(next_, newest), entries)  # more may have come since the extent was read
+    return LogRange(
+        epoch, first, max(next_, newest), entries
+    )  # events may have been appended since the extent was read
 
 
-def _some(rp: str, place: int, count: int, *, backwards: bool) -> list[Entry]:
+def _some(rp: str, place: int, count: int, *, backwards: bool) -> list[LogEntry]:
     log = keys.log_keys(rp)[0]
     if backwards:
         answer: Any = client().xrevrange(log, max=place, count=count) if place > 0 else []
@@ -113,7 +117,7 @@ def _some(rp: str, place: int, count: int, *, backwards: bool) -> list[Entry]:
     return [_entry(name, fields) for name, fields in answer]
 
 
-def _entry(name: bytes, fields: dict[bytes, bytes]) -> Entry:
+def _entry(name: bytes, fields: dict[bytes, bytes]) -> LogEntry:
     offset, stored_ms = map(int, name.split(b"-"))
     feed, sequence = fields.get(b"f", b"").decode(), int(fields.get(b"s", offset))
-    return Entry(offset, stored_ms, feed, sequence, fields[b"e"])
+    return LogEntry(offset, stored_ms, feed, sequence, fields[b"e"])

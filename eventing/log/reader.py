@@ -1,4 +1,4 @@
-"""Reads of the log and its bell, asynchronous: for the gateway's hub and pull."""
+"""Asynchronous reads of the log and of its notification channel, for the gateway's hub and pull."""
 
 from __future__ import annotations
 
@@ -11,21 +11,26 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from eventing.core.errors import InvalidCursor, Unavailable
+from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import OFFSET_MAX, Cursor
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
 from eventing.log import control, scripts
-from eventing.log.scripts import NoLog, Run, Script
+from eventing.log.scripts import LogRun, NoLog
 from eventing.store import keys
 from eventing.store.bulk_connection import BulkConnection, Command
 from eventing.store.connection import ANSWER_TIMEOUT_S, Durability, durability
+from eventing.store.scripts import Script
 from eventing.telemetry import metrics
 
-READ_EVENTS_MAX = 1000
-READ_BYTES_MAX = 512 * 1024  # of one read: what a replaying session holds in memory at a time
+READ_EVENTS_MAX = 1000  # bound: events of one read; the next read continues
+# Bounds what a replaying session holds in memory.
+READ_BYTES_MAX = 512 * 1024  # bound: bytes of one read; the next read continues; a single event always fits
 
-STATES_MAX = 500  # extents asked for in one round trip
-ACKNOWLEDGE_CALLS_MAX = 4  # of one group of cursors: three are enough unless the log is made anew in between
+STATES_MAX = 500  # bound: log extents of one round trip; several round trips
+# bound: calls for acknowledgements stored together; `unavailable`: the log is being replaced repeatedly
+# Three are enough unless the log is replaced in between.
+ACKNOWLEDGE_CALLS_MAX = 4
 
 
 def _state_or_error(answer: Any) -> LogState | Exception:
@@ -35,7 +40,7 @@ def _state_or_error(answer: Any) -> LogState | Exception:
 
 
 class LogReader:
-    """Asynchronous reads; every method raises redis' ConnectionError when Redis is away."""
+    """Asynchronous reads; every method raises redis' ConnectionError when Redis is unreachable."""
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._client = client
@@ -45,7 +50,7 @@ class LogReader:
         self._bulk_turn = asyncio.Lock()
 
     def close(self) -> None:
-        """End the connection of its own."""
+        """Close the reader's own connection."""
         self._bulk.close()
 
     async def _call(self, script: Script, args: list[Any]) -> Any:
@@ -60,16 +65,16 @@ class LogReader:
             raise
 
     async def _call_all(self, script: Script, calls: Sequence[list[Any]]) -> list[Any]:
-        """Call a script with each of these in one round trip; their errors are values."""
+        """Call a script with each of these in one round trip; errors are returned as values."""
         answers = await self.ask([("EVALSHA", script.sha, *args) for args in calls])
         if any(isinstance(answer, NoScriptError) for answer in answers):
             answers = await self.ask([("EVAL", script.text, *args) for args in calls])
         return answers
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """Replies to many commands in one round trip, errors among them as values; cheaper than redis-py's pipeline.
+        """Send many commands in one round trip; errors are values among the replies. Cheaper than redis-py's pipeline.
 
-        All callers share one connection, by turns. What is asked may reach Redis twice, when the connection broke meanwhile.
+        All callers share one connection, in turn. Commands may reach Redis twice if the connection breaks in between.
         """
         if not commands:
             return []
@@ -81,24 +86,24 @@ class LogReader:
                 metrics.REDIS_FAILURES.inc()
                 if not was_open or isinstance(error, RedisTimeoutError | TimeoutError):
                     raise
-            return await self._bulk.ask(commands, ANSWER_TIMEOUT_S)  # it was closed while nobody asked
+            return await self._bulk.ask(commands, ANSWER_TIMEOUT_S)  # the connection was closed while idle
 
     async def read(
         self, rp: str, first: int, events_max: int = READ_EVENTS_MAX, bytes_max: int = READ_BYTES_MAX
-    ) -> Run:
+    ) -> LogRun:
         """Read from offset `first` (or the oldest held). Raises NoLog."""
         return scripts.run(await self._call(scripts.READ, scripts.read_args(rp, first, events_max, bytes_max)))
 
     async def state(self, rp: str) -> LogState:
-        """The log's extent, as it was after this call began. Raises NoLog.
+        """Return the log's extent at a time after this call began. Raises NoLog.
 
-        Calls that come while one is under way share the next round trip: thousands of readers that subscribe at once
-        cost a few.
+        Calls during a round trip share the next one: thousands of readers that subscribe at once cost a few round
+        trips.
         """
         future = self._wanted.get(rp)
         if future is None:
             future = self._wanted[rp] = asyncio.get_running_loop().create_future()
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to ask
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())  # there may be no waiter left
         if self._asking is None:
             self._asking = asyncio.get_running_loop().create_task(self._ask())
         return await asyncio.shield(future)
@@ -125,7 +130,7 @@ class LogReader:
             return [error] * len(rps)
 
     async def states(self, rps: Sequence[str]) -> list[LogState | Exception]:
-        """The extents of several logs in one round trip, NoLog and Redis' answers to single questions as values."""
+        """Return the extents of several logs in one round trip; NoLog and Redis' errors for single logs are values."""
         answers = await self._call_all(scripts.READ, [scripts.read_args(rp, 1, 0, 0) for rp in rps])
         return [_state_or_error(answer) for answer in answers]
 
@@ -134,26 +139,38 @@ class LogReader:
         return scripts.log_state(await self._call(scripts.CREATE, scripts.create_args(rp, bounds)))
 
     async def create_all(self, logs: Sequence[tuple[str, HistoryBounds]]) -> None:
-        """Make those of the logs that are missing, in one round trip."""
+        """Make the missing ones of the logs, in one round trip."""
         for answer in await self._call_all(scripts.CREATE, [scripts.create_args(rp, bounds) for rp, bounds in logs]):
             if isinstance(answer, Exception):
                 raise answer
 
-    async def floor(self, rp: str, bounds: HistoryBounds) -> int:
-        """The oldest offset within `bounds`, which are a durable subscription's own. Raises NoLog."""
-        return int(await self._call(scripts.FLOOR, scripts.floor_args(rp, bounds)))
+    async def append_all(self, logs: Sequence[tuple[str, Sequence[Event]]], window_s: int, ids_max: int) -> list[str]:
+        """Append to several logs, to each at most RUN_EVENTS_MAX events, in one round trip.
+
+        Args:
+            window_s, ids_max: bounds of the recognition of repeated events.
+
+        Returns the RPs that have no log.
+        """
+        calls = [scripts.append_args(rp, events, window_s, ids_max) for rp, events in logs]
+        answers = control.logs_only(await self._call_all(scripts.APPEND, calls))
+        return [rp for (rp, _), answer in zip(logs, answers, strict=True) if answer is None]
+
+    async def oldest_granted(self, rp: str, bounds: HistoryBounds) -> int:
+        """Return the oldest offset within `bounds`, a durable subscription's own. Raises NoLog."""
+        return int(await self._call(scripts.OLDEST_GRANTED, scripts.oldest_granted_args(rp, bounds)))
 
     async def vector_at(self, rp: str, offset: int) -> dict[str, int] | None:
-        """As federated.vector_at. Raises NoLog."""
+        """Return federated.vector_at. Raises NoLog."""
         answer = await self._call(scripts.VECTOR_AT, scripts.vector_at_args(rp, offset))
         return scripts.vector(answer) if answer else None
 
     async def first_lacking(self, rp: str, vector: Mapping[str, int], own_key: str) -> int:
-        """As federated.first_lacking. Raises NoLog."""
+        """Return federated.first_lacking. Raises NoLog."""
         return int(await self._call(scripts.FIRST_LACKING, scripts.first_lacking_args(rp, vector, own_key)))
 
     async def heads(self, rps: list[str]) -> list[tuple[str, int] | None]:
-        """Epoch and next offset of several logs in one round trip; None where there is no log."""
+        """Return epoch and next offset of several logs in one round trip; None where there is no log."""
         answers = await self.ask([("HMGET", keys.meta_key(rp), "e", "n") for rp in rps])
         for answer in answers:
             if isinstance(answer, Exception):
@@ -161,7 +178,8 @@ class LogReader:
         return [(epoch.decode(), int(after)) if epoch else None for epoch, after in answers]
 
     async def stored_at(self, places: Sequence[tuple[str, int]]) -> list[float | None]:
-        """When the events at these RPs and offsets were stored, Unix seconds by Redis' clock; None for what is gone."""
+        """Return the times at which the events at these RPs and offsets were stored, Unix seconds by Redis' clock; None
+        for trimmed ones."""
         pipeline = self._client.pipeline(transaction=False)
         for rp, offset in places:
             pipeline.eval(scripts.STORED_AT.text, 1, keys.log_keys(rp)[0], offset)
@@ -169,22 +187,22 @@ class LogReader:
         return [None if answer is None else int(answer) / 1000 for answer in answers]
 
     async def subscription_cursor(self, rp: str, subscription: str) -> Cursor | None:
-        """What the durable subscription has acknowledged."""
+        """Return the position that the durable subscription has acknowledged."""
         text = await self._client.hget(keys.cursors_key(rp), subscription)
         return Cursor.parse(text.decode()) if isinstance(text, bytes) else None
 
     async def acknowledge_all(
         self, rp: str, subscription: str, cursors: Sequence[Cursor]
     ) -> list[Cursor | InvalidCursor]:
-        """Move the subscription's cursor to the greatest of these that the log has.
+        """Move the subscription's cursor to the greatest of `cursors` that the log has.
 
         One call of the script where all cursors are of this log; at most two more where some are of another epoch or
         beyond the last event.
 
         Returns:
-            For each cursor what is held now, or why it is refused.
+            For each cursor the position now held, or the refusal.
 
-        Raises NoLog, and Unavailable for a log that is made anew over and over.
+        Raises NoLog, and Unavailable for a log that is remade repeatedly.
         """
         epoch, last = cursors[-1].epoch, OFFSET_MAX
         held: Cursor | None = None
@@ -203,13 +221,13 @@ class LogReader:
                 held = Cursor(epoch, int(value))
                 break
         else:
-            raise Unavailable("The event log changes right now. Acknowledge again.", retry_after_s=1)
+            raise Unavailable("The event log is being replaced. Acknowledge again.", retry_after_s=1)
         outcomes = [control.refused_cursor(cursor, epoch, last) or held for cursor in cursors]
         assert None not in outcomes  # noqa: S101 - a cursor that is not refused was among those that moved it
         return [outcome for outcome in outcomes if outcome is not None]
 
     async def durability(self) -> Durability:
-        """What this Redis can promise, asked now."""
+        """Query the durability that this Redis provides."""
         info = await self._client.info()
         settings: dict[str, str] | None = None
         try:

@@ -1,6 +1,6 @@
-"""The Lua scripts of the log, their arguments and answers: pure, shared by the synchronous and asynchronous callers.
+"""The log's Lua scripts with their arguments and answers: pure, shared by synchronous and asynchronous callers.
 
-Layout of a log: lua/common.lua. Every change of a log is one script, so it happens whole or not at all.
+Layout of a log: lua/common.lua. Every change of a log is one script, so it is atomic.
 """
 
 from __future__ import annotations
@@ -19,35 +19,30 @@ from eventing.core.events.feeds import KEY_CHARS
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
 from eventing.store import keys
+from eventing.store.scripts import Script, script_read
 
-RUN_EVENTS_MAX = 500  # events of one script call; Lua can pass 8,000 values to a command
-RUN_BYTES_MAX = 1024 * 1024  # bytes of one script call: Redis serves nobody else meanwhile
+# Lua can pass 8,000 values to a command.
+RUN_EVENTS_MAX = 500  # bound: events of one script call; the others are in the next call
+# bound: bytes of one script call; the others are in the next call; a single event always fits
+# Redis serves nobody else during a script.
+RUN_BYTES_MAX = 1024 * 1024
 DIGEST_BYTES = 12  # of SHA-256's relative BLAKE2b over (source, id): a chance collision within a window is < 1e-18
 EPOCH_CHARS = 8
-OWN = ""  # stands for the log's own feed where feeds of other domains have their key
-RING_EPOCH, RING_NUMBERED, RING_FOREIGN = 0x3F, 0x40, 0x80  # of a bell message's first byte
+OWN = ""  # denotes the log's own feed where feeds of other domains have their key
+NOTIFICATION_EPOCH, NOTIFICATION_NUMBERED, NOTIFICATION_FOREIGN = (
+    0x3F,
+    0x40,
+    0x80,
+)  # bits in the first byte of a notification
 _FOLDER = Path(__file__).parent / "lua"
 
 
 class NoLog(Exception):
-    """There is no log of this RP: never made, deleted, or lost with the data plane."""
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """A script's text and the SHA-1 under which Redis keeps it."""
-
-    text: str
-    sha: str
-
-
-def script_of(text: str) -> Script:
-    """The script with this text."""
-    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+    """The RP has no log: never made, deleted, or lost with the data plane."""
 
 
 def _script(name: str, *needed: str) -> Script:
-    return script_of("".join((_FOLDER / f"{part}.lua").read_text() for part in ("common", *needed, name)))
+    return script_read(_FOLDER, "common", *needed, name)
 
 
 APPEND = _script("append", "window")
@@ -55,11 +50,11 @@ CREATE = _script("create", "seals")
 READ = _script("read", "vectors")
 TRIM = _script("trim", "vectors", "seals")
 ACKNOWLEDGE = _script("acknowledge")
-FLOOR = _script("floor", "floors")
-LAGS = _script("lags", "floors")
+OLDEST_GRANTED = _script("oldest_granted", "grants")
+LAGS = _script("lags", "grants")
 DELETE = _script("delete", "seals")
 RENUMBER = _script("renumber", "vectors", "seals")
-# Of logs that other domains' events come to (federated.py).
+# Of logs that receive other domains' events (federated.py).
 RECEIVE = _script("receive", "window", "vectors", "seals")
 UNSEALED = _script("unsealed", "vectors")
 SEAL_KEEP = _script("seal_keep", "vectors", "seals")
@@ -68,10 +63,17 @@ HEAD = _script("head")
 VECTOR_AT = _script("vector_at", "vectors")
 FIRST_LACKING = _script("first_lacking", "vectors")
 STORED_AT = _script("stored_at")
+NEWEST_SEAL = script_read(_FOLDER, "newest_seal")
+# Of links with peers (watermarks.py) and of gaps (gaps.py).
+LINKS_WRITE = script_read(_FOLDER, "links_write")
+FIELDS_KEEP = script_read(_FOLDER, "fields_keep")
+# Of shared subscriptions (shared_subscriptions.py).
+SHARED_WRITE = script_read(_FOLDER, "shared_write")
+SHARED_JOIN = script_read(_FOLDER, "shared_join")
 
 
 class Appended(NamedTuple):
-    """Where events were put: the log's epoch, each event's offset, and which repeat an event that is there already."""
+    """Positions of appended events: the log's epoch, each event's offset, and the indexes of duplicates."""
 
     epoch: str
     offsets: list[int]
@@ -79,15 +81,15 @@ class Appended(NamedTuple):
 
 
 class Part(NamedTuple):
-    """From index `begin` of a run's events on: the feed they are of (OWN: this log's), and the sequence of the first."""
+    """Part of a run from index `begin` on: the feed (OWN: this log's), and the sequence of its first event."""
 
     begin: int
     feed: str
     sequence: int
 
 
-class Ring(NamedTuple):
-    """A message of the bell: consecutive events of one feed (OWN: this log's), first offset and first sequence."""
+class Notification(NamedTuple):
+    """A notification: consecutive events of one feed (OWN: this log's), first offset and first sequence."""
 
     epoch: str
     first: int
@@ -97,13 +99,13 @@ class Ring(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LogRun:
     """Consecutive events of a log and its extent when they were read; `events[i]` has offset `first + i`.
 
     Attributes:
-        places: the parts that are consecutive events of one feed; () for a log that never had another domain's
-            events: all are own ones whose sequence is their offset.
-        before: the vector before the first of `events` (OWN: the own feed); {} for such a log.
+        places: parts with consecutive events of one feed; () for a log that never had another domain's events: all are
+            own ones whose sequence is their offset.
+        before: vector before the first of `events` (OWN: the own feed); {} for such a log.
     """
 
     state: LogState
@@ -114,21 +116,21 @@ class Run:
 
 
 def new_epoch() -> str:
-    """A name for a new life of a log's numbering, never used before: 40 random bits."""
+    """Make a name for a new life of a log's numbering, never used before: 40 random bits."""
     return base64.b32encode(os.urandom(5)).decode().lower()[:EPOCH_CHARS]
 
 
 def digest(event: Event) -> bytes:
-    """What is remembered of an event's (source, id) to recognise its repetition."""
+    """Compute the digest of an event's (source, id) by which its repetition is recognised."""
     return hashlib.blake2b(f"{event.source}\n{event.id}".encode(), digest_size=DIGEST_BYTES).digest()
 
 
 def append_args(rp: str, events: Sequence[Event], window_s: int, ids_max: int) -> list[Any]:
-    """Key count, keys and arguments of APPEND. At most RUN_EVENTS_MAX events."""
+    """Make key count, keys and arguments of APPEND. At most RUN_EVENTS_MAX events."""
     return [
         4,
         *keys.log_keys(rp),
-        keys.bell_channel(rp),
+        keys.notification_channel(rp),
         window_s * 1000,
         ids_max // 2,
         len(events),
@@ -138,7 +140,7 @@ def append_args(rp: str, events: Sequence[Event], window_s: int, ids_max: int) -
 
 
 def appended(answer: list[Any], count: int) -> Appended:
-    """APPEND's answer for `count` events."""
+    """Decode APPEND's answer for `count` events."""
     epoch = answer[0].decode()
     if len(answer) == 3:
         return Appended(epoch, list(range(answer[1], answer[1] + count)), [False] * count)
@@ -146,19 +148,19 @@ def appended(answer: list[Any], count: int) -> Appended:
 
 
 def create_args(rp: str, bounds: HistoryBounds) -> list[Any]:
-    """Key count, keys and arguments of CREATE."""
+    """Make key count, keys and arguments of CREATE."""
     age_ms = (bounds.max_age_s or 0) * 1000
     return [7, *keys.log_keys(rp), *keys.feed_keys(rp), new_epoch(), bounds.max_events, bounds.max_bytes, age_ms]
 
 
-def floor_args(rp: str, bounds: HistoryBounds) -> list[Any]:
-    """Key count, keys and arguments of FLOOR."""
+def oldest_granted_args(rp: str, bounds: HistoryBounds) -> list[Any]:
+    """Make key count, keys and arguments of OLDEST_GRANTED."""
     age_ms = (bounds.max_age_s or 0) * 1000
     return [2, *keys.log_keys(rp)[:2], bounds.max_events, bounds.max_bytes, age_ms]
 
 
 def lags_args(rp: str, subscriptions: Iterable[tuple[str, str, HistoryBounds]]) -> list[Any]:
-    """Key count, keys and arguments of LAGS; of each subscription its id, the cursor where none is kept, and its bounds."""
+    """Make key count, keys and arguments of LAGS; per subscription its id, the cursor if none is stored, and its bounds."""
     args: list[Any] = [3, *keys.log_keys(rp)[:2], keys.cursors_key(rp)]
     for one, start, bounds in subscriptions:
         args += (one, start, bounds.max_events, bounds.max_bytes, (bounds.max_age_s or 0) * 1000)
@@ -166,50 +168,51 @@ def lags_args(rp: str, subscriptions: Iterable[tuple[str, str, HistoryBounds]]) 
 
 
 def read_args(rp: str, first: int, events_max: int, bytes_max: int) -> list[Any]:
-    """Key count, keys and arguments of READ; `events_max` 0 reads the extent only."""
+    """Make key count, keys and arguments of READ; `events_max` 0 reads the extent only."""
     return [4, *keys.log_keys(rp)[:2], *keys.feed_keys(rp)[:2], first, events_max, bytes_max]
 
 
 def trim_args(rp: str, epoch: str = "", keep: int = 0) -> list[Any]:
-    """Key count and keys of TRIM; with an epoch, the arguments by which what is before the offset `keep` goes as well."""
+    """Make key count and keys of TRIM; with an epoch, also the arguments that remove the events before the offset `keep`."""
     wanted = [epoch, keep] if epoch else []
     return [5, *keys.log_keys(rp)[:2], *keys.feed_keys(rp), *wanted]
 
 
 def vector_at_args(rp: str, offset: int) -> list[Any]:
-    """Key count, keys and arguments of VECTOR_AT."""
+    """Make key count, keys and arguments of VECTOR_AT."""
     return [4, *keys.log_keys(rp)[:2], *keys.feed_keys(rp)[:2], offset]
 
 
 def first_lacking_args(rp: str, vector: Mapping[str, int], own_key: str) -> list[Any]:
-    """Key count, keys and arguments of FIRST_LACKING."""
+    """Make key count, keys and arguments of FIRST_LACKING."""
     flat = [part for pair in vector.items() for part in pair]
     return [4, *keys.log_keys(rp)[:2], *keys.feed_keys(rp)[:2], own_key, *flat]
 
 
 def log_state(answer: list[Any]) -> LogState:
-    """The extent that CREATE and READ answer with; how many events of other domains came, only READ says."""
+    """Decode the extent in an answer of CREATE or READ; only READ's has the number of other domains' events."""
     foreign = answer[4][3] if len(answer) > 4 and isinstance(answer[4], list) else 0
     return LogState(answer[0].decode(), answer[1], answer[2], answer[3], foreign)
 
 
-def run(answer: list[Any]) -> Run:
-    """READ's answer."""
+def run(answer: list[Any]) -> LogRun:
+    """Decode READ's answer."""
     if isinstance(answer[4], int):
-        return Run(log_state(answer), answer[4], answer[5:])
+        return LogRun(log_state(answer), answer[4], answer[5:])
     first, flat, before, _ = answer[4]
     places = tuple(Part(flat[i], flat[i + 1].decode(), int(flat[i + 2])) for i in range(0, len(flat), 3))
-    return Run(log_state(answer), first, answer[5:], places, vector(before))
+    return LogRun(log_state(answer), first, answer[5:], places, vector(before))
 
 
 def vector(flat: Sequence[bytes]) -> dict[str, int]:
-    """A vector as the scripts answer it; feeds of which nothing is held are left out."""
+    """Decode a vector as the scripts return it; feeds of which nothing is held are left out."""
     pairs = zip(flat[::2], flat[1::2], strict=True)
     return {feed.decode(): int(sequence) for feed, sequence in pairs if int(sequence)}
 
 
-def parse_bell(message: bytes) -> tuple[str, int, list[bytes]]:
-    """A message of form 0, what APPEND publishes where no event of another domain came: epoch, offset, events in order."""
+def parse_own_notification(message: bytes) -> tuple[str, int, list[bytes]]:
+    """Decode a notification of form 0, which APPEND publishes where the log has no foreign events: epoch, offset,
+    events in order."""
     at = 1 + message[0]
     epoch = message[1:at].decode()
     (first,) = struct.unpack_from(">Q", message, at)
@@ -222,20 +225,20 @@ def parse_bell(message: bytes) -> tuple[str, int, list[bytes]]:
     return epoch, first, events
 
 
-def parse_ring(message: bytes) -> Ring:
-    """What APPEND and RECEIVE publish. The first byte is the epoch's length and the form.
+def parse_notification(message: bytes) -> Notification:
+    """Decode a notification of APPEND or RECEIVE. The first byte is the epoch's length and the form.
 
-    Form 0: epoch, offset. RING_NUMBERED: epoch, offset, sequence. RING_FOREIGN: epoch, offset, feed key, sequence.
-    Each form is followed by the events, each with its length before it.
+    Form 0: epoch, offset. RING_NUMBERED: epoch, offset, sequence. RING_FOREIGN: epoch, offset, feed key, sequence. Each
+    form is followed by the events, each preceded by its length.
     """
     form = message[0]
-    at = 1 + (form & RING_EPOCH)
+    at = 1 + (form & NOTIFICATION_EPOCH)
     epoch = message[1:at].decode()
     (first,) = struct.unpack_from(">Q", message, at)
     at += 8
     feed, sequence = OWN, first
-    if form > RING_EPOCH:
-        if form & RING_FOREIGN:
+    if form > NOTIFICATION_EPOCH:
+        if form & NOTIFICATION_FOREIGN:
             feed = message[at : at + KEY_CHARS].decode()
             at += KEY_CHARS
         (sequence,) = struct.unpack_from(">Q", message, at)
@@ -245,7 +248,7 @@ def parse_ring(message: bytes) -> Ring:
         (size,) = struct.unpack_from(">I", message, at)
         at += 4 + size
         events.append(message[at - size : at])
-    return Ring(epoch, first, events, feed, sequence)
+    return Notification(epoch, first, events, feed, sequence)
 
 
 def runs(events: Sequence[Event]) -> list[Sequence[Event]]:

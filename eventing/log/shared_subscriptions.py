@@ -1,9 +1,11 @@
-"""What moves about shared durable subscriptions, in the data plane: who delivers, and what is acknowledged of each feed.
+"""State of shared durable subscriptions in the data plane: the delivering holder, and the acknowledged sequence of each
+feed.
 
-Per subscription one hash: `s` the standing (overlay/takeover.py), `l` the line that it came by, and for each feed the sequence
-acknowledged. Standings change by a pure function and are written only if they are as they were read; acknowledgements only
-grow, whoever writes them. All of it ends by itself after the subscription: a lost hash is learnt again from other holders.
-The subscriptions that something is due for are in one sorted set by time, so that the sweep's cost follows those.
+Each subscription has one hash: `s` the standing (overlay/takeover.py), `l` the line that carried it, and for each feed
+the acknowledged sequence. Standings are computed by a pure function and written only if unchanged since they were read;
+acknowledgements only grow, whichever process writes them. The hash expires some time after the subscription; a lost
+hash is restored from other holders. One sorted set orders the subscriptions with something due by time, so that the
+sweep's cost follows their number.
 """
 
 from __future__ import annotations
@@ -13,42 +15,20 @@ from typing import Any, NamedTuple
 
 import redis.asyncio
 
-from eventing.log import control
-from eventing.log.scripts import script_of
+from eventing.log import scripts
 from eventing.overlay.takeover import Standing
 from eventing.store import keys
+from eventing.store.client import client as own_client
+from eventing.store.client import run_script, run_script_all
+from eventing.store.lease import LeaderLease
 
-FEEDS_MAX = 130  # acknowledged of one subscription that are kept: twice what a vector has, for epochs that ended
-KEPT_S = 86_400  # after the subscription's lease
+FEEDS_MAX = 130  # acknowledged feeds stored per subscription: twice those of a vector, for ended epochs
+KEPT_S = 86_400  # seconds after the subscription's lease
 _STANDING, _LINE = b"s", b"l"
-
-# KEYS: hash   ARGV: standing as read (empty: none), standing, line (empty: as it is), seconds to keep it
-_WRITE = script_of("""
-if (redis.call('HGET', KEYS[1], 's') or '') ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 's', ARGV[2])
-if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'l', ARGV[3]) end
-redis.call('EXPIRE', KEYS[1], ARGV[4])
-return 1
-""")
-
-# KEYS: hash   ARGV: feeds that may be kept, seconds to keep it, then feed and sequence of each. Returns how many grew.
-_JOIN = script_of("""
-local grew, room = 0, tonumber(ARGV[1]) + 2 - redis.call('HLEN', KEYS[1])
-for at = 3, #ARGV, 2 do
-  local held = redis.call('HGET', KEYS[1], ARGV[at])
-  if (held and tonumber(held) < tonumber(ARGV[at + 1])) or (not held and room > 0) then
-    if not held then room = room - 1 end
-    redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1])
-    grew = grew + 1
-  end
-end
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-return grew
-""")
 
 
 class Kept(NamedTuple):
-    """What is kept of one subscription. `raw` is the standing as it was read, empty for none; `line` is packed."""
+    """Stored state of one subscription. `raw` is the standing as read, empty for none; `line` is packed."""
 
     standing: Standing | None
     acked: dict[str, int]
@@ -56,35 +36,35 @@ class Kept(NamedTuple):
     raw: bytes
 
 
-class Place(NamedTuple):
-    """A subscription: id of the RP read, and its own."""
+class SubscriptionKey(NamedTuple):
+    """A subscription: id of its RP, and its own id."""
 
     rp: str
     id: str
 
 
-class Change(NamedTuple):
-    """A standing that shall be written; `before` as it was read, `line` empty to leave that as it is."""
+class StandingChange(NamedTuple):
+    """A standing to be written; `before` as it was read, `line` empty to leave the stored line."""
 
-    place: Place
+    place: SubscriptionKey
     before: bytes
     standing: Standing
     line: bytes
     keep_s: int
 
 
-def read_all(places: Sequence[Place]) -> list[Kept]:
-    """What is kept of each, in one round trip."""
-    pipeline = control.client().pipeline(transaction=False)
+def read_all(places: Sequence[SubscriptionKey]) -> list[Kept]:
+    """Read the state of each, in one round trip."""
+    pipeline = own_client().pipeline(transaction=False)
     for place in places:
         pipeline.hgetall(keys.shared_key(*place))
     return [_kept(found) for found in pipeline.execute()]
 
 
-def write_all(changes: Sequence[Change]) -> list[bool]:
-    """Write standings; False for one that somebody else changed meanwhile."""
-    answers = control.call_all(
-        _WRITE,
+def write_all(changes: Sequence[StandingChange]) -> list[bool]:
+    """Write standings; False for one that another process changed in the meantime."""
+    answers = run_script_all(
+        scripts.SHARED_WRITE,
         [
             [1, keys.shared_key(*one.place), one.before, _packed(one.standing), one.line, max(1, one.keep_s)]
             for one in changes
@@ -96,74 +76,78 @@ def write_all(changes: Sequence[Change]) -> list[bool]:
     return [answer == 1 for answer in answers]
 
 
-def join(place: Place, acked: Mapping[str, int], keep_s: int) -> int:
-    """Add what is acknowledged; nothing goes back. Returns of how many feeds it was more than known."""
-    return int(control.call(_JOIN, _join_args(place, acked, keep_s)))
+def join(place: SubscriptionKey, acked: Mapping[str, int], keep_s: int) -> int:
+    """Join the acknowledged vector with `acked`, and keep it for `keep_s` from now. Returns the number of feeds that grew."""
+    return int(run_script(scripts.SHARED_JOIN, _join_args(place, acked, keep_s)))
 
 
-async def standings(client: redis.asyncio.Redis, places: Sequence[Place]) -> list[Standing | None]:
-    """The standings, in one round trip; for the gateway."""
+async def standings(client: redis.asyncio.Redis, places: Sequence[SubscriptionKey]) -> list[Standing | None]:
+    """Read standings, in one round trip; for the gateway."""
     pipeline = client.pipeline(transaction=False)
     for place in places:
         pipeline.hget(keys.shared_key(*place), _STANDING)
     return [_unpacked(found) for found in await pipeline.execute()]
 
 
-async def acknowledged(client: redis.asyncio.Redis, place: Place) -> dict[str, int]:
-    """The vector of what is acknowledged; for the gateway."""
+async def acknowledged(client: redis.asyncio.Redis, place: SubscriptionKey) -> dict[str, int]:
+    """Read the vector of acknowledged sequences; for the gateway."""
     found: Any = client.hgetall(keys.shared_key(*place))
     return _kept(await found).acked
 
 
 async def acknowledge(
-    client: redis.asyncio.Redis, place: Place, acked: Iterable[Mapping[str, int]], keep_s: int
+    client: redis.asyncio.Redis, place: SubscriptionKey, acked: Iterable[Mapping[str, int]], keep_s: int
 ) -> None:
-    """Join each of these vectors, in one round trip, and have the other holders notified by the next sweep; for the gateway."""
+    """Join each of these vectors, and keep the result for `keep_s`, in one round trip; the next sweep notifies the
+    other holders."""
     pipeline = client.pipeline(transaction=False)
     for vector in acked:
-        pipeline.eval(_JOIN.text, *_join_args(place, vector, keep_s))
+        pipeline.eval(scripts.SHARED_JOIN.text, *_join_args(place, vector, keep_s))
     pipeline.zadd(keys.SHARED_DUE_KEY, {place.id: 0})
     await pipeline.execute()
 
 
 def due_set(when: Mapping[str, int]) -> None:
-    """Have subscriptions looked at, at a time each (Unix milliseconds)."""
+    """Schedule subscriptions, each at a time (Unix milliseconds)."""
     if when:
-        control.client().zadd(keys.SHARED_DUE_KEY, dict(when))
+        own_client().zadd(keys.SHARED_DUE_KEY, dict(when))
 
 
 def due_add(ids: Iterable[str], at_ms: int) -> int:
-    """Have those looked at that nothing is known to be due for. Returns how many those are."""
+    """Schedule the subscriptions that are not yet scheduled. Returns their number."""
     wanted = dict.fromkeys(ids, at_ms)
-    added: Any = control.client().zadd(keys.SHARED_DUE_KEY, dict(wanted), nx=True) if wanted else 0
+    added: Any = own_client().zadd(keys.SHARED_DUE_KEY, dict(wanted), nx=True) if wanted else 0
     return int(added)
 
 
 def due(now_ms: int, count_max: int) -> list[str]:
-    """Ids of the subscriptions that something is due for, the longest due first."""
-    found: Any = control.client().zrangebyscore(keys.SHARED_DUE_KEY, "-inf", now_ms, start=0, num=count_max)
+    """Return ids of the subscriptions that are due, the longest due first."""
+    found: Any = own_client().zrangebyscore(keys.SHARED_DUE_KEY, "-inf", now_ms, start=0, num=count_max)
     return [one.decode() for one in found]
 
 
 def due_forget(ids: Sequence[str]) -> None:
-    """Look at these no more."""
+    """Remove subscriptions from the schedule."""
     if ids:
-        control.client().zrem(keys.SHARED_DUE_KEY, *ids)
+        own_client().zrem(keys.SHARED_DUE_KEY, *ids)
 
 
-def turn_take(token: str, hold_ms: int) -> bool:
-    """Take the turn to sweep, for at most `hold_ms`; False while another has it."""
-    return bool(control.client().set(keys.SHARED_TURN_KEY, token, nx=True, px=hold_ms))
+def sweep_lease(owner: str, duration_ms: int) -> LeaderLease:
+    """Make the lease of the sweep, for one process of the domain at a time."""
+    return LeaderLease(keys.SHARED_TURN_KEY, owner, duration_ms)
 
 
-def turn_end(token: str) -> None:
-    """Give the turn back, if it is still ours."""
-    control.client().eval(
-        "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end", 1, keys.SHARED_TURN_KEY, token
-    )
+def indexed() -> bool:
+    """Return True if `index_begin` has recently returned True."""
+    return bool(own_client().exists(keys.SHARED_INDEXED_KEY))
 
 
-def _join_args(place: Place, acked: Mapping[str, int], keep_s: int) -> list[Any]:
+def index_begin(kept_s: int) -> bool:
+    """Return True if the schedule must be compared with all held subscriptions now; once in `kept_s`."""
+    return bool(own_client().set(keys.SHARED_INDEXED_KEY, "1", nx=True, ex=kept_s))
+
+
+def _join_args(place: SubscriptionKey, acked: Mapping[str, int], keep_s: int) -> list[Any]:
     pairs = [value for feed in sorted(acked) for value in (feed, acked[feed])]
     return [1, keys.shared_key(*place), FEEDS_MAX, max(1, keep_s), *pairs]
 

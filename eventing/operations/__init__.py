@@ -1,1 +1,3 @@
-"""Operation of the domain: `alarms`, load `samples`, sessions, leases; `rules`, models, `selectors`, `services`, `api`, `events`."""
+"""Operation of the domain: `alarms`, load `samples`, sessions, leases; `rules`, models, `selectors`, `services`, `api`,
+`events`.
+"""

@@ -1,4 +1,4 @@
-"""Alarms, those in force and those that were."""
+"""Alarms: open and cleared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eventing.operations.rules.alarms import (
 
 
 class Alarm(models.Model):
-    """One alarm: open until `cleared_at`. `rp` is empty for the domain's; an alarm outlives its RP and its rule."""
+    """An alarm: open until `cleared_at`. `rp` is empty for the domain's; an alarm outlives its RP and its rule."""
 
     id = models.BigAutoField(primary_key=True)
     rule = models.CharField(max_length=16)
@@ -38,7 +38,7 @@ class Alarm(models.Model):
 
     class Meta:
         constraints = [
-            # Two gateways that both believe to lead cannot raise the same alarm twice.
+            # Two gateways that both lead for a moment cannot raise the same alarm twice.
             models.UniqueConstraint(fields=["rule", "about"], condition=Q(cleared_at=None), name="alarm_is_open_once"),
             models.CheckConstraint(condition=Q(severity__in=["warning", "critical"]), name="alarm_severity_is_known"),
             models.CheckConstraint(

@@ -1,1 +1,1 @@
-"""The outbox: effects of a committed change, and the forms of the administrative events that are among them."""
+"""The outbox: effects of a committed change, and the form of the administrative events among them."""

@@ -1,10 +1,11 @@
-"""Administrative events: their types and their one form. Changes at an RP are themselves events, on its admin RP.
+"""Types and common form of administrative events. Changes at an RP are themselves events, on its admin RP.
 
-What subjects show of their rows in them is made in each subject, by its `selectors/event_data.py`.
-What each type says, the schema of its data and what it does to the state of a reader is in admin_rp/catalogue.py.
+Each subject defines the data of its events in its `selectors/event_data.py`. The meaning of each type, the schema of
+its data and its effects on a reader's state are in admin_rp/catalogue.py.
 
-Every event's `source` is `/<domain>/rps/<id>` of the RP it is about (`/<domain>` for the domain), whichever RP carries
-it: the creation and the deletion of an RP are reported, as the same event, on the domain's administrative RP too.
+Every event's `source` is `/<domain>/rps/<id>` of the RP concerned (`/<domain>` for the domain), whichever RP carries
+the event: the creation and the deletion of an RP are reported, as the same event, on the domain's administrative RP
+too.
 """
 
 from __future__ import annotations
@@ -21,11 +22,10 @@ from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
 from eventing.core.timestamps import timestamp
-from eventing.sql.columns import HistoryColumns, LeaseColumns
 from eventing.sql.random_ids import random_id
 
-# Of administrative RPs. Events there are ~500 bytes; a month lets an operator look back after a holiday. The domain's
-# holds an hour of load samples (of four gateways, one a second each) beside what else is told there (decision 26).
+# History of administrative RPs. Events there take ~500 bytes; a month lets an operator look back after a holiday. The
+# domain's holds an hour of load samples (of four gateways, one a second each) beside its other events (decision 26).
 ADMIN_HISTORY = HistoryBounds(max_events=2000, max_bytes=1024 * 1024, max_age_s=30 * 86_400)
 DOMAIN_ADMIN_HISTORY = HistoryBounds(max_events=20_000, max_bytes=16 * 1024 * 1024, max_age_s=30 * 86_400)
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -86,12 +86,18 @@ REPORT_SUPERSEDED = "io.herald.report.run.superseded"
 
 
 def content(kind: str, source: str, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """An event as the outbox keeps it, with a new id. `kind` is of the catalogue, `data` has that kind's members."""
-    return {"id": random_id(), "source": source, "type": kind, "time": timestamp(now), "data": dict(data)}
+    """Make an event as the outbox stores it, with a new id. `kind` is of the catalogue, `data` has that kind's members."""
+    return {
+        "id": random_id(),
+        "source": source,
+        "type": kind,
+        "time": timestamp(now),
+        "data": msgspec.to_builtins(dict(data)),
+    }
 
 
 def event_of(entry: Mapping[str, Any]) -> Event:
-    """The CloudEvent for what `content` made: the same bytes each time."""
+    """Make the CloudEvent of an entry made by `content`: the same bytes each time."""
     body = {"specversion": "1.0", **entry, "datacontenttype": "application/json"}
     return Event(
         source=entry["source"],
@@ -102,26 +108,16 @@ def event_of(entry: Mapping[str, Any]) -> Event:
 
 
 def admin_history(rp: str) -> HistoryBounds:
-    """The bounds of the administrative RP with id `rp`."""
+    """Return the bounds of the administrative RP with id `rp`."""
     return DOMAIN_ADMIN_HISTORY if rp == DOMAIN_ADMIN else ADMIN_HISTORY
 
 
 def source_of(rp: str) -> str:
-    """The `source` of events about the RP with id `rp`, or about the domain."""
+    """Return the `source` of events about the RP with id `rp`, or about the domain."""
     base = rp.removesuffix(ADMIN_SUFFIX)
     return f"/{config().domain}" if rp == DOMAIN_ADMIN else f"/{config().domain}/rps/{base}"
 
 
-def lease_data(row: LeaseColumns) -> dict[str, Any]:
-    """A lease as events and answers show it."""
-    return {"asked_s": row.asked_s, "granted_s": row.granted_s, "expires_at": timestamp(row.expires_at)}
-
-
-def history_data(row: HistoryColumns) -> dict[str, Any]:
-    """History bounds as events and answers show them."""
-    return {"max_events": row.max_events, "max_bytes": row.max_bytes, "max_age_s": row.max_age_s}
-
-
 def log_data(log: LogState) -> dict[str, Any]:
-    """The extent of a log as events show it."""
+    """Describe the extent of a log for events."""
     return {"epoch": log.epoch, "first": log.first, "next": log.next, "bytes": log.bytes}

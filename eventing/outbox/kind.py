@@ -1,4 +1,4 @@
-"""What the catalogue says of one kind of administrative event: words, the shape of its data, and what it does to a state."""
+"""Kinds of administrative events as the catalogue lists them: description, schema of the data, effects on a state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Schema = Mapping[str, Any]
 """A JSON Schema (draft 2020-12), or a part of one."""
 
 Effect = Mapping[str, Any]
-"""One operation on a state; admin_rp/state.py says what its members mean."""
+"""One operation on a state; admin_rp/state.py defines its members."""
 
 DOMAIN = "domain"
 RP = "rp"
@@ -20,15 +20,15 @@ ON_BOTH = (RP, DOMAIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EventKind:
     """A kind of administrative event.
 
     Attributes:
-        about: what it says, one sentence.
-        where: the administrative RPs that it is published at: ON_RP (`ID.admin`), ON_DOMAIN (`domain.admin`), ON_BOTH.
+        about: meaning of the event, one sentence.
+        where: the administrative RPs at which it is published: ON_RP (`ID.admin`), ON_DOMAIN (`domain.admin`), ON_BOTH.
         data: the members of its data, each with its JSON Schema; units are in the descriptions.
-        optional: those of them that may be missing.
-        effects: what it does to the states, in order; () for events that tell of something that no state holds.
+        optional: members that may be missing.
+        effects: effects on the states, in order; () for events about something that no state holds.
     """
 
     about: str
@@ -39,12 +39,12 @@ class Kind:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its data."""
+        """JSON Schema of the event's data."""
         return obj(self.data, optional=self.optional)
 
 
 def obj(members: Mapping[str, Schema], about: str = "", *, optional: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The schema of an object with exactly these members."""
+    """Make the schema of an object with exactly these members."""
     made: dict[str, Any] = {
         "type": "object",
         "properties": dict(members),
@@ -55,42 +55,42 @@ def obj(members: Mapping[str, Schema], about: str = "", *, optional: frozenset[s
 
 
 def text(about: str, *, of: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A string; `of`: which there are."""
+    """Schema of a string; `of`: the allowed values."""
     return {"type": "string", "description": about, **({"enum": list(of)} if of else {})}
 
 
 def count(about: str) -> dict[str, Any]:
-    """A whole number, 0 or more."""
+    """Schema of a whole number, 0 or more."""
     return {"type": "integer", "minimum": 0, "description": about}
 
 
 def number(about: str) -> dict[str, Any]:
-    """A number, 0 or more."""
+    """Schema of a number, 0 or more."""
     return {"type": "number", "minimum": 0, "description": about}
 
 
 def moment(about: str) -> dict[str, Any]:
-    """A point in time."""
+    """Schema of a point in time."""
     return {"type": "string", "format": "date-time", "description": f"{about}; RFC 3339 in UTC, microseconds"}
 
 
 def truth(about: str) -> dict[str, Any]:
-    """Yes or no."""
+    """Schema of a boolean."""
     return {"type": "boolean", "description": about}
 
 
 def items(of: Schema, about: str, *, most: int) -> dict[str, Any]:
-    """A list of at most `most`."""
+    """Schema of a list of at most `most` items."""
     return {"type": "array", "items": dict(of), "maxItems": most, "description": about}
 
 
 def table(of: Schema, about: str) -> dict[str, Any]:
-    """An object whose members are named by data."""
+    """Schema of an object whose member names are data."""
     return {"type": "object", "additionalProperties": dict(of), "description": about}
 
 
 def or_null(schema: Schema) -> dict[str, Any]:
-    """The same, or null."""
+    """Schema of the same, or null."""
     made = {**schema, "type": [schema["type"], "null"]}
     if "enum" in schema:
         made["enum"] = [*schema["enum"], None]

@@ -1,4 +1,4 @@
-"""The outbox: what must happen in the data plane because of a committed change, kept until it has happened."""
+"""Outbox table: pending effects of committed changes on the data plane."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from django.db.models import Q
 
 
 class OutboxEntry(models.Model):
-    """One effect, written in the transaction of its cause and removed once done. All effects may be done twice.
+    """One effect, written in the transaction of its cause and removed once carried out. All effects may be carried out
+    twice.
 
     `event`: append the administrative event in `content` ({"id", "source", "type", "time", "data"}) to the log of `rp`.
-    `ensure`: make the log of `rp` with its present bounds. `announce`: tell gateways that `rp` changed. `delete`: remove
-    the log of `rp`. `forget`: drop the cursor of the subscription in `content` ({"subscription"}).
+    `ensure`: make the log of `rp` with its present bounds. `announce`: notify gateways that `rp` changed. `delete`:
+    remove the log of `rp`. `forget`: drop the cursor of the subscription in `content` ({"subscription"}).
     """
 
     class Kind(models.TextChoices):
-        """What is to be done."""
+        """Kind of effect."""
 
         EVENT = "event"
         ENSURE = "ensure"

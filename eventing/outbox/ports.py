@@ -1,4 +1,4 @@
-"""What the outbox tells other subjects (core/ports.py)."""
+"""Ports and hooks through which the outbox calls other subjects (core/ports.py)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from eventing.core.ports import Hook, Port
 
 @Hook
 def rp_changed(rp: str) -> None:
-    """Have what changed about an RP sent to whom it is shared with. What cannot be sent now is left to the exchange's sweep."""
+    """Send a change of an RP to the domains that share it. The exchange's sweep sends what cannot be sent now."""
 
 
 @Port
 def log_bounds(rp: str) -> HistoryBounds | None:
-    """The history bounds of the RP with this id; None if there is no such RP."""
+    """Return the history bounds of the RP with this id; None if there is no such RP."""
     raise NotImplementedError
 
 
 @Port
 def rps_in_domain() -> int:
-    """RPs of the domain, replicas of others' among them."""
+    """Count the RPs of the domain, including replicas of other domains'."""
     raise NotImplementedError
 
 
 @Port
 def subscriptions_in_domain() -> int:
-    """Durable subscriptions of the domain."""
+    """Count the durable subscriptions of the domain."""
     raise NotImplementedError

@@ -1,9 +1,9 @@
-"""The outbox: effects of a change in the data plane, written with the change and carried out after its commit.
+"""The outbox: effects of a change on the data plane, written with the change and carried out after its commit.
 
-The life of an effect: a service adds it to the `Outbox` of its transaction -> it is a row, committed or rolled back with
-the change -> right after the commit the same process carries it out and removes the row -> if the process or the data
-plane dies in between, the sweep (`outbox_relay`) does it later. Effects may therefore happen twice; each is harmless
-then: events are recognised by (source, id) within the deduplication window, the others are idempotent.
+The life of an effect: a service adds it to the `Outbox` of its transaction -> it is a row, committed or rolled back
+with the change -> right after the commit the same process carries it out and removes the row -> if the process or the
+data plane dies in between, the sweep (`outbox_relay`) does it later. Effects may therefore happen twice; each is
+harmless then: events are recognised by (source, id) within the deduplication window, the others are idempotent.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
-from redis.exceptions import RedisError, ResponseError
+from msgspec.structs import asdict
 
-from eventing.audit.services import Act, audit_record_all
+from eventing.audit.services import AuditAct, audit_record_all
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, is_admin
 from eventing.core.principals import Principal
 from eventing.log import control
@@ -26,13 +26,17 @@ from eventing.log.scripts import NoLog
 from eventing.outbox import administrative_events as events
 from eventing.outbox.models import OutboxEntry
 from eventing.outbox.ports import log_bounds, rp_changed, rps_in_domain, subscriptions_in_domain
+from eventing.rest.shapes import LeaseAnswer
 from eventing.sql.columns import LeaseColumns
+from eventing.store.errors import RedisError, ResponseError
+from eventing.store.inspection import require_answer
 
 logger = logging.getLogger(__name__)
 
-RELAY_BATCH = 500  # entries of one sweep
+RELAY_BATCH = 500  # bound: outbox entries of one sweep; the others are left to the next sweep
 RELAY_AFTER_S = 3  # younger entries are left to the process that wrote them
-GIVE_UP_AFTER_S = 86_400  # an entry that the data plane refuses (not: cannot be reached for) is dropped then
+# Only a refusal counts, not an outage of Redis.
+GIVE_UP_AFTER_S = 86_400  # bound: seconds that Redis refuses an effect; the effect is discarded, with a log line
 
 _COUNTS: Mapping[str, Callable[[], int]] = {"rps": rps_in_domain, "subscriptions_in_domain": subscriptions_in_domain}
 COUNTED_IN: Mapping[str, tuple[str, ...]] = {
@@ -41,7 +45,7 @@ COUNTED_IN: Mapping[str, tuple[str, ...]] = {
     events.SUBSCRIPTION_CREATED: ("subscriptions_in_domain",),
     events.SUBSCRIPTION_DELETED: ("subscriptions_in_domain",),
 }
-"""What an event's data counts, by its type."""
+"""Counts in an event's data, by type of the event."""
 
 Kind = OutboxEntry.Kind
 
@@ -50,32 +54,36 @@ class Outbox:
     """The effects of one transaction, in order.
 
     Args:
-        patient: whether the caller can wait while the data plane does not answer; else all is left to the sweep then.
+        patient: whether the caller can wait while the data plane does not answer; else the effects are then left to the
+            sweep.
     """
 
     def __init__(self, now: datetime, *, patient: bool = True) -> None:
         self.now = now
         self._patient = patient
         self._entries: list[OutboxEntry] = []
-        self._acts: list[Act] = []
+        self._acts: list[AuditAct] = []
         self._counted: list[tuple[tuple[str, ...], dict[str, Any]]] = []
 
     def act(
         self, action: str, principal: Principal | None, kind: str, object_id: str, *, who: str = "", **details: Any
     ) -> None:
-        """Have the audit say who did this: `action` on the object of this kind and id. Written last, as the audit asks.
+        """Record in the audit that the principal did `action` on the object of this kind and id. Written last, as the
+        audit requires.
 
-        `who` names whoever did it and is no principal, such as another domain.
+        `who` names an actor that is not a principal, such as another domain.
         """
-        self._acts.append(Act(action, principal=principal, who=who, on=(kind, object_id), details=details, at=self.now))
+        self._acts.append(
+            AuditAct(action, principal=principal, who=who, on=(kind, object_id), details=details, at=self.now)
+        )
 
     def event(
         self, kind: str, about: str, data: Mapping[str, Any], *, domain_too: bool = False, counted: bool = False
     ) -> None:
         """Report an event about the RP with id `about` on its administrative RP, and with `domain_too` on the domain's.
 
-        With `counted` its data gets how many of what it is about there are after the transaction (COUNTED_IN), counted once
-        for all of it.
+        With `counted` the data includes the number of such objects after the transaction (COUNTED_IN), counted once per
+        transaction.
         """
         content = events.content(kind, events.source_of(about), data, self.now)
         if counted:
@@ -85,17 +93,18 @@ class Outbox:
             self._add(Kind.EVENT, DOMAIN_ADMIN, content)
 
     def lease_event(self, kind: str, row: LeaseColumns) -> None:
-        """Report what happened to the lease of `row`. What an open list of leases cannot see otherwise is told the domain, too."""
+        """Report a change of the lease of `row`; also on the domain's administrative RP, if an open list of leases
+        cannot see it otherwise."""
         alone = kind in (events.LEASE_RENEWED, events.LEASE_WARNED)
-        data = {"what": row.lease_of, "id": row.pk, **events.lease_data(row)}
+        data = {"what": row.lease_of, "id": row.pk, **asdict(LeaseAnswer.of(row))}
         self.event(kind, row.lease_at, data, domain_too=alone)
 
     def ensure(self, rp: str) -> None:
-        """Make the log, or give it its new bounds."""
+        """Make the log, or set its new bounds."""
         self._add(Kind.ENSURE, rp)
 
     def announce(self, rp: str, *, to_peers: bool = False) -> None:
-        """Have gateways drop what they cached of the RP; with `to_peers` what changed is sent to whom it is shared with, too."""
+        """Make gateways drop their caches of the RP; with `to_peers` the change is also sent to the domains that share the RP."""
         self._add(Kind.ANNOUNCE, rp, {"to_peers": True} if to_peers else None)
 
     def delete(self, rp: str) -> None:
@@ -103,11 +112,11 @@ class Outbox:
         self._add(Kind.DELETE, rp)
 
     def forget(self, rp: str, subscription: str) -> None:
-        """Drop the subscription's cursor."""
+        """Remove the subscription's cursor."""
         self._add(Kind.FORGET, rp, {"subscription": subscription})
 
     def save(self) -> None:
-        """Write the entries, and carry them out once the transaction has committed."""
+        """Write the entries, and carry them out after the transaction's commit."""
         counts = {name: _COUNTS[name]() for name in sorted({name for names, _ in self._counted for name in names})}
         for names, data in self._counted:
             data |= {name: counts[name] for name in names}
@@ -116,13 +125,14 @@ class Outbox:
         def carry_out() -> None:
             try:
                 if not self._patient:
-                    control.require_answer()
+                    require_answer()
                 _carry_out(entries)
             except RedisError as error:
                 logger.warning("outbox: effects are left to the sweep, the data plane does not answer: %s", error)
 
         if entries:
-            # Robust: the change is committed, so whatever fails now is logged and left to the sweep, not the caller's.
+            # Robust: the change is committed, so any failure now is logged and left to the sweep, and does not reach
+            # the caller.
             transaction.on_commit(carry_out, robust=True)
         audit_record_all(self._acts)
 
@@ -132,7 +142,7 @@ class Outbox:
 
 @contextmanager
 def change(now: datetime, *, patient: bool = True) -> Iterator[Outbox]:
-    """One transaction together with the outbox of its effects; `patient` as of Outbox."""
+    """Run one transaction together with the outbox of its effects; `patient` as for Outbox."""
     with transaction.atomic():
         outbox = Outbox(now, patient=patient)
         yield outbox
@@ -140,9 +150,10 @@ def change(now: datetime, *, patient: bool = True) -> Iterator[Outbox]:
 
 
 def outbox_relay(*, now: datetime | None = None) -> int:
-    """Carry out what a crash or an outage left, oldest first, at most RELAY_BATCH entries. Returns how many were done.
+    """Carry out effects that a crash or an outage left, oldest first, at most RELAY_BATCH entries. Returns their
+    number.
 
-    Raises redis.RedisError when the data plane cannot be reached; everything is kept then.
+    Raises redis.RedisError when the data plane cannot be reached; all entries stay then.
     """
     now = now or timezone.now()
     left = OutboxEntry.objects.filter(created_at__lte=now - timedelta(seconds=RELAY_AFTER_S))
@@ -156,9 +167,11 @@ def outbox_relay(*, now: datetime | None = None) -> int:
 
 
 def _carry_out(entries: Sequence[OutboxEntry]) -> list[OutboxEntry]:
-    """Carry out and remove `entries`; those that the data plane refuses, or that are not to be read, are returned and stay.
+    """Carry out and remove `entries`; entries that the data plane refuses, or that are unreadable, are returned and
+    stay.
 
-    First the events, one append per log, then the rest in order: a log's last event is in before the log is announced gone.
+    First the events, one append per log, then the rest in order: a log's last event is appended before its deletion is
+    announced.
     """
     by_log: dict[str, list[OutboxEntry]] = {}
     for entry in entries:
@@ -172,7 +185,7 @@ def _carry_out(entries: Sequence[OutboxEntry]) -> list[OutboxEntry]:
             try:
                 _do(group)
             except (ResponseError, NoLog, KeyError, ValueError) as error:
-                if len(group) > 1 and not isinstance(error, ResponseError):  # one of them is to blame, not all
+                if len(group) > 1 and not isinstance(error, ResponseError):  # one of them causes the error, not all
                     refused += [left for entry in group for left in _carry_out([entry])]
                     continue
                 logger.exception("outbox: %s for %s was refused", group[0].kind, group[0].rp)

@@ -1,1 +1,3 @@
-"""Peers: other domains, their documents, keys and trust. `rules`, `models`, `selectors`, `services`, `api`, `events`; `wire` holds the messages and signatures."""
+"""Other domains, with their documents, keys and trust. `rules`, `models`, `selectors`, `services`, `api`, `events`;
+`wire` holds the messages and signatures.
+"""

@@ -1,7 +1,8 @@
-"""Fetching another domain's document from where it publishes it: to look at it, and when one of its keys is not known.
+"""Fetching of another domain's published document: for inspection, and when one of its keys is unknown here.
 
-A peer whose keys change tells us (peering/wire/hello.py); this is for what was lost, and for keys that are used before
-they are told. Whoever makes up keys in a peer's name has us ask that peer at most every REFETCH_S.
+A peer announces new keys by itself (peering/wire/hello.py). Fetching covers lost announcements, and keys that are used
+before they are announced. A forger who invents keys in a peer's name makes this domain fetch that peer's document at
+most once in REFETCH_S.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from django.db import connection
 from eventing.access.verification.fetching import FetchFailed, fetch, host_of, is_loopback
 from eventing.conf import config
 from eventing.core import strict_json
-from eventing.core.errors import HeraldError
+from eventing.core.container import per_process
+from eventing.core.errors import ApplicationError
 from eventing.core.signing import Signed
 from eventing.peering.rules.domain_documents import BadDocument, from_published
 from eventing.peering.selectors.domain_documents import domain_document
@@ -28,38 +30,43 @@ from eventing.peering.selectors.peers import peer_get
 from eventing.peering.services.peers import peer_document_followed
 
 DOCUMENT_PATH = "/.well-known/herald"
-REFETCH_S = 30.0  # between two fetches of one domain's document because of a key that it has not
-THREADS = 2  # that fetch; a peer that is slow holds up no request
+# bound: seconds between two fetches of a domain's document because of an unknown key; requests signed with the unknown key are refused in between
+REFETCH_S = 30.0
+THREADS = 2  # threads that fetch; a slow peer delays no request
 REMEMBERED_MAX = 2000  # domains; more than there are peers, and only those that are known here are remembered
 log = logging.getLogger(__name__)
 
 
 def document_fetch(url: str) -> Signed:
-    """The domain document that is published at `url` (of the domain, without a path of ours). Blocks for at most 5 s.
+    """Return the domain document published at `url` (of the domain, without a path). Blocks for at most 5 s.
 
-    It is verified by nobody yet. Raises FetchFailed.
+    The document is not verified. Raises FetchFailed.
     """
     try:
         fetched = fetch(f"{url.rstrip('/')}{DOCUMENT_PATH}", private=_private(url))
-    except FetchFailed as error:  # who fetches there speaks of issuers of tokens
+    except FetchFailed as error:  # its text is about issuers of tokens
         text = str(error).replace("issuer", "domain").replace("PRIVATE_ISSUERS", "PRIVATE_PEERS")
         raise FetchFailed(text) from None
     return document_published(fetched.content)
 
 
 def document_published(content: bytes) -> Signed:
-    """The domain document in what a domain publishes at DOCUMENT_PATH, also as somebody saved it. Raises FetchFailed."""
+    """Return the domain document in `content`, which a domain publishes at DOCUMENT_PATH; a saved copy is accepted too.
+
+    Raises FetchFailed.
+    """
     try:
         members = strict_json.parse(content)
         return from_published(members.get("document", members) if isinstance(members, dict) else members)
     except (strict_json.NotStrictJson, BadDocument):
         raise FetchFailed(
-            f"What is at {DOCUMENT_PATH} is not what a Herald domain publishes. Is this the address of a domain?"
+            f"The content of {DOCUMENT_PATH} is not a Herald domain document. Check that this is the address of a "
+            "domain."
         ) from None
 
 
 class Refetching:
-    """Documents that are being fetched again. Safe to use from several threads.
+    """Pending fetches of known domains' documents. Safe to use from several threads.
 
     Args:
         clock: monotonic seconds.
@@ -74,7 +81,8 @@ class Refetching:
     def refetch(self, name: str) -> Future[None] | None:
         """Fetch the document of a domain that is known here, unless that was done within REFETCH_S.
 
-        Returns what to wait for: it never raises, and says nothing of whether there was anything new. None: not now.
+        Returns a future that never raises and whose result does not show whether the document was new; None: not
+        fetched.
         """
         now = self._clock()
         with self._lock:
@@ -95,26 +103,29 @@ class Refetching:
 
 
 def _follow(name: str) -> bool:
-    """Take over what the domain publishes, if it follows what we trust; False if it is not known here, and was not asked.
+    """Accept the domain's published document if it follows the trusted one; return False, without a fetch, for an
+    unknown domain.
 
-    On a thread with a connection of its own.
+    Runs on a thread with a database connection of its own.
     """
     try:
         peer, held = peer_get(name), domain_document(name)
         if held is None:
             return False
         peer_document_followed(document_fetch(peer.url if peer is not None else held.url), name=name)
-    except (FetchFailed, BadDocument, HeraldError, DatabaseError) as error:
-        log.warning("The document of %s was asked for because of a key that it has not: %s", name, error)
+    except (FetchFailed, BadDocument, ApplicationError, DatabaseError) as error:
+        log.warning("The document of %s was fetched because of an unknown key: %s", name, error)
     except Exception:
-        log.exception("The document of %s could not be taken over.", name)
+        log.exception("The document of %s could not be accepted.", name)
     finally:
         connection.close()
     return True
 
 
 def _private(url: str) -> bool:
-    """Whether the domain at `url` may be at a private address, or at a loopback one, by the settings or because both are."""
+    """Return whether the domain at `url` may have a private or loopback address: by the settings, or because both
+    domains do.
+    """
     if config().allow_private_peers:
         return True
     try:
@@ -123,9 +134,9 @@ def _private(url: str) -> bool:
         return False
 
 
-_refetching = Refetching()
+_refetching = per_process(Refetching)
 
 
 def document_refetch(name: str) -> Future[None] | None:
-    """Have this process fetch the document of a domain again: see Refetching.refetch."""
-    return _refetching.refetch(name)
+    """Fetch the document of a domain again in this process: see Refetching.refetch."""
+    return _refetching().refetch(name)

@@ -1,7 +1,7 @@
-"""The buffer: where the event loop notes records. Nothing here waits, and memory is bounded.
+"""The buffer into which the event loop writes records. Nothing here blocks, and memory is bounded.
 
-All calls are made on the event loop's thread. What has gathered is handed to the writer in chunks, as soon as a chunk is
-full and at every flush. Beyond `records_max` records that are in memory, new ones are dropped and counted; the count is
+All calls are made on the event loop's thread. Gathered records are passed to the writer in chunks, as soon as a chunk
+is full and at every flush. Beyond `records_max` records in memory, new ones are dropped and counted; the count is
 itself a record (`records.lost`) once there is room.
 """
 
@@ -16,11 +16,11 @@ CHUNK_ROWS = 4096  # encoding holds the interpreter's lock for its first part: 1
 
 
 class Buffer:
-    """See the module.
+    """Buffer of the records of one gateway process.
 
     Args:
-        writer: takes the chunks.
-        records_max: most records in memory, those included that the writer has not written yet.
+        writer: receives the chunks.
+        records_max: most records in memory, including those that the writer has not yet written.
         clock: Unix seconds.
     """
 
@@ -29,7 +29,7 @@ class Buffer:
         self._records_max = records_max
         self._clock = clock
         self._cells: Cells = []
-        self._room = min(CHUNK_ROWS, records_max) * WIDTH  # cells before the next chunk, or the bound
+        self._room = min(CHUNK_ROWS, records_max) * WIDTH  # cells until the chunk or the bound is full
         self._lost = 0
         self._dropped_told = 0
 
@@ -57,7 +57,7 @@ class Buffer:
         cells += (time_s, who, operation, rp, reason, events, bytes_in, bytes_out, latency_s, sessions, count)
 
     def flush(self) -> None:
-        """Have everything noted so far put on the disk soon."""
+        """Request that all records so far are written to disk soon."""
         self._hand_over()
         lost = self._lost + self._writer.dropped - self._dropped_told
         if lost and self._room > len(self._cells):

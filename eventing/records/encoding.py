@@ -1,8 +1,8 @@
-"""Records into Arrow columns, and back from the spool's bytes.
+"""Conversion of records into Arrow columns, and of the spool's bytes back.
 
-Every column is built through buffers: `pa.array` would take three times as long and hold the interpreter's lock all the
-while. So are constants: pyarrow imports pandas, where that is installed, to look at any Python value that it is given
-(measured: 43 MiB and 0.6 s).
+Every column is built through buffers: `pa.array` would take three times as long and hold the interpreter's lock during
+that time. So are constants: pyarrow imports pandas, where installed, to examine any Python value (measured: 43 MiB and
+0.6 s).
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from typing import Any
 from eventing.records import schema
 from eventing.records.rows import WIDTH, Cells
 
-TEXT_BYTES_MAX = 1024  # of one name in a record; longer ones are cut: subjects of foreign tokens may be any text
+TEXT_BYTES_MAX = 1024  # bytes of one name in a record; longer ones are cut: subjects of foreign tokens may be any text
 
 
 def preload() -> None:
-    """Import what the functions below use: 50 MiB and a moment, better at the start of a gateway than with its first record."""
+    """Import the modules that the functions below use: 50 MiB and some time, at the start of a gateway rather than with
+    its first record."""
     import pyarrow.compute
     import pyarrow.parquet  # noqa: F401
 
 
 def table(cells: Cells, gateway: str, first_number: int) -> Any:
-    """The Arrow table of the records in `cells`, columns of names dictionary-encoded. At least one record."""
+    """Make the Arrow table of the records in `cells`, with names dictionary-encoded. At least one record."""
     pa = schema.arrow()
     import pyarrow.compute as pc
 
@@ -52,7 +53,7 @@ def table(cells: Cells, gateway: str, first_number: int) -> Any:
         "bytes_out": _int64(bytes_out),
         "latency_us": pc.max_element_wise(
             _microseconds(latencies), integer(0)
-        ),  # the clock may have been set back meanwhile
+        ),  # the clock may have been set back in between
         "sessions": _int64(sessions),
         "count": _int64(counts),
     }
@@ -62,7 +63,7 @@ def table(cells: Cells, gateway: str, first_number: int) -> Any:
 
 
 def dump(encoded: Any) -> Any:
-    """The table as one Arrow IPC stream (a buffer)."""
+    """Encode the table as one Arrow IPC stream (a buffer)."""
     import pyarrow as pa
 
     out = pa.BufferOutputStream()
@@ -72,9 +73,9 @@ def dump(encoded: Any) -> Any:
 
 
 def load(data: bytes | memoryview) -> Any:
-    """The table that `dump` wrote, its names decoded, in the segment's schema.
+    """Decode the table that `dump` wrote, names decoded, in the segment's schema.
 
-    Raises ValueError for bytes that are none, or of another version of the schema.
+    Raises ValueError for malformed bytes and for another version of the schema.
     """
     pa = schema.arrow()
     with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
@@ -86,17 +87,17 @@ def load(data: bytes | memoryview) -> Any:
 
 
 def integer(value: int) -> Any:
-    """An Arrow constant."""
+    """Make an Arrow constant."""
     return _int64([value])[0]
 
 
 def text(value: str) -> Any:
-    """An Arrow constant."""
+    """Make an Arrow constant."""
     return _strings([value])[0]
 
 
 def _distinct(values: Sequence[Any]) -> tuple[list[Any], Any]:
-    """The different values, and for each value which of them it is. All loops run inside the interpreter."""
+    """Return the distinct values, and for each value the index of its distinct one. All loops run inside the interpreter."""
     found = list(dict.fromkeys(values))
     if len(found) == 1:
         return found, _int32(array("i", bytes(4 * len(values))))
@@ -105,7 +106,7 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], Any]:
 
 
 def _mapped(texts: list[str], which: Any) -> tuple[list[str], Any]:
-    """As `_distinct`, for values that are given for each different thing and `which` thing each row is about."""
+    """Return as `_distinct`, for values that are given per thing, where `which` is the thing of each row."""
     found, place = _distinct(texts)
     return found, place.take(which)
 
@@ -125,7 +126,7 @@ def _strings(values: Iterable[str]) -> Any:
 
 
 def _bytes(name: str) -> bytes:
-    """UTF-8 of at most TEXT_BYTES_MAX; a lone surrogate, which a JSON string may hold, becomes a question mark."""
+    """Encode as UTF-8 of at most TEXT_BYTES_MAX; a lone surrogate, possible in a JSON string, becomes a question mark."""
     data = name.encode("utf-8", "replace")
     return data if len(data) <= TEXT_BYTES_MAX else data[:TEXT_BYTES_MAX].decode("utf-8", "ignore").encode()
 

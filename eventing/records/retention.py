@@ -1,4 +1,4 @@
-"""Removal of old segments. Only files that carry our names, in folders that carry our dates, are ever removed."""
+"""Removal of old segments. Only files with names of segments, in folders with names of dates, are ever removed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 from eventing.conf import config
 from eventing.records.segments import NAME
 
-FILES_AT_ONCE_MAX = 10_000  # removed by one call; the next goes on
+FILES_AT_ONCE_MAX = 10_000  # files removed by one call; the next call continues
 _DAY = re.compile(r"date=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 log = logging.getLogger(__name__)
 
 
 def segments_purge() -> int:
-    """Remove the segments that are older than the domain keeps them; how many there were."""
+    """Remove the segments beyond the domain's retention. Returns their number."""
     settings = config()
     return purge(settings.records_path, datetime.now(UTC).date() - timedelta(days=settings.records_retention_days))
 
 
 def purge(root: Path, before: date) -> int:
-    """Remove the segments of the days before `before`, at most FILES_AT_ONCE_MAX; how many there were."""
+    """Remove the segments of the days before `before`, at most FILES_AT_ONCE_MAX. Returns their number."""
     removed = 0
     if not root.is_dir():
         return 0
@@ -36,7 +36,7 @@ def purge(root: Path, before: date) -> int:
             if NAME.fullmatch(path.name):
                 path.unlink(missing_ok=True)
                 removed += 1
-        with suppress(OSError):  # something that is not ours is in it
+        with suppress(OSError):  # the folder contains something else
             for hour in folder.glob("hour=*"):
                 hour.rmdir()
             folder.rmdir()

@@ -1,6 +1,6 @@
-"""What the event loop hands over: records as WIDTH cells each of one flat list, and who they are about.
+"""Records as the event loop passes them on: WIDTH cells each in one flat list, and their principals.
 
-A flat list because its columns are slices (measured: 0.03 µs a record; to turn tuples into columns took 0.46 µs).
+A flat list, because its columns are slices (measured: 0.03 µs a record; converting tuples into columns took 0.46 µs).
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from typing import Any
 from eventing.core.names import is_id
 
 Cells = list[Any]
-"""Records one after the other, each of them: time (Unix seconds), who, operation, RP id, reason (empty: ok), events, bytes in, bytes out, latency (seconds), sessions, count."""
+"""Consecutive records, each of them: time (Unix seconds), who, operation, RP id, reason (empty: ok), events, bytes in,
+bytes out, latency (seconds), sessions, count."""
 
 WIDTH = 11
-"""Cells of one record."""
+"""Number of cells of one record."""
 
 DELIVER = "deliver"
 LOST = "records.lost"
 
 
 class Who:
-    """Whose record it is. Compared by identity, so that a record costs no hashing of names.
+    """Actor of a record. Compared by identity, so that a record costs no hashing of names.
 
     Attributes:
         principal: `Principal.identity`; empty for a stranger without token.
-        issuer: who vouches for the principal; empty for a stranger.
+        issuer: issuer of the principal's token; empty for a stranger.
         client: kind of client: http, pull, sse, herald.v1, cloudevents, console, or gateway for the gateway itself.
-        peer: the peer domain that asks; empty for clients.
+        peer: the requesting peer domain; empty for clients.
         session: number of the session within its gateway, from 1; 0 where there is none.
     """
 
@@ -41,12 +42,12 @@ class Who:
 
 
 NOBODY = Who("", "", "")
-"""Whose record it is as long as nobody has said so."""
+"""Actor before authentication."""
 
 GATEWAY = Who("", "", "gateway")
-"""The gateway itself: its record says how many records were lost."""
+"""The gateway itself as actor: its record has the number of lost records."""
 
 
 def rp_or_nothing(reference: str) -> str:
-    """`reference` if it has the form of an RP's id, else nothing: what a stranger wrote in its place is not recorded."""
+    """Return `reference` if it has the form of an RP's id, else nothing: a stranger's arbitrary text is not recorded."""
     return reference if is_id(reference) else ""

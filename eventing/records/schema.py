@@ -1,15 +1,16 @@
-"""The columns of a segment, version 1. Readers may rely on names, types, units and meaning; a change of any is a new version.
+"""Columns of a segment, version 1. Readers may rely on names, types, units and meaning; a change of any is a new
+version.
 
-pyarrow is imported by the writer's thread when the first record is written, never at start: it is 50 MiB of memory.
+The writer's thread imports pyarrow when it writes the first record, never at start: it takes 50 MiB of memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from eventing.core import errors
+from eventing.core.container import per_process
 
 VERSION = 1
 VERSION_KEY = "herald.schema_version"
@@ -17,7 +18,7 @@ VERSION_KEY = "herald.schema_version"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, Arrow type, unit (empty: a name) and meaning."""
+    """One column: name, Arrow type, unit (empty: a name) and meaning."""
 
     name: str
     type: str
@@ -26,45 +27,56 @@ class Column:
 
 
 COLUMNS = (
+    Column("time", "timestamp", "UTC, microseconds", "Time of the answer; for `deliver` the start of the minute."),
+    Column("gateway", "string", "", "Id of the gateway process that wrote the record; new with each start."),
+    Column("number", "int64", "", "With `gateway`, the unique key of the record; increases in the order of writing."),
+    Column("operation", "string", "", "The operation; see the table of operations below."),
     Column(
-        "time", "timestamp", "UTC, microseconds", "When the operation was answered; for `deliver` the minute's begin."
+        "outcome", "string", "", "`ok`, `refused` (4xx: caused by the client) or `failed` (5xx: caused by the domain)."
     ),
-    Column("gateway", "string", "", "The gateway's life that wrote it; new with each start of the process."),
-    Column("number", "int64", "", "With `gateway`, what makes the record unique; grows in the order of writing."),
-    Column("operation", "string", "", "What was asked; the table of operations below."),
-    Column("outcome", "string", "", "`ok`, `refused` (the client's doing: 4xx) or `failed` (ours: 5xx)."),
     Column("reason", "string", "", "Code of the problem (protocol.md), empty when ok."),
-    Column("principal", "string", "", "Who: the subject, or ISSUER#SUBJECT from elsewhere; empty for a stranger."),
     Column(
-        "issuer", "string", "", "Who vouches for the principal: this domain or another issuer; empty for a stranger."
+        "principal",
+        "string",
+        "",
+        "The principal's identity: the subject, or ISSUER#SUBJECT for a foreign issuer; empty for a stranger.",
     ),
-    Column("peer", "string", "", "The peer domain that asked; empty for clients."),
+    Column("issuer", "string", "", "Issuer of the principal's token: this domain or another; empty for a stranger."),
+    Column("peer", "string", "", "The requesting peer domain; empty for clients."),
     Column(
         "client",
         "string",
         "",
         "Kind of client: `http`, `pull`, `sse`, `herald.v1`, `cloudevents`, `console`, `gateway`, `domain`.",
     ),
-    Column("session", "int64", "", "With `gateway`, the connection; 0 where there is none."),
-    Column("rp", "string", "", "Id of the rendezvous point; empty if there is none or it could not be found."),
-    Column("events", "int64", "events", "Published, read or delivered; for `records.lost` how many records."),
-    Column("bytes_in", "int64", "bytes", "Of the events published, or of the request's body."),
+    Column("session", "int64", "", "With `gateway`, the connection; 0 without a connection."),
+    Column("rp", "string", "", "Id of the rendezvous point; empty if there is none or it was not found."),
     Column(
-        "bytes_out", "int64", "bytes", "Of the events read or delivered, without framing; else of the answer's body."
+        "events", "int64", "events", "Events published, read or delivered; for `records.lost` the number of records."
     ),
-    Column("latency_us", "int64", "microseconds", "From the request's arrival to its answer; 0 for what has none."),
-    Column("sessions", "int64", "sessions", "Readings that the counts of `deliver` are of, at most at once; else 0."),
+    Column("bytes_in", "int64", "bytes", "Bytes of the events published, or of the request's body."),
     Column(
-        "count", "int64", "operations", "What the record stands for: 1, or the publishes that were answered together."
+        "bytes_out",
+        "int64",
+        "bytes",
+        "Bytes of the events read or delivered, without framing; else of the answer's body.",
+    ),
+    Column("latency_us", "int64", "microseconds", "From the request's arrival to its answer; 0 if there is none."),
+    Column("sessions", "int64", "sessions", "For `deliver`, the maximum of concurrent readings; else 0."),
+    Column(
+        "count",
+        "int64",
+        "operations",
+        "Number of operations that the record stands for: 1, or the publishes that were answered together.",
     ),
 )
 ENCODED = ("gateway", "operation", "outcome", "reason", "principal", "issuer", "peer", "client", "rp")
-"""Columns of few different values: dictionary-encoded."""
+"""Columns with few distinct values: dictionary-encoded."""
 
 
-@cache
+@per_process
 def arrow() -> Any:
-    """pyarrow, made modest: the system's allocator (its own keeps 25 MiB more) and no threads of its own."""
+    """Import pyarrow with the system's allocator (its own keeps 25 MiB more) and without threads of its own."""
     import pyarrow as pa
 
     pa.set_memory_pool(pa.system_memory_pool())
@@ -73,9 +85,9 @@ def arrow() -> Any:
     return pa
 
 
-@cache
+@per_process
 def arrow_schema() -> Any:
-    """The Arrow schema of a segment, version in its metadata."""
+    """Make the Arrow schema of a segment, with the version in its metadata."""
     pa = arrow()
     types = {"timestamp": pa.timestamp("us", tz="UTC"), "string": pa.string(), "int64": pa.int64()}
     fields = [pa.field(column.name, types[column.type], nullable=False) for column in COLUMNS]
@@ -83,7 +95,7 @@ def arrow_schema() -> Any:
 
 
 def _failures() -> frozenset[str]:
-    kinds, found = [errors.HeraldError], {errors.HeraldError.code}
+    kinds, found = [errors.ApplicationError], {errors.ApplicationError.code}
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
@@ -93,11 +105,11 @@ def _failures() -> frozenset[str]:
 
 
 FAILURES = _failures()
-"""Codes of the problems that are ours."""
+"""Codes of problems caused by the domain."""
 
 
 def outcome(reason: str) -> str:
-    """The outcome that a reason means."""
+    """Return the outcome for a reason."""
     if not reason:
         return "ok"
     return "failed" if reason in FAILURES or reason.startswith("http-5") else "refused"

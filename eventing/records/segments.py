@@ -1,9 +1,9 @@
-"""Segments: a spool's records as Parquet files, one for each hour of record time they fall into.
+"""Segments: the records of a spool as Parquet files, one for each hour of record time.
 
-`ROOT/date=YYYY-MM-DD/hour=HH/GATEWAY-SEQUENCE.parquet`, GATEWAY being host, start and a random part. A file is written
-whole under a temporary name in `ROOT/_spool/`, fsynced and renamed, so a reader meets whole files only. A segment's name
-follows from its spool's: a gateway that is killed between the rename and the removal of the spool makes the same file
-again at its next start, in place of the first.
+`ROOT/date=YYYY-MM-DD/hour=HH/GATEWAY-SEQUENCE.parquet`, where GATEWAY consists of host, start and a random part. A file
+is written under a temporary name in `ROOT/_spool/`, fsynced and renamed, so readers find complete files only. A
+segment's name follows from its spool's: a gateway that is killed between the rename and the removal of the spool makes
+the same file again at its next start, in place of the first.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ log = logging.getLogger(__name__)
 
 
 def gateway_id(host: str, started_at: float, random: str) -> str:
-    """What names one life of a gateway, in file names and records: HOST-STARTED-RANDOM, lower case.
+    """Make the name of one life of a gateway, for file names and records: HOST-STARTED-RANDOM, lower case.
 
     Args:
-        host: the machine's name; what is no letter or digit is left out.
+        host: the machine's name; only letters and digits are used.
         started_at: Unix seconds.
         random: 8 characters of base32.
     """
@@ -52,7 +52,7 @@ def gateway_id(host: str, started_at: float, random: str) -> str:
 
 
 def seal(root: Path, left: Leftover) -> list[Path]:
-    """Make segments of a spool and remove it; the segments. What cannot be read is set aside. Raises OSError."""
+    """Make segments of a spool and remove it. A malformed spool is set aside. Returns the segments; raises OSError."""
     try:
         table = _records(left)
     except (ValueError, KeyError) as error:  # pyarrow's errors are ValueErrors
@@ -67,7 +67,7 @@ def seal(root: Path, left: Leftover) -> list[Path]:
 
 
 def recover(root: Path) -> list[Path]:
-    """Make segments of what killed gateways left, and remove their half-written files; the segments. Raises OSError."""
+    """Make segments of killed gateways' spools, and remove their half-written files. Returns the segments; raises OSError."""
     folder = root / FOLDER
     made: list[Path] = []
     if not folder.is_dir():
@@ -80,13 +80,15 @@ def recover(root: Path) -> list[Path]:
             finally:
                 left.close()
     for path in folder.glob(f"*{_TEMPORARY}"):
-        if not (folder / (path.name.partition(".")[0] + SUFFIX)).exists():  # else whoever holds that spool writes it
+        if not (
+            folder / (path.name.partition(".")[0] + SUFFIX)
+        ).exists():  # else the holder of that spool writes the segment
             path.unlink(missing_ok=True)
     return made
 
 
 def _records(left: Leftover) -> Any:
-    """All records of a spool, deliveries summed per minute; None if there are none."""
+    """Collect all records of a spool, deliveries summed per minute; None if there are none."""
     import pyarrow as pa
 
     tables = [encoding.load(frame) for frame in left.frames()]
@@ -94,7 +96,7 @@ def _records(left: Leftover) -> Any:
 
 
 def _summed(table: Any) -> Any:
-    """`table` with one record per minute, RP, principal and kind of client for the deliveries counted in between."""
+    """Sum the delivery counts of `table` to one record per minute, RP, principal and kind of client."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -116,7 +118,7 @@ def _renamed(grouped: Any, sums: list[tuple[str, str]]) -> list[tuple[str, str]]
 
 
 def _by_hour(table: Any) -> list[tuple[int, Any]]:
-    """The parts of `table` by the hour of their time: its begin (microseconds) and its records."""
+    """Split `table` by the hour of its time: start of the hour (microseconds) and records."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -163,7 +165,7 @@ def _write(root: Path, stem: str, begin_us: int, table: Any) -> Path:
 
 
 def _sync(path: Path) -> None:
-    """Put a file, or a folder's names, on the disk."""
+    """Sync a file, or a folder's entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,12 +1,12 @@
-"""The spool: an append-only file of records that are not yet a segment.
+"""The spool: an append-only file of records that are not yet in a segment.
 
-Why a spool and not a segment every few seconds: ten seconds are the most that a killed gateway may lose, and a Parquet
-file every ten seconds would be 8,640 small files a day and gateway, each dearer to open than to read. Appending to a
-file costs a hundredth of a segment, and one segment a minute is made from it.
+Rationale: a killed gateway may lose at most ten seconds, and a Parquet file every ten seconds would be 8,640 small
+files a day and gateway, each more expensive to open than to read. Appending to a file costs a hundredth of a segment,
+and one segment a minute is made from it.
 
 A frame is length and CRC-32 (two big-endian 32-bit numbers), then an Arrow IPC stream. A spool is read up to its first
-frame that is not whole. Its writer holds an exclusive flock(2) on it for as long as it lives, however it ends, so
-whoever gets the lock may take the spool over. Spools lie in `_spool/`, which readers of the records pass over.
+incomplete frame. Its writer holds an exclusive flock(2) on it until the writer ends in any way, so another process that
+gets the lock may take the spool over. Spools are in `_spool/`, which readers of the records skip.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any
 
 FOLDER = "_spool"
 SUFFIX = ".spool"
-FRAME_BYTES_MAX = 64 * 1024 * 1024  # far beyond a chunk of records; what claims to be longer is garbage
-FILE_MODE, FOLDER_MODE = 0o640, 0o750  # identities are in it
+FRAME_BYTES_MAX = 64 * 1024 * 1024  # far beyond a chunk of records; a longer frame is malformed
+FILE_MODE, FOLDER_MODE = 0o640, 0o750  # the file contains identities
 _HEAD_BYTES = 8
 log = logging.getLogger(__name__)
 
 
 class Spool:
-    """A spool that is being written. Made by `create`.
+    """A spool open for writing. Made by `create`.
 
     Attributes:
-        path: where it is; its stem names the segments that become of it.
-        records: how many it holds.
+        path: path of the file; its stem names the segments made from it.
+        records: number of records.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -42,7 +42,7 @@ class Spool:
 
     @classmethod
     def create(cls, path: Path) -> Spool | None:
-        """Make and lock a new spool; None if somebody was quicker to lock it. Raises OSError."""
+        """Make and lock a new spool; None if another process locked it first. Raises OSError."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         if not _lock(descriptor):
@@ -51,7 +51,7 @@ class Spool:
         return cls(path, descriptor)
 
     def append(self, frame: Any, records: int) -> None:
-        """Append one frame. Raises OSError, and then the spool is as it was before."""
+        """Append one frame. Raises OSError and leaves the spool unchanged."""
         content = memoryview(frame)
         head = len(content).to_bytes(4, "big") + zlib.crc32(content).to_bytes(4, "big")
         try:
@@ -65,16 +65,16 @@ class Spool:
         self.records += records
 
     def sync(self) -> None:
-        """Put what was appended on the disk. Raises OSError."""
+        """Sync appended frames to disk. Raises OSError."""
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Let go of the file and its lock."""
+        """Close the file and release its lock."""
         os.close(self._descriptor)
 
 
 class Leftover:
-    """A spool that its writer is done with, or left behind: locked by us, to be read and removed."""
+    """A spool that its writer has finished or left behind, locked by this process for reading and removal."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
@@ -82,7 +82,7 @@ class Leftover:
 
     @classmethod
     def take(cls, path: Path) -> Leftover | None:
-        """Lock the spool at `path`; None if its writer lives or it is gone. Raises OSError."""
+        """Lock the spool at `path`; None if its writer is alive or the spool is gone. Raises OSError."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -93,7 +93,7 @@ class Leftover:
         return cls(path, descriptor)
 
     def frames(self) -> list[memoryview]:
-        """The whole frames. Raises OSError."""
+        """Return the complete frames. Raises OSError."""
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
             file.seek(0)
             content = memoryview(file.read())
@@ -112,20 +112,20 @@ class Leftover:
         return found
 
     def remove(self) -> None:
-        """Its records are in segments now. Raises OSError."""
+        """Remove the spool, whose records are in segments now. Raises OSError."""
         self.path.unlink(missing_ok=True)
 
     def set_aside(self) -> None:
-        """It cannot be read: keep it under another name for whoever wants to look. Raises OSError."""
+        """Rename the malformed spool, for inspection by the operator. Raises OSError."""
         self.path.rename(self.path.with_suffix(".unreadable"))
 
     def close(self) -> None:
-        """Let go of the file and its lock."""
+        """Close the file and release its lock."""
         os.close(self._descriptor)
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether we have the lock, on a file that still has its name."""
+    """Lock the file; False if another process holds the lock or the file has been removed or renamed."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

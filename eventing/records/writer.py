@@ -1,8 +1,8 @@
-"""The writer: the thread that puts records on the disk. What takes time or may fail is here, away from the event loop.
+"""The writer: the thread that writes records to disk. Slow and fallible work is done here, away from the event loop.
 
-It is given chunks of records and, now and then, a mark: what came before the mark is put on the disk then, and the spool
-becomes segments if it is due. When the disk refuses, chunks wait (bounded by the buffer, which counts them) and are
-tried again at each mark; the operator is told in one sentence a minute.
+The writer receives chunks of records and, at intervals, a mark: chunks before the mark are then written to disk, and
+the spool becomes segments if due. When the disk refuses, chunks wait (bounded by the buffer, which counts them) and are
+retried at each mark; at most one log line a minute reports this.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from eventing.records import encoding, segments
 from eventing.records.rows import WIDTH, Cells
 from eventing.records.spool import FOLDER, SUFFIX, Leftover, Spool
 
-SEGMENT_RECORDS_MAX = 50_000  # a spool is made into segments at the latest then: bounds the memory that takes
-TELL_S = 60.0  # between two sentences on a disk that refuses
+SEGMENT_RECORDS_MAX = 50_000  # records of a spool before it is made into segments: bounds the memory for that
+TELL_S = 60.0  # seconds between log lines about a disk that refuses
 log = logging.getLogger(__name__)
 
 
 class Writer:
-    """See the module. `start`, `take`, `mark`, `waiting`, `busy`, `dropped` and `close` are the event loop's; the rest is the thread's.
+    """Writer thread. `start`, `take`, `mark`, `waiting`, `busy`, `dropped` and `close` are called on the event loop;
+    everything else is called on the thread.
 
     Args:
         root: the folder of the records.
-        gateway: what names this life of the gateway, see `segments.gateway_id`.
-        segment_s: seconds of wall time that become one segment.
+        gateway: name of this life of the gateway, see `segments.gateway_id`.
+        segment_s: seconds of wall time in one segment.
     """
 
     def __init__(self, root: Path, gateway: str, segment_s: int) -> None:
@@ -52,38 +53,38 @@ class Writer:
         self._refused = False
         self._thread = Thread(target=self._run, name="records", daemon=True)
 
-    # The event loop's side
+    # Called on the event loop
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        """How many records were given and are not in a file yet."""
+        """Number of records received and not yet in a file."""
         return self._given - self._done
 
     @property
     def busy(self) -> bool:
-        """Whether a mark would find something to do."""
+        """True if a mark would have work to do."""
         return self.waiting > 0 or self._spool is not None or bool(self._full)
 
     def take(self, cells: Cells) -> None:
-        """Write a chunk of records soon; it is the writer's from now on."""
+        """Write a chunk of records soon; the writer then owns it."""
         self._given += len(cells) // WIDTH
         self._orders.put(cells)
 
     def mark(self, now: float) -> None:
-        """Put what was given on the disk; make segments if they are due at `now` (Unix seconds)."""
+        """Write received records to disk; make segments if due at `now` (Unix seconds)."""
         self._orders.put(now)
 
     def close(self, within_s: float) -> bool:
-        """Write all that was given, make it segments, and end; whether that was done in time. Harmless when repeated."""
+        """Write all received records, make segments of them, and stop. Returns True if done in time. Harmless when repeated."""
         self._orders.put(None)
         self._thread.join(within_s)
         return not self._thread.is_alive()
 
-    # The thread
+    # Called on the thread
 
     def _run(self) -> None:
         self._try(encoding.preload)
@@ -103,7 +104,7 @@ class Writer:
             self._spool.close()  # the next start makes segments of it
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do `work`; a disk that refuses is told of now and then, and tried again at the next mark."""
+        """Do `work`; report a disk that refuses at intervals, and retry at the next mark."""
         try:
             work()
         except OSError as error:
@@ -111,8 +112,7 @@ class Writer:
             if time.monotonic() - self._refused_at >= TELL_S:
                 self._refused_at = time.monotonic()
                 log.error(
-                    "Access records cannot be written to %s (%s); they wait in memory within a bound and are dropped and "
-                    "counted beyond it. Publishing and reading go on.",
+                    "Access records cannot be written to %s (%s); they wait in memory within a bound and are dropped and counted beyond it. Publishing and reading continue.",
                     self._root,
                     error.strerror or error,
                 )
@@ -126,10 +126,10 @@ class Writer:
     def _recover(self) -> None:
         found = segments.recover(self._root)
         if found:
-            log.info("Made %d segments of the records that an earlier gateway left.", len(found))
+            log.info("Made %d segments of the records of an earlier gateway.", len(found))
 
     def _write(self) -> None:
-        """Append the chunks that wait. Raises OSError, and then they wait on."""
+        """Append the waiting chunks. Raises OSError, and then they continue to wait."""
         while self._backlog:
             cells = self._backlog.popleft()
             records = len(cells) // WIDTH
@@ -158,14 +158,14 @@ class Writer:
                 return self._spool
 
     def _retire(self) -> None:
-        """The spool is full or due: from now on it only waits to become segments."""
+        """Retire the spool, which is full or due: it now waits to become segments."""
         if self._spool is not None:
             self._full.append(self._spool.path)
             self._spool.close()
             self._spool = None
 
     def _flush(self, now: float | None) -> None:
-        """Everything given is put on the disk, and made segments if due; `now` None: made segments now. Raises OSError."""
+        """Write everything received to disk, and make segments if due; `now` None: make segments now. Raises OSError."""
         self._write()
         if self._spool is not None:
             if now is None or int(now // self._segment_s) != self._period:
@@ -176,12 +176,12 @@ class Writer:
         while self._full:
             self._seal(self._full.pop())
         if sealed and now is not None:
-            segments.recover(self._root)  # of gateways that were killed and do not come back
+            segments.recover(self._root)  # spools of killed gateways that do not return
 
     def _seal(self, path: Path) -> None:
         left = Leftover.take(path)
         if left is None:
-            return  # another gateway was quicker
+            return  # another gateway was faster
         try:
             segments.seal(self._root, left)
         except OSError:

@@ -1,1 +1,3 @@
-"""Replication: replicas (`joining`), runs of events between domains (`forwarding`), seals. `models`, `selectors`, `services`, `api`, events."""
+"""Replication: replicas (`joining`), runs of events between domains (`forwarding`), seals. `models`, `selectors`,
+`services`, `api`, events.
+"""

@@ -1,4 +1,4 @@
-"""Where one event of an RP came from and where it is: its origin, the domains it came through, and which hold it now."""
+"""Location of one event of an RP: its origin, the domains that carried it, and the domains that hold it now."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from eventing.core.events.feeds import Feed
 from eventing.core.seals.seals import seal_read
 from eventing.core.signing import Signed
 from eventing.log import federated
-from eventing.log.federated import OWN
-from eventing.log.ranges import Entry
+from eventing.log.ranges import LogEntry
+from eventing.log.scripts import OWN
 from eventing.replication.joining.presenters import replicas_shown
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.shapes import ParticipantAnswer
 
 _signed = msgpack_reader(Signed)
 
 
-def whereabouts(row: RendezvousPoint, epoch: str, entry: Entry) -> dict[str, Any]:
-    """What is known here of an event of the RP `row`. Raises redis.RedisError.
+def replica_locations(row: RendezvousPoint, epoch: str, entry: LogEntry) -> dict[str, Any]:
+    """Return the known locations of an event of the RP `row`. Raises redis.RedisError.
 
     Args:
         epoch: of the log.
-        entry: the event, as the log has it.
+        entry: the event, as in the log.
 
-    Returns `feed` (its key), `sequence`, `origin` (the domain whose feed it is; null where its seal has left), `sealed`
-    (whether a seal covers it, so that it can be proved), `carriers` (the domains that it came through, the origin first, as
-    they said; this domain, which has it now, is not among them) and `domains`: the participants, each `domain`, `role`,
-    `link`, `backlog` as replicas_shown says, and `held`: whether it has the event by what it said last, null while unknown.
+    Returns `feed` (its key), `sequence`, `origin` (the feed's origin; null after its seal was trimmed), `sealed`
+    (whether a seal covers it, so that it can be proved), `carriers` (the domains that carried it, the origin first, as
+    they stated; this domain, which has it now, is not included) and `domains`: the participants, each with `domain`,
+    `role`, `link`, `backlog` as in replicas_shown, and `held`: whether it has the event by its last vector, null while
+    unknown.
     """
     own = entry.feed_key == OWN
     feed = Feed(config().domain, epoch).key if own else entry.feed_key
@@ -44,7 +46,7 @@ def whereabouts(row: RendezvousPoint, epoch: str, entry: Entry) -> dict[str, Any
     }
 
 
-def _participant(shown: dict[str, Any], feed: str, sequence: int) -> dict[str, Any]:
-    known = shown["link"] is not None or shown["domain"] == config().domain
-    held = shown["vector"].get(feed, 0) >= sequence if known else None
-    return {**{name: shown[name] for name in ("domain", "role", "link", "backlog")}, "held": held}
+def _participant(shown: ParticipantAnswer, feed: str, sequence: int) -> dict[str, Any]:
+    known = shown.link is not None or shown.domain == config().domain
+    held = shown.vector.get(feed, 0) >= sequence if known else None
+    return {"domain": shown.domain, "role": shown.role, "link": shown.link, "backlog": shown.backlog, "held": held}

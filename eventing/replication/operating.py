@@ -1,4 +1,4 @@
-"""What operators have done at once: a failing peer tried again, and events offered to a peer again."""
+"""Operators' actions on the exchange with a peer: retry at once, offer events again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.principals import Principal
-from eventing.log import federated
+from eventing.log import federated, watermarks
 from eventing.log.scripts import OWN, NoLog
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
@@ -24,23 +24,24 @@ from eventing.peering.models import Peer
 from eventing.peering.selectors.peers import peer_row
 from eventing.peering.services.peer_operating import peer_retry
 from eventing.peering.wire import hello
-from eventing.replication.forwarding import wakeups, watermarks
+from eventing.replication.forwarding import wakeups
 from eventing.replication.selectors.replicas import linked, links_of_peer
 from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 from eventing.rps.services.permission import require
+from eventing.store import forwarding_locks
 
 EARLIEST = "earliest"
 
 
 def retry(*, principal: Principal, name: str, now: datetime | None = None) -> Peer:
-    """Try a peer now: with a hello, whose outcome the answer has, and with whatever waits for it.
+    """Retry a peer now: with a hello, whose outcome is in the answer, and with the waiting events.
 
     Raises Forbidden, NotFound, Conflict (it is suspended, or only asks), redis.RedisError.
     """
     row = peer_retry(principal=principal, name=name, now=now)
     if row.active:
-        wakeups.pause_end(name)
+        forwarding_locks.pause_end(name)
         wakeups.wake(name, links_of_peer(name), anyway=True)
     return hello.greet(name) or row
 
@@ -48,15 +49,15 @@ def retry(*, principal: Principal, name: str, now: datetime | None = None) -> Pe
 def replay(
     *, principal: Principal, name: str, reference: str, after: str = EARLIEST, now: datetime | None = None
 ) -> None:
-    """Offer a peer again what this domain holds of an RP after a cursor, as if it had said to hold no more than that.
+    """Offer a peer the events of an RP after a cursor again, as if it had stated to hold no more than that.
 
-    For a peer that lost what it had taken. What it says to hold after all when it answers is not sent any further; events
-    that it has are never stored twice there.
+    For a peer that lost events after it had acknowledged them. Events that it states to hold in its answer are not sent
+    any further; it never stores an event twice.
 
     Args:
         principal: an administrator or operator.
         reference: id or name of an RP that is shared with the peer.
-        after: a cursor of this domain's log in its present epoch, or EARLIEST for all that is held.
+        after: a cursor of this domain's log in its present epoch, or EARLIEST for all held events.
 
     Raises Forbidden, NotFound, Gone, Conflict (the peer is not active), InvalidCursor, redis.RedisError.
     """
@@ -79,13 +80,13 @@ def replay(
 
 
 def lowered(link: Link, held: Mapping[str, int]) -> Link:
-    """The link as if its peer held no more than `held`; nothing is put off or left to other links any more."""
+    """Return the link as if its peer held no more than `held`, with nothing deferred or left to other links."""
     theirs = {feed: min(last, held.get(feed, 0)) for feed, last in link.theirs.items()}
     return msgspec.structs.replace(link, theirs=theirs, lazy=frozenset(), deaf={}, shut_until=0.0, refusals=0)
 
 
 def _vector(rp: str, after: str) -> dict[str, int]:
-    """What stands up to a cursor, by feed key."""
+    """Return the vector up to a cursor, by feed key."""
     head = federated.heads([rp])[0]
     if head is None:
         raise NotFound("There is no event to send again.")
@@ -102,6 +103,6 @@ def _vector(rp: str, after: str) -> dict[str, int]:
     except NoLog:
         found = None
     if found is None:
-        raise InvalidCursor("The history has just left this place. Read again to get a cursor that is held.")
+        raise InvalidCursor("The history was trimmed past this place. Read again to get a present cursor.")
     own = Feed(config().domain, head.epoch).key
     return {own if feed == OWN else feed: sequence for feed, sequence in found.items()}

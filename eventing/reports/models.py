@@ -1,38 +1,38 @@
-"""Runs of reports, as they were asked for, are made, and ended."""
+"""Runs of reports."""
 
 from __future__ import annotations
 
 from django.db import models
 from django.db.models import F, Q
 
-from eventing.reports.rules.runs import JOBS, REASON_CHARS_MAX, STAGE_CHARS_MAX, State
+from eventing.reports.rules.runs import JOBS, REASON_CHARS_MAX, STAGE_CHARS_MAX, ReportRunState
 
 BY_CHARS_MAX = 767  # an identity: ISSUER|JWKS#SUBJECT
 OUTPUT_CHARS_MAX = 255
 
 
 class ReportRun(models.Model):
-    """One run of a job over a period; what its states mean is in reports/rules/runs.py.
+    """A run of a job over a period; its states are defined in reports/rules/runs.py.
 
     Attributes:
-        job: what is made.
-        period_from, period_to: the time it is about; the end is not part of it.
-        cadence: `hourly` or `daily` by the schedule, `asked` by somebody.
-        by: identity of who asked; `domain` for the schedule.
-        attempt: claims so far; whoever names an older one has lost the run.
-        failures: attempts that ended badly; one that the domain's stop cut short does not count.
-        next_try_at: not claimed before.
-        lease_until: while it runs, until when its runner need not have said anything.
-        stage, done, total: what it does now, and how much of that; `total` 0 while nobody knows.
-        reason: why it failed, last or for good; empty if it did not.
+        job: the kind of report.
+        period_from, period_to: the period, its end exclusive.
+        cadence: `hourly` or `daily` by the schedule, `asked` on request.
+        by: identity that requested it; `domain` for the schedule.
+        attempt: claims so far; a runner that names an older one has lost the run.
+        failures: failed attempts; one that the domain's stop cut short does not count.
+        next_try_at: earliest next claim.
+        lease_until: while it runs, the end of the runner's lease.
+        stage, done, total: the present stage, its completed and all units; `total` 0 while not known.
+        reason: of the last or final failure; empty if none.
         segments, newest: the segments of the period when they were read (reports/rules/runs.py, Extent).
         output: its folder below that of the reports, JOB's run; empty until it is done, and when it is superseded.
         summary: of the report: {"headline", "input", "took_s"}, bounded.
-        changed_at: of any of these.
+        changed_at: time of the last change of any of these.
     """
 
     class Cadence(models.TextChoices):
-        """Why it is made."""
+        """Origin of a run: the schedule, or a request."""
 
         HOURLY = "hourly"
         DAILY = "daily"
@@ -45,7 +45,7 @@ class ReportRun(models.Model):
     cadence = models.CharField(max_length=8, choices=Cadence.choices)
     by = models.CharField(max_length=BY_CHARS_MAX)
     state = models.CharField(
-        max_length=16, choices=[(one.value, one.value) for one in State], default=State.QUEUED.value
+        max_length=16, choices=[(one.value, one.value) for one in ReportRunState], default=ReportRunState.QUEUED.value
     )
     attempt = models.PositiveIntegerField(default=0)
     failures = models.PositiveIntegerField(default=0)

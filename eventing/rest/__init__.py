@@ -1,1 +1,1 @@
-"""Plumbing of Django REST framework: base view, fields, problems, idempotency, documents for OpenAPI."""
+"""Plumbing of Django REST framework: base view, fields, problems, idempotency, OpenAPI."""

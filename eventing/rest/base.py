@@ -1,9 +1,9 @@
-"""What all views share: JSON whatever is accepted, problem documents, bounded queries, entity tags."""
+"""Base of all views: JSON only, problem documents, bounded queries, entity tags."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from django.http import HttpRequest
@@ -28,17 +28,17 @@ Item = TypeVar("Item")
 
 
 class OnlyJson(BaseContentNegotiation):
-    """There is one representation, so `Accept` does not choose (RFC 9110 section 12.5.1 allows to disregard it)."""
+    """Content negotiation with one representation: `Accept` does not choose (RFC 9110 section 12.5.1 allows disregarding it)."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """The JSON parser, for JSON."""
+        """Select the JSON parser for JSON."""
         media_type = (request.content_type or "").partition(";")[0].strip().lower()
         return next((parser for parser in parsers if parser.media_type == media_type), None)
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """The first renderer."""
+        """Select the first renderer."""
         renderer = next(iter(renderers))
         return renderer, renderer.media_type
 
@@ -50,37 +50,37 @@ class View(APIView):
     http_method_names = ["get", "head", "post", "patch", "delete"]
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """DRF takes a body without Content-Length for no body; a chunked one must not be dropped silently."""
+        """Prevent DRF from silently dropping a chunked body, which it takes for none without Content-Length."""
         if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
             request.META["CONTENT_LENGTH"] = "1"  # any number but 0: the parser reads to the end, within its bound
         return super().initialize_request(request, *args, **kwargs)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """As usual; but whoever shows no token is not told what exists here and what does not."""
+        """Handle as DRF does, but do not disclose to a client without a token what exists."""
         if isinstance(exc, NotFound | Gone) and self.principal.anonymous:
             exc = Unauthenticated(TOKEN_NEEDED)
         return super().handle_exception(exc)
 
     @property
     def principal(self) -> Principal:
-        """Who asks."""
+        """Principal of the request."""
         return principal_of(self.request)
 
     def body(self, serializer: type[BaseSerializer[Any]]) -> dict[str, Any]:
-        """The request's body, validated: the members that were sent. Raises ValidationError and what the parser raises."""
+        """Validate the request's body and return the members that were sent. Raises ValidationError and the parser's errors."""
         checked = serializer(data=self.request.data)
         checked.is_valid(raise_exception=True)
         return dict(checked.validated_data)
 
     def query(self, name: str) -> str | None:
-        """A member of the query; None if absent. Raises InvalidRequest if it is repeated."""
+        """Return a member of the query; None if absent. Raises InvalidRequest if it is repeated."""
         values = self.request.query_params.getlist(name)
         if len(values) > 1:
             raise InvalidRequest(f"{name} is repeated in the query.")
         return values[0] if values else None
 
     def limit(self) -> int:
-        """How many items a page may hold; more than LIMIT_MAX is lowered to it."""
+        """Number of items on a page; more than LIMIT_MAX is lowered to it."""
         text = self.query("limit")
         if text is None:
             return LIMIT_DEFAULT
@@ -89,7 +89,7 @@ class View(APIView):
         return min(int(text), LIMIT_MAX)
 
     def expected_versions(self) -> frozenset[int] | None:
-        """The versions that If-Match names; None if any may be changed. What is no tag of ours matches nothing."""
+        """Versions named by If-Match; None if any version may be changed. A foreign tag matches nothing."""
         header = self.request.headers.get("If-Match")
         if header is None or header.strip() == "*":
             return None
@@ -99,10 +99,10 @@ class View(APIView):
 
 
 def etag(version: int) -> dict[str, str]:
-    """The entity tag of a version."""
+    """Make the entity tag of a version."""
     return {"ETag": f'"{version}"'}
 
 
-def page_answer(page: Page[Item], items: Sequence[Mapping[str, Any]]) -> Response:
-    """A page: its items, and where the next begins (null on the last)."""
+def page_answer(page: Page[Item], items: Sequence[Any]) -> Response:
+    """Make the answer of a page: its items, and the cursor of the next page (null on the last)."""
     return Response({"items": items, "next": page.next})

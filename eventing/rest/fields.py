@@ -1,4 +1,4 @@
-"""Serializer fields that take exactly the JSON types they describe, and objects that refuse members they do not know."""
+"""Serializer fields that accept exactly the documented JSON types, and objects that refuse unknown members."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from eventing.core.strict_json import INTEGER_MAX
 UNKNOWN_CHARS_MAX = 64
 
 
-class Members(serializers.Serializer[Any]):
+class StrictObject(serializers.Serializer[Any]):
     """A JSON object with known members only."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """As usual, after refusing unknown members by name."""
+        """Convert as DRF does, after refusing unknown members by name."""
         if isinstance(data, Mapping):
             unknown = [name for name in data if name not in self.fields]
             if unknown:
                 raise serializers.ValidationError(
-                    {name[:UNKNOWN_CHARS_MAX]: "This member is not known here." for name in unknown[:10]}
+                    {name[:UNKNOWN_CHARS_MAX]: "Unknown member." for name in unknown[:10]}
                 )
         return super().to_internal_value(data)
 
 
-class Integer(serializers.IntegerField):
+class StrictInteger(serializers.IntegerField):
     """A JSON integer (also written 5.0), at least 1; not a string, not true."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"min_value": 1, "max_value": INTEGER_MAX, **kwargs})
 
     def to_internal_value(self, data: Any) -> int:
-        """The integer."""
+        """Convert to an integer."""
         if isinstance(data, float) and data.is_integer():
             data = int(data)
         if type(data) is not int:
@@ -41,36 +41,36 @@ class Integer(serializers.IntegerField):
         return data
 
 
-class Text(serializers.CharField):
-    """A JSON string, kept as it is."""
+class StrictString(serializers.CharField):
+    """A JSON string, unchanged."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **kwargs})
 
     def to_internal_value(self, data: Any) -> str:
-        """The string."""
+        """Convert to a string."""
         if not isinstance(data, str):
             self.fail("invalid")
         return data
 
 
-class Truth(serializers.BooleanField):
+class StrictBoolean(serializers.BooleanField):
     """A JSON true or false."""
 
     def to_internal_value(self, data: Any) -> bool:
-        """The value."""
+        """Convert to a boolean."""
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
 
 
-class Document(serializers.Field[Any, Any, Any, Any]):
-    """JSON that a service reads, and says what is wrong with."""
+class JsonDocument(serializers.Field[Any, Any, Any, Any]):
+    """JSON that a service reads and validates."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """The document as it is."""
+        """Return the document unchanged."""
         return data
 
     def to_representation(self, value: Any) -> Any:
-        """The document as it is."""
+        """Return the document unchanged."""
         return value

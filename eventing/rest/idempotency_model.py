@@ -7,11 +7,11 @@ from django.db.models import Q
 
 
 class IdempotencyRecord(models.Model):
-    """One key of one principal; `digest` is that of the request: method, path and body.
+    """One key of one principal; `digest` covers the request's method, path and body.
 
-    Its life: claimed (`status` None, nobody else may use the key until `claimed_until`) -> created (`resource` set, in the
-    transaction of the creation) -> answered (`status`, `body`, `headers` set) -> removed after `expires_at`. A record that
-    is left claimed by a crash may be taken over; one left at created is answered from the resource.
+    Life of a record: claimed (`status` None, no other request may use the key until `claimed_until`) -> created
+    (`resource` set, in the transaction of the creation) -> answered (`status`, `body`, `headers` set) -> removed after
+    `expires_at`. A record left claimed by a crash may be taken over; one left created is answered from the resource.
     """
 
     principal = models.CharField(max_length=512)

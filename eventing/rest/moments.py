@@ -1,4 +1,4 @@
-"""Instants in queries and bodies."""
+"""Times in queries and bodies."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from django.utils.dateparse import parse_datetime
 from eventing.core.errors import InvalidRequest
 
 YEAR_MIN, YEAR_MAX = 2, 9998
-"""A moment in the years beyond, less its offset, may be none that a database or Python can say."""
+"""Years accepted: with an offset, a time outside may be beyond the range of a database or of Python."""
 
 
 def moment(name: str, text: str | None) -> datetime | None:
-    """The instant that the member `name` states, RFC 3339 with its offset; None for none. Raises InvalidRequest."""
+    """Parse the member `name`, RFC 3339 with its offset; None for none. Raises InvalidRequest."""
     if text is None:
         return None
     try:
@@ -21,5 +21,5 @@ def moment(name: str, text: str | None) -> datetime | None:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None or not YEAR_MIN <= found.year <= YEAR_MAX:
-        raise InvalidRequest(f"{name} is a moment with its offset, such as 2026-11-21T08:00:00Z.")
+        raise InvalidRequest(f"{name} must be a time with its offset, such as 2026-11-21T08:00:00Z.")
     return found

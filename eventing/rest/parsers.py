@@ -1,4 +1,4 @@
-"""Request bodies: JSON only, bounded, read strictly."""
+"""Request bodies: JSON only, bounded, parsed strictly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rest_framework.parsers import BaseParser
 from eventing.core import strict_json
 from eventing.core.errors import InvalidRequest, TooLarge
 
-BODY_BYTES_MAX = 64 * 1024  # a policy of RULES_MAX ordinary rules fits
+BODY_BYTES_MAX = 64 * 1024  # bound: bytes of a REST body; 413 `too-large`
 
 
 class BoundedJSONParser(BaseParser):
@@ -21,7 +21,7 @@ class BoundedJSONParser(BaseParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """Read the body. Raises TooLarge and InvalidRequest."""
+        """Parse the body. Raises TooLarge and InvalidRequest."""
         data = stream.read(BODY_BYTES_MAX + 1)
         if len(data) > BODY_BYTES_MAX:
             raise TooLarge(f"The body is at most {BODY_BYTES_MAX} bytes.", limit=BODY_BYTES_MAX)

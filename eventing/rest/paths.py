@@ -1,4 +1,4 @@
-"""Where the management interface is. Links are paths: they hold behind any proxy."""
+"""Paths of the management interface. Links are paths, which are valid behind any proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions of the views' base to the subjects."""
+"""Ports of the base view to the subjects."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ if TYPE_CHECKING:  # the composition root need not load DRF
 
 @Port
 def principal_of(request: Request) -> Principal:
-    """The principal who asks; ANONYMOUS for a request without credentials."""
+    """Return the requesting principal; ANONYMOUS for a request without credentials."""
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Every refusal of the REST interface as an RFC 9457 problem document, whoever raised it: Herald, DRF, Django, a store."""
+"""RFC 9457 problem documents for every refusal of the REST interface, raised by Herald, DRF, Django or a store."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
-from redis.exceptions import RedisError
 from rest_framework import exceptions
 
 from eventing.conf import config
 from eventing.core.errors import (
+    ApplicationError,
     Forbidden,
-    HeraldError,
     InvalidRequest,
     MethodNotAllowed,
     Moved,
@@ -28,14 +27,15 @@ from eventing.core.errors import (
     Unavailable,
     UnsupportedMediaType,
 )
+from eventing.store.errors import RedisError
 
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
 FINDINGS_MAX = 20
 
 
-def problem(error: HeraldError) -> HttpResponse:
-    """The answer for `error`."""
+def problem(error: ApplicationError) -> HttpResponse:
+    """Make the answer for `error`."""
     response = HttpResponse(json.dumps(error.document()), content_type=CONTENT_TYPE, status=error.status)
     if error.retry_after_s is not None:
         response["Retry-After"] = str(error.retry_after_s)
@@ -45,20 +45,20 @@ def problem(error: HeraldError) -> HttpResponse:
 
 
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
-    """DRF's hook: the answer for what a view raised; None for a bug of ours, which becomes a logged 500."""
+    """DRF's hook: make the answer for an exception of a view; None for a bug, which becomes a logged 500."""
     error = error_of(exception)
     if error is None:
         return None
     response = problem(error)
-    if isinstance(error, Moved):  # without the query, which may hold a token
+    if isinstance(error, Moved):  # without the query, which may contain a token
         response["Location"] = f"{error.extra['to'][0]}{context['request'].path}"
     return response
 
 
-def error_of(exception: Exception) -> HeraldError | None:
-    """`exception` as one of Herald's errors; None if it is none of the foreseen ones."""
+def error_of(exception: Exception) -> ApplicationError | None:
+    """Convert `exception` into one of Herald's errors; None if it is unexpected."""
     match exception:
-        case HeraldError():
+        case ApplicationError():
             return exception
         case exceptions.ValidationError():
             findings = _findings(exception.detail)
@@ -70,28 +70,28 @@ def error_of(exception: Exception) -> HeraldError | None:
         case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
             return Unauthenticated("Send a token as `Authorization: Bearer TOKEN` or `?access_token=TOKEN`.")
         case exceptions.PermissionDenied() | PermissionDenied():
-            return Forbidden(str(exception) or "This is not allowed to you.")
+            return Forbidden(str(exception) or "The credentials do not allow this operation.")
         case exceptions.NotFound() | Http404():
-            return NotFound("There is nothing at this address.")
+            return NotFound("There is no resource at this address.")
         case exceptions.MethodNotAllowed():
-            return MethodNotAllowed("Use one of the methods in Allow.")
+            return MethodNotAllowed("Use one of the methods in the Allow header.")
         case exceptions.UnsupportedMediaType():
             return UnsupportedMediaType("Send application/json.")
         case exceptions.Throttled():
-            return RateLimited("Too many requests.", retry_after_s=RETRY_AFTER_S)
+            return RateLimited("Too many requests. Try again later.", retry_after_s=RETRY_AFTER_S)
         case RequestDataTooBig():
-            return TooLarge("The request is too large.")
+            return TooLarge("The request is too large. Send a smaller one.")
         case SuspiciousOperation():
             return InvalidRequest("The request is malformed.")
         case RedisError():
-            return Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=RETRY_AFTER_S)
+            return Unavailable("The event log is not responding. Try again in a moment.", retry_after_s=RETRY_AFTER_S)
         case OperationalError() | InterfaceError():
-            return Unavailable("The database does not answer. Try again in a moment.", retry_after_s=RETRY_AFTER_S)
+            return Unavailable("The database is not responding. Try again in a moment.", retry_after_s=RETRY_AFTER_S)
     return None
 
 
 def _findings(detail: Any, pointer: str = "") -> list[dict[str, str]]:
-    """DRF's nested error lists, flat: JSON pointer and sentence."""
+    """Flatten DRF's nested error lists into pairs of JSON pointer and sentence."""
     if isinstance(detail, Mapping):
         members = [(pointer if name == "non_field_errors" else f"{pointer}/{name}", d) for name, d in detail.items()]
         return [finding for below, d in members for finding in _findings(d, below)]
@@ -102,11 +102,11 @@ def _findings(detail: Any, pointer: str = "") -> list[dict[str, str]]:
 
 @csrf_exempt
 def unknown_path(request: HttpRequest, **_: Any) -> HttpResponse:
-    """The answer below /api/ where nothing is."""
-    return problem(NotFound("There is nothing at this address; /api/v1/schema describes what there is."))
+    """Answer requests to unknown paths below /api/."""
+    return problem(NotFound("There is no resource at this address; /api/v1/schema lists the available ones."))
 
 
-# Django's own handlers (portal/urls.py): what fails outside a view is a problem document for API clients too.
+# Django's own handlers (portal/urls.py): failures outside a view are problem documents for API clients too.
 
 
 def _for_machines(request: HttpRequest) -> bool:
@@ -114,19 +114,19 @@ def _for_machines(request: HttpRequest) -> bool:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's 400."""
+    """Handle Django's 400."""
     if _for_machines(request):
         return problem(error_of(exception) or InvalidRequest("The request is malformed."))
     return defaults.bad_request(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's 404."""
+    """Handle Django's 404."""
     return unknown_path(request) if _for_machines(request) else defaults.page_not_found(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's 500: a bug of ours, logged by Django with its traceback, which the client does not see."""
+    """Handle Django's 500: a bug, logged by Django with its traceback, which the client does not see."""
     if _for_machines(request):
-        return problem(HeraldError("The request failed because of a fault here; it has been logged."))
+        return problem(ApplicationError("The request failed because of an internal fault, which has been logged."))
     return defaults.server_error(request)

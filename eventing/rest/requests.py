@@ -1,24 +1,28 @@
-"""Bodies of requests that several subjects take. Bounds that depend on settings are the services'; here is the form."""
+"""Request bodies that several subjects accept. Bounds that depend on settings are checked by the services; here is the form."""
 
 from __future__ import annotations
 
 from eventing.core.events.history import AGE_S_MAX
-from eventing.rest.fields import Integer, Members
+from eventing.rest.fields import StrictInteger, StrictObject
 
-LEASE_HELP = "Seconds asked for; null or absent: the domain's default. The domain may grant less and says so."
+LEASE_HELP = "Requested duration in seconds; null or absent: the domain's default. The granted duration may be shorter and is in the answer."
 
 
-class HistoryRequest(Members):
-    """Bounds of a history; what is absent or null takes the default."""
+class HistoryRequestSerializer(StrictObject):
+    """Bounds of a history; members that are absent or null take the default."""
 
-    max_events = Integer(required=False, allow_null=True, help_text="Most events kept.")
-    max_bytes = Integer(required=False, allow_null=True, help_text="Most bytes kept; reserved of the domain's quota.")
-    max_age_s = Integer(
-        required=False, allow_null=True, help_text=f"Seconds events are shown, at most {AGE_S_MAX}; null: no bound."
+    max_events = StrictInteger(required=False, allow_null=True, help_text="Most events kept.")
+    max_bytes = StrictInteger(
+        required=False, allow_null=True, help_text="Most bytes kept; reserved from the domain's quota."
+    )
+    max_age_s = StrictInteger(
+        required=False,
+        allow_null=True,
+        help_text=f"Seconds for which events are returned, at most {AGE_S_MAX}; null: no bound.",
     )
 
 
-class LeaseRequest(Members):
+class LeaseRequestSerializer(StrictObject):
     """A renewal."""
 
-    lease_s = Integer(required=False, allow_null=True, help_text=LEASE_HELP)
+    lease_s = StrictInteger(required=False, allow_null=True, help_text=LEASE_HELP)

@@ -1,1 +1,1 @@
-"""Rendezvous points: descriptors, quotas, policies, histories. `rules`, models, `selectors`, `services`, `api`, events."""
+"""Rendezvous points: descriptors, quotas, policies, histories, and their administrative events."""

@@ -1,43 +1,18 @@
-"""Rendezvous points: created, changed, deleted, their leases, history and epochs."""
+"""Administrative events of rendezvous points: creation, change, deletion, leases, history and epochs."""
 
 from __future__ import annotations
 
+from eventing.core.shapes import closed_schema
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import DOMAIN, ON_BOTH, ON_RP, RP, Effect, Kind, count, items, moment, obj, or_null, text
-from eventing.outbox.shapes import (
-    HISTORY,
-    LEASE,
-    LEASE_MEMBERS,
-    NO_PROGRESS,
-    SUBSCRIPTIONS_COUNT,
-    SUBSCRIPTIONS_COUNTED,
-)
+from eventing.outbox.kind import DOMAIN, ON_BOTH, ON_RP, RP, Effect, EventKind, count, items, text
+from eventing.outbox.shapes import NO_PROGRESS, SUBSCRIPTIONS_COUNT, SUBSCRIPTIONS_COUNTED
+from eventing.rest.shapes import LeaseAnswer
+from eventing.rps.shapes import LogExtent, RendezvousPointData
 
 RECENT_RPS = 20
-"""RPs in the domain's state: the latest. All of them are in the export of names."""
+"""RPs in the domain's state: the latest. All RPs are in the export of names."""
 
-_PAUSED = or_null(
-    obj(
-        {"at": moment("since when"), "by": text("who did it"), "reason": text("why, for people")},
-        "what keeps the RP from taking events; null while it takes them",
-    )
-)
-ROW = obj(
-    {
-        "id": text("id of the RP"),
-        "name": or_null(text("its name; null for none")),
-        "title": text("for people; may be empty"),
-        "creator": text("identity of who created it, or asked for the replica"),
-        "home": text("the domain whose RP it is"),
-        "version": count("of the descriptor, from 1"),
-        "ack": text("the acknowledgement level"),
-        "history": HISTORY,
-        "lease": LEASE,
-        "created_at": moment("when it was made here"),
-        "paused": _PAUSED,
-    },
-    "the RP after the change",
-)
+ROW = closed_schema(RendezvousPointData, "the RP after the change")
 
 RP_PUT: tuple[Effect, ...] = (
     {"in": RP, "op": "merge", "at": ["rp"], "value": "$rp", "without": ["lease"], "newer": "version"},
@@ -53,11 +28,11 @@ RECENT_CHANGED: Effect = {
     "if": "present",
 }
 _COUNTED: Effect = {"in": DOMAIN, "op": "merge", "at": ["counts"], "value": {"rps": "$rps"}}
-_RPS = count("RPs of the domain after the change, replicas of others' among them")
+_RPS = count("RPs of the domain after the change, including replicas of other domains'")
 _LEASE = {
     "what": text("what it is of", of=("rp", "subscription", "peer")),
     "id": text("id of it; a peer's name"),
-    **LEASE_MEMBERS,
+    **closed_schema(LeaseAnswer)["properties"],
 }
 _LEASED: tuple[Effect, ...] = (
     {
@@ -88,6 +63,7 @@ _LEASED: tuple[Effect, ...] = (
         "if": "present",
     },
 )
+_EXTENT = closed_schema(LogExtent)["properties"]
 _HISTORY_PUT: Effect = {
     "in": RP,
     "op": "put",
@@ -96,8 +72,8 @@ _HISTORY_PUT: Effect = {
     "newer": "at",
 }
 
-KINDS: dict[str, Kind] = {
-    events.RP_CREATED: Kind(
+KINDS: dict[str, EventKind] = {
+    events.RP_CREATED: EventKind(
         "A rendezvous point was created.",
         ON_BOTH,
         {"rp": ROW, "rps": _RPS},
@@ -123,19 +99,19 @@ KINDS: dict[str, Kind] = {
             _COUNTED,
         ),
     ),
-    events.RP_CHANGED: Kind(
+    events.RP_CHANGED: EventKind(
         "A rendezvous point was changed.",
         ON_BOTH,
         {"rp": ROW, "changed": items(text("member"), "names of the members that changed", most=20)},
         effects=(*RP_PUT, RECENT_CHANGED),
     ),
-    events.RP_DELETED: Kind(
-        "A rendezvous point is gone, with its history and subscriptions.",
+    events.RP_DELETED: EventKind(
+        "A rendezvous point was removed, with its history and subscriptions.",
         ON_BOTH,
         {
             "rp": ROW,
             "reason": text(
-                "of a replica also left, ended or refused", of=("deleted", "lease-expired", "left", "ended", "refused")
+                "for a replica also left, ended or refused", of=("deleted", "lease-expired", "left", "ended", "refused")
             ),
             "subscriptions": count("durable subscriptions that ended with it"),
             "rps": _RPS,
@@ -150,35 +126,29 @@ KINDS: dict[str, Kind] = {
             SUBSCRIPTIONS_COUNT,
         ),
     ),
-    events.LEASE_GRANTED: Kind("A lease began.", ON_BOTH, _LEASE, effects=_LEASED),
-    events.LEASE_RENEWED: Kind("A lease was renewed; it counts from now.", ON_BOTH, _LEASE, effects=_LEASED),
-    events.LEASE_WARNED: Kind("A lease ends soon unless it is renewed.", ON_BOTH, _LEASE),
-    events.LEASE_EXPIRED: Kind("A lease ended; what it held is removed.", ON_BOTH, _LEASE),
-    events.HISTORY_TRIMMED: Kind(
-        "Events left the history since the last report, by its bounds or by hand.",
+    events.LEASE_GRANTED: EventKind("A lease began.", ON_BOTH, _LEASE, effects=_LEASED),
+    events.LEASE_RENEWED: EventKind("A lease was renewed, counted from now.", ON_BOTH, _LEASE, effects=_LEASED),
+    events.LEASE_WARNED: EventKind("A lease ends soon unless it is renewed.", ON_BOTH, _LEASE),
+    events.LEASE_EXPIRED: EventKind("A lease ended; the leased thing is removed.", ON_BOTH, _LEASE),
+    events.HISTORY_TRIMMED: EventKind(
+        "Events left the history since the last report, by its bounds or by request.",
         ON_RP,
         {
-            "removed": count("events that left"),
-            "first": count("oldest offset still held"),
-            "epoch": text("of the log"),
-            "next": count("offset that the next event will get"),
-            "bytes": count("bytes still held"),
-            "by": text("who trimmed by hand; absent for the bounds"),
-            "reason": text("why, if somebody said so"),
+            "removed": count("number of events removed"),
+            **_EXTENT,
+            "by": text("identity of the actor of a requested trim; absent for trimming by the bounds"),
+            "reason": text("explanation of the actor, if given"),
         },
         optional=frozenset({"by", "reason"}),
         effects=(_HISTORY_PUT,),
     ),
-    events.EPOCH_RENEWED: Kind(
-        "The log was older than what had left the domain (a restored backup): a new epoch began.",
+    events.EPOCH_RENEWED: EventKind(
+        "The log was older than the events already sent by the domain (a restored backup): a new epoch began.",
         ON_BOTH,
         {
-            "was": text("the epoch before"),
-            "epoch": text("the one that began"),
-            "sealed": count("last sequence that had been sealed"),
-            "first": count("oldest offset held of the new epoch"),
-            "next": count("offset that the next event will get"),
-            "bytes": count("bytes held"),
+            "was": text("the previous epoch"),
+            "sealed": count("last sequence that was sealed"),
+            **_EXTENT,
         },
         effects=(_HISTORY_PUT,),
     ),

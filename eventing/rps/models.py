@@ -1,4 +1,4 @@
-"""Rendezvous points: the descriptor's source, its lease, and what it reserves of the domain's quota; and the domain's watch rules."""
+"""Tables of rendezvous points (descriptor, lease, reserved history) and of the domain's watch rules."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ DOMAIN_CHARS_MAX = 253  # a domain's name is a host name
 
 
 class RendezvousPoint(LeaseColumns, HistoryColumns):
-    """One RP, ours or our replica of another domain's. `id` is the hash of `genesis`; `version` grows with every change.
+    """One RP of this domain, or its replica of another domain's RP. `id` is the hash of `genesis`; `version` increases
+    with every change.
 
-    Of a replica: `home` is the domain whose it is (empty: ours), `via` the peer that we joined through, `creator` who
-    asked for it here, the lease is what the home granted us, and name, title, version, policy and genesis are the home's.
-    `descriptor` is the home's latest signed statement (rps/rules/statements.py), of our own RPs too; None for those that were
-    made before there were any. `history_asked` is what a replica was asked to keep, its bounds what it got; `renew_at`
-    is when its lease is to be renewed next. `statements` counts changes of the descriptor and of the admissions.
-    `paused_at`: since when this domain takes no events here from its publishers, None while it does; `paused_by` an
-    identity, `paused_reason` what publishers are told. It is this domain's alone: neither signed nor told to replicas.
-    So are `audience` and `watch` (rps/rules/audience.py, rps/rules/watches.py); `watched_at` is when they changed last, None without any.
-    `renew_on_use`: whether use renews the lease (subscriptions/services/lease_use.py); of our own RPs only, and not signed either.
+    For a replica: `home` is the domain that owns the RP (empty: this one), `via` the peer through which this domain
+    joined, `creator` the principal that requested the replica; the home granted the lease and determines name, title,
+    version, policy and genesis. `descriptor` is the home's latest signed statement (rps/rules/statements.py), also for
+    own RPs; None for RPs older than signed descriptors. `history_asked` is the history requested for a replica, the
+    bounds the granted one; `renew_at` is the time of the next renewal of its lease. `statements` counts changes of the
+    descriptor and of the admissions. `paused_at`: since when this domain refuses publishes here, None while not paused;
+    `paused_by` an identity, `paused_reason` the explanation to publishers. The pause is local: neither signed nor sent
+    to replicas. So are `audience` and `watch` (rps/rules/audience.py, rps/rules/watches.py); `watched_at` is the time
+    of their last change, None without any. `renew_on_use`: whether use renews the lease
+    (subscriptions/services/lease_use.py); for own RPs only, and not signed.
     """
 
     lease_of = "rp"
@@ -73,14 +75,14 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
             *lease_indexes("rp"),
             models.Index(fields=["created_at", "id"], name="rp_by_creation"),
             models.Index(fields=["trimmed_at"], name="rp_by_trimming"),
-            models.Index(fields=["max_bytes"], name="rp_reserved_bytes"),  # the quota's sum reads the index only
-            models.Index(fields=["creator", "max_bytes"], name="rp_of_creator"),  # and so does the creator's
+            models.Index(fields=["max_bytes"], name="rp_reserved_bytes"),  # the quota's sum reads only the index
+            models.Index(fields=["creator", "max_bytes"], name="rp_of_creator"),  # the creator's sum too
             models.Index(fields=["home"], condition=~Q(home=""), name="rp_replicas"),
             models.Index(fields=["renew_at"], condition=~Q(renew_at=None), name="rp_to_renew"),
             models.Index(fields=["expires_at", "id"], condition=~Q(home=""), name="rp_replicas_by_end"),
             models.Index(fields=["id"], condition=Q(name=None), name="rp_nameless"),
             models.Index(fields=["watched_at"], condition=~Q(watched_at=None), name="rp_watched"),
-            models.Index(fields=["title", "name", "id"], name="rp_to_search"),  # a search reads it alone, not the rows
+            models.Index(fields=["title", "name", "id"], name="rp_to_search"),  # a search reads only the index
         ]
 
     def __str__(self) -> str:
@@ -88,17 +90,17 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
 
     @property
     def lease_at(self) -> str:
-        """The RP itself."""
+        """The RP's own id."""
         return self.id
 
     @property
     def renewed_by_use(self) -> bool:
-        """Unless it is switched off; not of a replica: its lease is its admission, which its domain renews by itself."""
+        """True unless switched off, and False for a replica: its lease is its admission, which its domain renews automatically."""
         return self.renew_on_use and not self.home
 
 
 class DomainWatches(models.Model):
-    """The domain's watch rules: one row, or none. `version` grows with each change."""
+    """The domain's watch rules: one row, or none. `version` increases with each change."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     watch = models.JSONField(default=list)

@@ -1,13 +1,14 @@
-"""What the subject of RPs asks of others, and tells them (core/ports.py)."""
+"""Ports and hooks of the subject of RPs (core/ports.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventing.core.events.positions import LogState
 from eventing.core.ports import Hook, Port
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.shapes import ParticipantAnswer
 
 if TYPE_CHECKING:
     from eventing.outbox.services import Outbox  # which imports the selectors of this subject
@@ -15,49 +16,56 @@ if TYPE_CHECKING:
 
 @Port
 def links_of_rps(rps: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The peers that the events of each RP go to and come from, in the order of their names; RPs without links are not in it."""
+    """Return the peers with which the events of each RP are exchanged, ordered by name; RPs without links are left out."""
+    raise NotImplementedError
+
+
+@Port
+def subscriptions_ending_with(rp: str) -> int:
+    """Count the durable subscriptions that end with the RP."""
     raise NotImplementedError
 
 
 @Port
 def seal_next(rp: str) -> bool:
-    """Seal one run of what this domain has published at the RP. Returns whether more is unsealed. Raises redis.RedisError."""
+    """Seal one run of this domain's events at the RP. Returns True if more is unsealed. Raises redis.RedisError."""
     raise NotImplementedError
 
 
 @Hook
 def policy_changed(row: RendezvousPoint, outbox: Outbox) -> None:
-    """Apply the new policy of an RP of ours to what was granted by the old one, within the caller's transaction."""
+    """Apply the new policy of an own RP to what was granted by the old one, within the caller's transaction."""
 
 
 @Hook
 def rp_ending(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
-    """Settle what ends with an RP, within the caller's transaction, before its row goes.
+    """Handle the end of an RP, within the caller's transaction, before its row is removed.
 
     Args:
-        reason: as the RP's `deleted` event says it: "deleted", "lease-expired", or of a replica "left", "ended", "refused".
+        reason: as in the RP's `deleted` event: "deleted", "lease-expired", or of a replica "left", "ended", "refused".
     """
 
 
 @Port
-def replicas_shown(row: RendezvousPoint) -> list[dict[str, Any]]:
-    """The participants of an RP as answers show them, the home first, this domain among them."""
+def replicas_shown(row: RendezvousPoint) -> list[ParticipantAnswer]:
+    """Describe the participants of an RP for answers, the home first, including this domain."""
     raise NotImplementedError
 
 
 @Port
 def lease_notice(row: RendezvousPoint, log: LogState | None) -> str | None:
-    """What ends with the lease of an RP, in a sentence for people; None for a replica, whose domain renews it."""
+    """Describe the consequences of the end of an RP's lease, in a sentence for people; None for a replica, whose domain
+    renews it."""
     raise NotImplementedError
 
 
 @Port
 def domain_fingerprint() -> str | None:
-    """The kid of this domain's first key, by which other domains know it; None before the domain has a key."""
+    """Return the kid of this domain's first key, by which other domains know it; None before the domain has a key."""
     raise NotImplementedError
 
 
 @Port
 def domain_document_serial() -> int:
-    """The serial of this domain's latest domain document; 0 before there is one."""
+    """Return the serial of this domain's latest domain document; 0 before there is one."""
     raise NotImplementedError

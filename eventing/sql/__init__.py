@@ -1,1 +1,1 @@
-"""Plumbing of the ORM: columns, locking, pages, identifiers, lease columns, the thread that runs queries."""
+"""Plumbing of the ORM: shared columns, locking, pages, identifiers, leases, the threads that run queries."""

@@ -1,4 +1,4 @@
-"""Columns that several tables share: a lease, and history bounds."""
+"""Columns that several tables share: leases and history bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eventing.core.events.history import HistoryBounds
 
 
 class LeaseColumns(models.Model):
-    """A time contract: what was asked (seconds; None: nothing stated), what was granted, when to warn, when it ends."""
+    """A lease: requested duration (seconds; None: not stated), granted duration, time of the warning, time of the end."""
 
     asked_s = models.BigIntegerField(null=True)
     granted_s = models.BigIntegerField()
@@ -24,31 +24,31 @@ class LeaseColumns(models.Model):
         abstract = True
 
     lease_of: ClassVar[str]
-    """What the lease is of, as administrative events name it; only of tables whose leases they report."""
+    """Name in administrative events of the thing that is leased; only of tables whose leases they report."""
 
     @property
     def lease_at(self) -> str:
-        """The id of the RP at which the lease is held: its administrative RP reports changes of the lease."""
+        """Id of the RP at which the lease is held; its administrative RP reports changes of the lease."""
         raise NotImplementedError
 
     @property
     def lease_s_default(self) -> int:
-        """The lease in seconds that a row of this table is granted when none is asked for."""
+        """Lease in seconds that a row of this table is granted when a request states none."""
         return config().lease_s_default
 
     @property
     def renewed_by_use(self) -> bool:
-        """Whether use renews the lease at all."""
+        """True if use renews the lease."""
         return True
 
     @property
     def asked_again_s(self) -> int | None:
-        """How long a lease a renewal by use asks for, seconds; None for the default."""
+        """Duration in seconds that a renewal by use requests; None for the default."""
         return self.asked_s
 
 
 class HistoryColumns(models.Model):
-    """History bounds as granted; `max_age_s` None for no bound by age."""
+    """Granted history bounds; `max_age_s` None for no bound by age."""
 
     max_events = models.BigIntegerField()
     max_bytes = models.BigIntegerField()
@@ -59,16 +59,16 @@ class HistoryColumns(models.Model):
 
     @property
     def bounds(self) -> HistoryBounds:
-        """The bounds as the rest of the code takes them."""
+        """The bounds as a value."""
         return HistoryBounds(self.max_events, self.max_bytes, self.max_age_s)
 
     def bounds_set(self, bounds: HistoryBounds) -> None:
-        """Take over `bounds`; the caller saves."""
+        """Set the columns to `bounds`; the caller saves."""
         self.max_events, self.max_bytes, self.max_age_s = bounds.max_events, bounds.max_bytes, bounds.max_age_s
 
 
 def lease_and_history_constraints(prefix: str) -> list[models.BaseConstraint]:
-    """What the database itself keeps true of these columns."""
+    """Constraints of the database on these columns."""
     return [
         models.CheckConstraint(condition=Q(granted_s__gte=1), name=f"{prefix}_lease_lasts"),
         models.CheckConstraint(condition=Q(warn_at__lte=F("expires_at")), name=f"{prefix}_warned_before_end"),
@@ -80,7 +80,7 @@ def lease_and_history_constraints(prefix: str) -> list[models.BaseConstraint]:
 
 
 def lease_indexes(prefix: str) -> list[models.Index]:
-    """How the reaper finds what has ended, and what is to be warned; and how leases are listed, the soonest to end first."""
+    """Indexes for the reaper's searches for ended leases and due warnings, and for lists of leases ordered by end."""
     return [
         models.Index(fields=["expires_at", "id"], name=f"{prefix}_by_end"),
         models.Index(fields=["warn_at"], condition=Q(warned_at=None), name=f"{prefix}_to_warn"),

@@ -1,4 +1,4 @@
-"""Granting and renewing the lease of a row by the domain's settings; the caller saves."""
+"""Grant and renewal of a row's lease by the domain's settings; the caller saves."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ LEASE_COLUMNS = ["asked_s", "granted_s", "warn_at", "warned_at", "expires_at"]
 
 
 def lease_grant(row: LeaseColumns, asked_s: int | None, now: datetime) -> None:
-    """Begin the lease of a new row; `asked_s` None means the domain's default. Raises InvalidRequest for less than 1 s."""
+    """Grant the lease of a new row; `asked_s` None means the domain's default. Raises InvalidRequest for less than 1 s."""
     granted = leases.grant(asked_s, now, default_s=row.lease_s_default, longest_s=config().lease_s_max)
     _take(row, asked_s, granted)
 
 
 def lease_renew(row: LeaseColumns, asked_s: int | None, now: datetime) -> None:
-    """Let the lease count from now; it never ends earlier than it would have. Raises InvalidRequest for less than 1 s."""
+    """Renew the lease from now; it never ends earlier than before. Raises InvalidRequest for less than 1 s."""
     granted = leases.renew(row.expires_at, asked_s, now, default_s=row.lease_s_default, longest_s=config().lease_s_max)
     _take(row, asked_s, granted)
 
 
 def renewed_from(row: LeaseColumns) -> float:
-    """From when on use renews the lease of a row, Unix seconds; infinity for never: switched off, too short, or not by use."""
+    """Time from which use renews the lease of a row, Unix seconds; infinity for never: switched off, too short, or not by use."""
     if not row.renewed_by_use:
         return math.inf
     return renewed_by_use_from(row.expires_at, row.asked_again_s, row.lease_s_default)
 
 
 def renewed_by_use_from(expires_at: datetime, asked_s: int | None, default_s: int) -> float:
-    """The same of a lease that use renews for `asked_s` seconds; None: for `default_s`."""
+    """Return `renewed_from` for a lease that use renews by `asked_s` seconds; None: by `default_s`."""
     begin = leases.renewed_by_use_from(expires_at, asked_s, default_s=default_s, longest_s=config().lease_s_max)
     return math.inf if begin is None else begin.timestamp()
 
 
 def _take(row: LeaseColumns, asked_s: int | None, granted: Grant) -> None:
     if asked_s is not None and asked_s > ASKED_S_MAX:
-        raise InvalidRequest(f"A lease is at most {ASKED_S_MAX} seconds, even when asked for.")
+        raise InvalidRequest(f"A lease is at most {ASKED_S_MAX} seconds, even as a request.")
     row.asked_s, row.granted_s = asked_s, max(granted.granted_s, 1)
     row.warn_at, row.warned_at, row.expires_at = granted.warn_at, None, granted.expires_at

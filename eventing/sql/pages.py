@@ -1,4 +1,4 @@
-"""Cursor pagination: a page of a stable order and the cursor of the next one. Opaque to clients."""
+"""Cursor pagination: a page of a stable order and the cursor of the next page. Opaque to clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from eventing.core.errors import InvalidCursor
 
 LIMIT_DEFAULT = 100
-LIMIT_MAX = 500
+LIMIT_MAX = 500  # bound: items of a page; a higher limit is lowered
 CURSOR_CHARS_MAX = 600  # the longest name, twice over
 
 Item = TypeVar("Item")
@@ -18,20 +18,20 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):
-    """Items of one page; `next` is None on the last. A page may hold fewer items than asked, even none, and have a next."""
+    """Items of one page; `next` is None on the last. A page may hold fewer items than requested, even none, and have a next."""
 
     items: list[Item]
     next: str | None
 
 
 def cursor_of(kind: str, key: str) -> str:
-    """The cursor that stands after `key` in the order called `kind`."""
+    """Make the cursor after `key` in the order called `kind`."""
     return base64.urlsafe_b64encode(f"{kind} {key}".encode()).decode().rstrip("=")
 
 
 def key_of(kind: str, cursor: str) -> str:
-    """The key in `cursor`. Raises InvalidCursor for text that we never gave, or gave for another list."""
-    wrong = InvalidCursor("Use the `next` of the page before, with the same filters.")
+    """Decode the key in `cursor`. Raises InvalidCursor for foreign text and for a cursor of another list."""
+    wrong = InvalidCursor("Use the `next` of the previous page, with the same filters.")
     if len(cursor) > CURSOR_CHARS_MAX or not cursor.isascii():
         raise wrong
     try:

@@ -7,9 +7,9 @@ import secrets
 
 from eventing.core.ids import RP_ID_CHARS
 
-_BYTES = 17  # the fewest that give 26 characters
+_BYTES = 17  # the least number of bytes that gives 26 characters
 
 
 def random_id() -> str:
-    """A new identifier of 26 characters; nobody can guess it and no two are equal."""
+    """Make an identifier of 26 characters, unguessable and unique."""
     return base64.b32encode(secrets.token_bytes(_BYTES)).decode().lower()[:RP_ID_CHARS]

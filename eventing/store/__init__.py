@@ -1,1 +1,1 @@
-"""The one door to Redis: connections, key names, presence."""
+"""All access to Redis apart from the log's: connections, key names, presence."""

@@ -1,7 +1,7 @@
-"""How many readings of each audience there are, by gateway: a hash of the RP in Redis. What is not renewed has expired.
+"""Counts of connected readers per audience and gateway: a hash per RP in Redis, whose entries expire unless renewed.
 
-Only RPs that declare an audience have one (eventing/gateway/delivery/audience.py). Gateways compare times by their own clocks, as
-eventing/operations/samples/presence.py does, so that the readers of a killed gateway are gone after PRESENT_S.
+Only RPs that declare an audience have one (eventing/gateway/delivery/audience.py). Gateways compare times by their own
+clocks, as eventing/store/presence.py does, so that the readers of a killed gateway are gone after PRESENT_S.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-import redis
 import redis.asyncio
 
 from eventing.core.decoding import msgpack_reader
 from eventing.store import keys
+from eventing.store.client import client as own_client
 
 PRESENT_S = 3.0
-"""How long a gateway's readers count after it said so last; it says so each second."""
+"""Seconds for which a gateway's counts are valid; gateways renew them each second."""
 
 KEPT_MS = 10_000
 
 
 class Present(NamedTuple):
-    """What one gateway said: readings by label, valid until then (Unix s)."""
+    """One gateway's count of readings by label, valid until `until` (Unix s)."""
 
     until: float
     counts: dict[str, int]
@@ -33,8 +33,10 @@ _decode = msgpack_reader(Present)
 _encode = msgspec.msgpack.encode
 
 
-async def tell(client: redis.asyncio.Redis, gateway: str, counts: Mapping[str, Mapping[str, int]], now: float) -> None:
-    """Say for some RPs how many readings this gateway has; none of any label: nothing is left of it. Raises redis' errors."""
+async def presence_set(
+    client: redis.asyncio.Redis, gateway: str, counts: Mapping[str, Mapping[str, int]], now: float
+) -> None:
+    """Publish this gateway's counts for some RPs; an empty count removes the entry. Raises redis' errors."""
     pipeline = client.pipeline(transaction=False)
     for rp, of_rp in counts.items():
         key = keys.audience_key(rp)
@@ -47,24 +49,24 @@ async def tell(client: redis.asyncio.Redis, gateway: str, counts: Mapping[str, M
 
 
 async def ask(client: redis.asyncio.Redis, rps: Sequence[str]) -> list[dict[str, Present]]:
-    """What was said of these RPs, by gateway; what has expired among it. One round trip. Raises redis' errors."""
+    """Read the unexpired counts of these RPs, by gateway, in one round trip. Raises redis' errors."""
     pipeline = client.pipeline(transaction=False)
     for rp in rps:
         pipeline.hgetall(keys.audience_key(rp))
-    return [_said(answer) for answer in await pipeline.execute()]
+    return [_presence_read(answer) for answer in await pipeline.execute()]
 
 
-def present(client: redis.Redis, rps: Sequence[str], now: float) -> dict[str, dict[str, int]]:
-    """Per RP, how many readings there are of each label over all gateways. One round trip. Raises redis' errors."""
-    pipeline = client.pipeline(transaction=False)
+def present(rps: Sequence[str], now: float) -> dict[str, dict[str, int]]:
+    """Per RP, sum the readings of each label over all gateways, in one round trip. Raises redis' errors."""
+    pipeline = own_client().pipeline(transaction=False)
     for rp in rps:
         pipeline.hgetall(keys.audience_key(rp))
     answers = zip(rps, pipeline.execute(), strict=True)
-    return {rp: total(_said(answer), now) for rp, answer in answers}
+    return {rp: total(_presence_read(answer), now) for rp, answer in answers}
 
 
 def total(said: Mapping[str, Present], now: float, *, without: str = "") -> dict[str, int]:
-    """The sum of what has not expired; `without`: of all gateways but this one."""
+    """Sum the unexpired counts; `without`: leave out this gateway's."""
     made: dict[str, int] = {}
     for gateway, one in said.items():
         if gateway != without and one.until > now:
@@ -73,5 +75,5 @@ def total(said: Mapping[str, Present], now: float, *, without: str = "") -> dict
     return made
 
 
-def _said(answer: Any) -> dict[str, Present]:
+def _presence_read(answer: Any) -> dict[str, Present]:
     return {gateway.decode(): _decode(packed) for gateway, packed in answer.items()}

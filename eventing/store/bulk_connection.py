@@ -1,6 +1,6 @@
-"""A connection of redis-py, read in bulk: the hot path's replies and pub/sub messages.
+"""A connection of redis-py that reads replies and pub/sub messages in bulk, for the hot path.
 
-redis-py makes the connection (URL, TLS, AUTH, SELECT, time limits); what arrives is then parsed chunk by chunk with
+redis-py makes the connection (URL, TLS, AUTH, SELECT, time limits); received data is then parsed chunk by chunk with
 hiredis, instead of one awaited call with its time limit for each reply. Measured (bench many-rps, 2,000 RPs at 1,000
 events/s, against one RP): 0.91 where redis-py's own pipeline and pub/sub gave about 0.8.
 """
@@ -20,7 +20,7 @@ READ_BYTES = 256 * 1024
 Command = Sequence[str | bytes | int]
 _ERRORS = {"NOSCRIPT": NoScriptError, "LOADING": BusyLoadingError, "READONLY": ReadOnlyError}
 _NOTHING = object()
-_pack: Any = hiredis.pack_command  # its stub knows tuples of one member only
+_pack: Any = hiredis.pack_command  # the stub allows only tuples of one member
 
 
 def _error(text: str) -> RedisError:
@@ -28,7 +28,7 @@ def _error(text: str) -> RedisError:
 
 
 class BulkConnection:
-    """One connection outside the pool; whoever opens it closes it. Not for two tasks to read from."""
+    """One connection outside the pool. Its opener closes it; only one task may read from it."""
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._client = client
@@ -42,7 +42,7 @@ class BulkConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether `open` has succeeded since the last `close`."""
+        """True after `open` has succeeded, until the next `close`."""
         return self._connection is not None
 
     async def open(self) -> None:
@@ -55,13 +55,14 @@ class BulkConnection:
         self._replies.clear()
 
     def close(self) -> None:
-        """End the connection at once; what was not read is lost. Harmless when repeated."""
+        """Close the connection at once; unread data is lost. Harmless when repeated."""
         connection, self._connection = self._connection, None
         if connection is not None and connection._writer is not None:
             connection._writer.transport.abort()
 
     async def ask(self, commands: Sequence[Command], timeout_s: float) -> list[Any]:
-        """Send commands and take their replies, errors among them as values; opens the connection, and closes a broken one.
+        """Send commands and return their replies, errors among them as values; open the connection if needed, close a
+        broken one.
 
         Raises ConnectionError or TimeoutError.
         """
@@ -71,11 +72,11 @@ class BulkConnection:
             await self.send(commands)
             return await self.replies(len(commands), timeout_s)
         except BaseException:
-            self.close()  # replies that may still come belong to nobody
+            self.close()  # replies that may still arrive have no reader
             raise
 
     async def send(self, commands: Sequence[Command]) -> None:
-        """Send commands; their replies come by `replies` or `more`."""
+        """Send commands; `replies` or `more` returns their replies."""
         if self._connection is None:
             raise ConnectionError("the connection is closed")
         writer: asyncio.StreamWriter = self._connection._writer
@@ -86,14 +87,14 @@ class BulkConnection:
             raise ConnectionError(str(error)) from error
 
     async def replies(self, count: int, timeout_s: float) -> list[Any]:
-        """The next `count` replies, errors among them as values. Raises ConnectionError or TimeoutError."""
+        """Return the next `count` replies, errors among them as values. Raises ConnectionError or TimeoutError."""
         async with asyncio.timeout(timeout_s):
             while len(self._replies) < count:
                 await self._read()
         return [self._replies.popleft() for _ in range(count)]
 
     async def more(self) -> list[Any]:
-        """What has come, once something has. Raises ConnectionError."""
+        """Wait for data and return the replies received. Raises ConnectionError."""
         while not self._replies:
             await self._read()
         come = list(self._replies)

@@ -1,4 +1,4 @@
-"""Connections to Redis: how the URL, time limits and the server's durability are read, in one place."""
+"""Connections to Redis: URL, time limits, and the server's durability."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from redis.backoff import ExponentialWithJitterBackoff
 
 from eventing.store.counted import CountedAsyncRetry, CountedRetry
 
-CONNECT_TIMEOUT_S = 5
-ANSWER_TIMEOUT_S = 20  # longer than any script or fsync takes; a dead server is noticed by then
-CONNECTIONS_MAX = 32  # of one gateway process; replaying sessions take turns
+AsyncRedis = redis.asyncio.Redis
+"""A gateway's client, for code that passes it on: its commands are called in `store` and `log` only."""
+
+CONNECT_TIMEOUT_S = 5  # bound: seconds to connect to Redis; Redis counts as unreachable
+# Longer than any script or fsync takes.
+ANSWER_TIMEOUT_S = 20  # bound: seconds without an answer from Redis; Redis counts as unreachable
+# Replaying sessions take turns.
+CONNECTIONS_MAX = 32  # bound: connections of a gateway to Redis; further commands wait for a free connection
 VERSION_MIN = (6, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """What the Redis in use can promise.
+    """Durability that the Redis in use provides.
 
     Attributes:
         version: the server's version.
@@ -34,12 +39,12 @@ class Durability:
 
     @property
     def stored(self) -> bool:
-        """Whether the ack level `stored` can be given at all."""
+        """True if the server provides the acknowledgement level `stored`."""
         return self.always or self.waitaof
 
 
 def sync_client(url: str) -> redis.Redis:
-    """A synchronous client with retries: for callers outside the hot path."""
+    """Make a synchronous client with retries, for callers outside the hot path."""
     retry = CountedRetry(ExponentialWithJitterBackoff(cap=0.5, base=0.05), 5)
     return redis.Redis.from_url(
         url,
@@ -52,9 +57,10 @@ def sync_client(url: str) -> redis.Redis:
 
 
 def async_client(url: str) -> redis.asyncio.Redis:
-    """An asynchronous client; it fails at once when Redis is away: who calls decides whether to wait and try again.
+    """Make an asynchronous client that fails at once when Redis is unreachable: its callers decide about waiting and
+    retries.
 
-    Its connections are bounded; who finds none free waits for one.
+    Its connections are bounded; a caller that finds none free waits for one.
     """
     pool = redis.asyncio.BlockingConnectionPool.from_url(
         url,
@@ -69,7 +75,7 @@ def async_client(url: str) -> redis.asyncio.Redis:
 
 
 def durability(info: dict[str, object], settings: dict[str, str] | None) -> Durability:
-    """Read INFO and CONFIG GET append*; `settings` is None where the server does not allow CONFIG."""
+    """Read INFO and CONFIG GET append*; `settings` is None where the server forbids CONFIG."""
     major, minor = f"{info.get('redis_version', '0')}.0".split(".")[:2]
     version = (int(major), int(minor))
     aof = str(info.get("aof_enabled", 0)) == "1"

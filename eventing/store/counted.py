@@ -1,4 +1,4 @@
-"""redis-py's retries, which count every try that got no answer: what calls to Redis fail is told in one place."""
+"""redis-py's retries with a count of failed tries, the one measure of failed calls to Redis."""
 
 from __future__ import annotations
 
@@ -9,29 +9,32 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
+from eventing.core.container import per_process
 from eventing.telemetry import metrics
 
-_failures = 0
+
+class Failures:
+    """Attempts of this process's synchronous clients that got no answer. A change since the last look means that something may
+    have been missed.
+    """
+
+    count = 0
 
 
-def failures() -> int:
-    """How many tries of this process's synchronous clients got no answer. Whoever finds it changed since the last time may
-    have missed something meanwhile."""
-    return _failures
+failures = per_process(Failures)
 
 
 class CountedRetry(Retry):
-    """For synchronous clients."""
+    """Retries for synchronous clients."""
 
     def call_with_retry(self, do: Callable[[], Any], *how: Any, **hows: Any) -> Any:
-        """As redis-py's."""
+        """Call as redis-py does, and count failures."""
 
         def counted() -> Any:
             try:
                 return do()
             except self._supported_errors:
-                global _failures
-                _failures += 1
+                failures().count += 1
                 metrics.REDIS_FAILURES.inc()
                 raise
 
@@ -39,10 +42,10 @@ class CountedRetry(Retry):
 
 
 class CountedAsyncRetry(AsyncRetry):
-    """For asynchronous clients."""
+    """Retries for asynchronous clients."""
 
     async def call_with_retry(self, do: Callable[[], Awaitable[Any]], *how: Any, **hows: Any) -> Any:
-        """As redis-py's."""
+        """Call as redis-py does, and count failures."""
 
         async def counted() -> Any:
             try:

@@ -1,8 +1,8 @@
-"""Many commands in one round trip: what forwarding and receiving ask of every rendezvous point of a request.
+"""Many commands in one round trip, for forwarding and receiving, which query every rendezvous point of a request.
 
-redis-py's pipeline packs, checks and reads each command by itself, and sends them in small pieces. Here they are packed by
-hiredis and sent at once (measured: 6 instead of 12 µs of CPU for a script with ten arguments). Connections, retries and
-their counting are the client's.
+redis-py's pipeline packs, checks and reads each command by itself, and sends them in small pieces. Here commands are
+packed by hiredis and sent at once (measured: 6 instead of 12 µs of CPU for a script with ten arguments). Connections,
+retries and their counting are the client's.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import hiredis
 import redis
 from redis.exceptions import ResponseError
 
-_pack: Any = hiredis.pack_command  # its stub knows tuples of one member only
+_pack: Any = hiredis.pack_command  # the stub allows only tuples of one member
 
 
 def evalsha_all(client: redis.Redis, sha: str, arguments: Sequence[Sequence[Any]]) -> list[Any]:
-    """Run the script of that digest with each of the arguments: see `commands_all`."""
+    """Run the script of that digest with each of the arguments, as `commands_all` does."""
     return commands_all(client, [("EVALSHA", sha, *each) for each in arguments])
 
 
 def commands_all(client: redis.Redis, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Redis' answers to these commands, in order, as they come; errors that it answers are among them.
+    """Return Redis' answers to these commands, in order; Redis' errors are among them.
 
-    Raises redis.RedisError when there is no connection, or none that lasts; then some may have run.
+    Raises redis.RedisError when there is no connection or it breaks; then some commands may have run.
     """
     packed = b"".join([_pack(command) for command in commands])
     connection: Any = client.connection_pool.get_connection()
@@ -37,7 +37,7 @@ def commands_all(client: redis.Redis, commands: Sequence[tuple[Any, ...]]) -> li
     try:
         found: list[Any] = connection.retry.call_with_retry(ask, lambda _: connection.disconnect())
     except BaseException:
-        connection.disconnect()  # answers may be on their way that nobody reads
+        connection.disconnect()  # unread answers may be on their way
         raise
     finally:
         client.connection_pool.release(connection)

@@ -1,8 +1,8 @@
-"""Asking all gateways about their sessions, over Redis: one message to all, one answer of each, nothing in between.
+"""Queries to all gateways about their sessions, over Redis: one message to all, one answer from each.
 
-Redis says how many gateways heard it, so nobody has to keep a list of them: one that was killed has lost its connection and
-is neither asked nor shown. One that hears and does not answer in time (it hangs) is told as missing. While nobody asks, this
-costs nothing but a subscription.
+Redis returns the number of gateways that received the message, so no list of gateways is needed: a killed one has lost
+its connection and is neither queried nor shown. One that receives the message and does not answer in time (it hangs) is
+reported as missing. Without queries, this costs one subscription.
 """
 
 from __future__ import annotations
@@ -13,32 +13,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import redis
 import redis.asyncio
 
 from eventing.store import keys
+from eventing.store.client import client as own_client
 
-WAIT_S = 1.0  # for all answers together; a gateway answers in some ms, 50,000 sessions included
-ANSWERS_KEPT_MS = 10_000  # what comes too late goes by itself
+# A gateway answers in some milliseconds, even with 50,000 sessions.
+WAIT_S = 1.0  # bound: seconds to wait for the answers of all gateways; the answer names the gateways that are missing
+ANSWERS_KEPT_MS = 10_000  # late answers expire
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The answers; `asked` is how many gateways heard the question."""
+class GatewayAnswers:
+    """The answers; `asked` is the number of gateways that received the query."""
 
     asked: int
     answers: list[bytes]
 
 
-def ask_gateways(client: redis.Redis, make: Callable[[str], bytes]) -> Answered:
+def ask_gateways(make: Callable[[str], bytes]) -> GatewayAnswers:
     """Ask every gateway, and wait for the answers, WAIT_S at most.
 
     Args:
-        make: the question, given the name of the place for answers, which it has to state.
+        make: makes the query, given the key of the list for answers, which it has to contain.
 
     Raises redis.RedisError.
     """
-    reply = secrets.token_hex(8)
+    client, reply = own_client(), secrets.token_hex(8)
     key = keys.session_answers_key(reply)
     until = time.monotonic() + WAIT_S
     asked = int(client.publish(keys.SESSIONS_CHANNEL, make(reply)))
@@ -49,11 +50,11 @@ def ask_gateways(client: redis.Redis, make: Callable[[str], bytes]) -> Answered:
             break
         answers.append(found[1])
     client.delete(key)
-    return Answered(asked, answers)
+    return GatewayAnswers(asked, answers)
 
 
 async def answer_give(client: redis.asyncio.Redis, reply: str, answer: bytes) -> None:
-    """A gateway's answer. Raises redis.RedisError."""
+    """Send a gateway's answer. Raises redis.RedisError."""
     pipeline = client.pipeline(transaction=False)
     pipeline.rpush(keys.session_answers_key(reply), answer)
     pipeline.pexpire(keys.session_answers_key(reply), ANSWERS_KEPT_MS)

@@ -1,1 +1,3 @@
-"""Durable subscriptions, and those that several domains hold (`sharing`). `rules`, `models`, `selectors`, `services`, `api`, events."""
+"""Durable subscriptions, and those that several domains hold (`sharing`). `rules`, `models`, `selectors`, `services`,
+`api`, events.
+"""

@@ -1,15 +1,18 @@
-"""Durable subscriptions: created, changed, deleted, and how far they lag behind their log."""
+"""Administrative events of durable subscriptions: created, changed, deleted, and their lag."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from eventing.core.shapes import closed_schema
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import ON_BOTH, ON_RP, RP, Effect, Kind, count, items, moment, obj, or_null, text
-from eventing.outbox.shapes import HISTORY, LEASE, SUBSCRIPTIONS_COUNT, SUBSCRIPTIONS_COUNTED
+from eventing.outbox.kind import ON_BOTH, ON_RP, RP, Effect, EventKind, count, items, moment, obj, or_null, text
+from eventing.outbox.shapes import SUBSCRIPTIONS_COUNT, SUBSCRIPTIONS_COUNTED
+from eventing.subscriptions.shapes import SubscriptionData
 
-LAGS_MAX = 100
-"""Subscriptions of one sample: those whose lag moved, the furthest behind first; the others follow in the next ones."""
+LAGS_MAX = 100  # bound: subscriptions in one sample of lags; the others are in the next sample
+"""Subscriptions in one sample: those whose lag changed, the greatest lag first; the others follow in the next samples.
+"""
 
 NO_LAG: dict[str, Any] = {"events": None, "lost": None, "oldest_at": None, "acknowledged": None, "at": None}
 """The lag of a subscription that was not sampled yet."""
@@ -32,53 +35,41 @@ _PUT: tuple[Effect, ...] = (
     },
     {"in": RP, "op": "put", "at": ["subscriptions", "$subscription.id", "lag"], "value": NO_LAG, "if": "absent"},
 )
-_SUBSCRIPTION = obj(
-    {
-        "id": text("id of the durable subscription"),
-        "at": text("id of the RP that it reads"),
-        "owner": text("identity that may read and acknowledge"),
-        "version": count("from 1, with each change"),
-        "history": HISTORY,
-        "deliver": {"type": "object", "description": 'how it is delivered: {"mode": "pull"}'},
-        "lease": LEASE,
-    },
-    "the durable subscription after the change",
-)
-_DATA = {"subscription": _SUBSCRIPTION}
+_DATA = {"subscription": closed_schema(SubscriptionData, "the durable subscription after the change")}
 
-# Those of domain.admin itself are reported there, and no state holds them.
-KINDS: dict[str, Kind] = {
-    events.SUBSCRIPTION_CREATED: Kind(
+# Subscriptions to domain.admin are reported there and are part of no state.
+KINDS: dict[str, EventKind] = {
+    events.SUBSCRIPTION_CREATED: EventKind(
         "A durable subscription was created.",
         ON_BOTH,
         {**_DATA, **SUBSCRIPTIONS_COUNTED},
         effects=(*_PUT, SUBSCRIPTIONS_COUNT),
     ),
-    events.SUBSCRIPTION_CHANGED: Kind("A durable subscription was changed.", ON_BOTH, _DATA, effects=_PUT),
-    events.SUBSCRIPTION_DELETED: Kind(
-        "A durable subscription is gone.",
+    events.SUBSCRIPTION_CHANGED: EventKind("A durable subscription was changed.", ON_BOTH, _DATA, effects=_PUT),
+    events.SUBSCRIPTION_DELETED: EventKind(
+        "A durable subscription was deleted or has expired.",
         ON_BOTH,
         {**_DATA, **SUBSCRIPTIONS_COUNTED, "reason": text("why", of=("deleted", "lease-expired"))},
         effects=({"in": RP, "op": "remove", "at": ["subscriptions", "$subscription.id"]}, SUBSCRIPTIONS_COUNT),
     ),
-    events.SUBSCRIPTION_LAGGED: Kind(
-        "How far durable subscriptions are behind, sampled each second while somebody reads the administrative RP.",
+    events.SUBSCRIPTION_LAGGED: EventKind(
+        "Lag of durable subscriptions, sampled each second while the administrative RP has readers.",
         ON_RP,
         {
-            "gateway": text("id of the gateway process that looked"),
+            "gateway": text("id of the gateway process that sampled"),
             "lags": items(
                 obj(
                     {
                         "subscription": text("id of the durable subscription"),
-                        "events": count("events of the log that it has not acknowledged, lost ones among them"),
-                        "lost": count("of these, events that left the history, or the subscription's own bounds"),
+                        "events": count("events of the log that are not acknowledged, lost ones included"),
+                        "lost": count("of these, events trimmed from the history or outside the subscription's bounds"),
                         "oldest_at": or_null(
-                            moment("when the oldest of them that is held was stored; null: none is held")
+                            moment("when the oldest of them that is still held was stored; null: none is held")
                         ),
-                        "acknowledged": text("cursor that it has acknowledged"),
+                        "acknowledged": text("acknowledged cursor"),
                     }
                 ),
-                "those whose lag moved since the last sample, the furthest behind first",
+                "subscriptions whose lag changed since the last sample, the greatest lag first",
                 most=LAGS_MAX,
             ),
         },

@@ -1,4 +1,4 @@
-"""What durable subscriptions ask of other subjects, and tell them (core/ports.py)."""
+"""Ports of durable subscriptions to other subjects (core/ports.py)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from eventing.subscriptions.models import Subscription
 
 @Port
 def takes_part(rp: str, domain: str, now: datetime, /) -> bool:
-    """Whether the domain takes part in the RP now: it is the home, or admitted by the home."""
+    """Return whether the domain takes part in the RP now: it is the home, or admitted by the home."""
     raise NotImplementedError
 
 
 @Port
 def admitted_url(rp: str, domain: str) -> str:
-    """The address of a domain as its admission to the RP says; empty if there is none."""
+    """Return the address of a domain in its admission to the RP; empty if there is none."""
     raise NotImplementedError
 
 
@@ -27,16 +27,16 @@ def admitted_url(rp: str, domain: str) -> str:
 def subscription_ending(
     row: Subscription, outbox: Outbox, reason: str, *, lag: Lag | None = None, by: Principal | None = None
 ) -> None:
-    """Settle what ends with a subscription, within the caller's transaction, before its row goes.
+    """Settle what ends with a subscription, within the caller's transaction, before its row is deleted.
 
     Args:
         reason: why it ends: `deleted`, `lease-expired`.
-        lag: how far it is behind; None if nobody could say.
-        by: who deletes it; None for nobody here.
+        lag: its lag; None if not known.
+        by: the principal that deletes it; None for none here.
     """
 
 
 @Port
 def lease_notice(row: Subscription) -> str:
-    """What ends with the lease of a durable subscription, in a sentence for people."""
+    """Return a sentence for people: what ends with the lease of a durable subscription."""
     raise NotImplementedError

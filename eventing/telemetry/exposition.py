@@ -1,4 +1,4 @@
-"""A scrape's answer: the values of all processes of the domain, joined, in the format that the scraper asks for.
+"""Answer to a scrape: the joined values of all processes of the domain, in the format that the scraper requests.
 
 Blocks for some milliseconds; never call it on an event loop.
 """
@@ -19,28 +19,28 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from eventing.telemetry import folder
 from eventing.telemetry.metrics import REGISTRY
 
-TRIES = 3  # a file that is being made by a process that starts just now may be read half
+TRIES = 3  # a file of a process that is just starting may be read half-made
 
 
 class _Joined:
-    """What prometheus_client's encoders want: something to collect from."""
+    """Collector for prometheus_client's encoders."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
 
     def collect(self) -> list[Metric]:
-        """All metrics."""
+        """Return all metrics."""
         return self._metrics
 
 
 def scrape(accept: str) -> tuple[bytes, str]:
-    """The answer to a scrape and its content type: OpenMetrics where `accept` asks for it, else Prometheus' text."""
+    """Return the answer to a scrape and its content type: OpenMetrics where `accept` asks for it, else Prometheus' text."""
     encode, content_type = choose_encoder(accept)
     return encode(_Joined(_told(joined()))), content_type
 
 
 def joined() -> list[Metric]:
-    """The metrics of all processes of the domain; of this one alone if it has joined no folder."""
+    """Collect the metrics of all processes of the domain; of this one alone if it has joined no folder."""
     path = folder.folder_in_use()
     if path is None:
         return list(REGISTRY.collect())
@@ -54,12 +54,12 @@ def joined() -> list[Metric]:
 
 def _read(path: Path) -> list[Metric]:
     with folder.files(path) as files:
-        collector: Any = MultiProcessCollector  # not typed
+        collector: Any = MultiProcessCollector  # untyped
         return list(collector.merge(files, accumulate=True))
 
 
 def _told(metrics: Iterable[Metric]) -> list[Metric]:
-    """In order, and without the gauges of what is no more (a removed peer): they were set to NaN."""
+    """Sort the metrics, without the gauges of removed things (a removed peer): those were set to NaN."""
     told = []
     for metric in sorted(metrics, key=lambda one: one.name):
         metric.samples = [sample for sample in metric.samples if not math.isnan(sample.value)]

@@ -1,32 +1,34 @@
-"""Running totals of each RP in this process, for load samples: additions for a batch or a flush, and nothing for idle RPs.
+"""Running totals of each RP in this process, for load samples: additions per batch or flush, and no cost for idle RPs.
 
-The life of a flow: made with the RP's first publish, or with its channel, which holds it -> whoever counts in it enters it
-among those that moved, once -> `moved` hands these out, each second or ten -> an RP that has no channel and was sampled
-is forgotten. Counted on the event loop's thread only.
+Life of a flow: made with the RP's first publish, or with its channel, which holds it -> the code that counts enters the
+flow among the moved ones, once -> `moved` returns these, every one or ten seconds -> a flow without a channel is
+removed after its sample. Counted on the event loop's thread only.
 """
 
 from __future__ import annotations
 
-FLOWS_MAX = 50_000
-"""RPs without a channel that are counted at a time, some 300 bytes each; what more there are share one flow, of no RP."""
+from eventing.core.container import per_process
 
-WHO_MAX = 20
-"""Readers whose coming and going is told by name between two samples; of more there are only numbers."""
+FLOWS_MAX = 50_000  # bound: RPs without readers that are counted at a time; the others are counted together
+"""Bound: RPs without a channel that are counted at a time, some 300 bytes each; further ones share one flow without an RP."""
+
+WHO_MAX = 20  # bound: readers named in one `sessions.changed`; no reader is named, all are counted
+"""Readers whose arrival and departure is reported by name between two samples; of further ones only the number."""
 
 
 class Flow:
-    """What one RP's clients did in this process since it was made.
+    """Totals of one RP's clients in this process since the flow was made.
 
     Attributes:
         publishes: requests or operations that appended; events_in, bytes_in: events of these.
         deliveries, bytes_out: events given to readers, one per reader and event.
         joined, left: readings by sessions that began and ended.
-        who: of these since the last sample, (identity, kind of client) -> began, ended; at most WHO_MAX + 1 entries.
-        held: how many channels hold it.
-        entered: whether it is among those that moved.
-        sampled: the totals as they were sampled last; since: when it moved first after that (Unix seconds; 0: it has not);
-            seen_in, seen_out: events_in and deliveries when they were looked at last; hot_in, hot_out: what came to them
-            then. The sampler's (eventing/operations/samples/flow_samples.py).
+        who: readings since the last sample: (identity, kind of client) -> began, ended; at most WHO_MAX + 1 entries.
+        held: number of channels that hold the flow.
+        entered: whether the flow is among the moved ones.
+        sampled: the totals as they were sampled last; since: when it moved first after that (Unix seconds; 0: it has
+            not); seen_in, seen_out: events_in and deliveries when they were looked at last; hot_in, hot_out: what came
+            to them then. The sampler's (eventing/operations/samples/flow_samples.py).
     """
 
     __slots__ = (
@@ -64,11 +66,11 @@ class Flow:
 
     @property
     def readings(self) -> int:
-        """Readings there are now."""
+        """Number of present readings."""
         return self.joined - self.left
 
     def totals(self) -> tuple[int, int, int, int, int, int, int]:
-        """publishes, events_in, bytes_in, deliveries, bytes_out, joined, left."""
+        """The totals: publishes, events_in, bytes_in, deliveries, bytes_out, joined, left."""
         return (
             self.publishes,
             self.events_in,
@@ -81,7 +83,7 @@ class Flow:
 
 
 class Flows:
-    """The flows of one process."""
+    """All flows of one process."""
 
     def __init__(self) -> None:
         self._by_rp: dict[str, Flow] = {}
@@ -89,11 +91,11 @@ class Flows:
         self._others = Flow("")
 
     def get(self, rp: str) -> Flow | None:
-        """The flow of an RP, if it has one."""
+        """Return the flow of an RP, if it has one."""
         return self._by_rp.get(rp)
 
     def hold(self, rp: str) -> Flow:
-        """The flow of an RP that gets a channel; give it back by `release`."""
+        """Return the flow of an RP for a new channel, which returns it by `release`."""
         flow = self._by_rp.get(rp)
         if flow is None:
             flow = self._by_rp[rp] = Flow(rp)
@@ -101,18 +103,18 @@ class Flows:
         return flow
 
     def release(self, flow: Flow) -> None:
-        """The channel goes."""
+        """Release a flow whose channel is removed."""
         flow.held -= 1
-        self.enter(flow)  # so that it is looked at once more, and forgotten then
+        self.enter(flow)  # so that it is sampled once more, and then removed
 
     def enter(self, flow: Flow) -> None:
-        """It moved. Harmless when repeated; callers look at `entered` first, which is cheaper."""
+        """Enter the flow among the moved ones. Harmless when repeated; callers first check `entered`, which is cheaper."""
         if not flow.entered:
             flow.entered = True
             self._moved.append(flow)
 
     def published(self, rp: str, publishes: int, events: int, content_bytes: int) -> None:
-        """Events of clients were appended."""
+        """Count events of clients that were appended."""
         flow = self._by_rp.get(rp)
         if flow is None:
             flow = self._new(rp)
@@ -123,36 +125,36 @@ class Flows:
             self.enter(flow)
 
     def delivered(self, flow: Flow, events: int, content_bytes: int) -> None:
-        """Events were given to readers: `events` counts each reader."""
+        """Count events delivered to readers: `events` counts each reader."""
         flow.deliveries += events
         flow.bytes_out += content_bytes
         if not flow.entered:
             self.enter(flow)
 
     def pulled(self, rp: str, events: int, content_bytes: int) -> None:
-        """Events were given to a reader that is no session."""
+        """Count events delivered to a reader that is not a session."""
         flow = self._by_rp.get(rp)
         self.delivered(self._new(rp) if flow is None else flow, events, content_bytes)
 
     def joined(self, flow: Flow, identity: str, client: str) -> None:
-        """A reading began."""
+        """Count a reading that began."""
         flow.joined += 1
         self._who(flow, identity, client, 0)
 
     def left(self, flow: Flow, identity: str, client: str) -> None:
-        """A reading ended."""
+        """Count a reading that ended."""
         flow.left += 1
         self._who(flow, identity, client, 1)
 
     def moved(self) -> list[Flow]:
-        """Those that moved since the last call."""
+        """Return the flows that moved since the last call."""
         moved, self._moved = self._moved, []
         for flow in moved:
             flow.entered = False
         return moved
 
     def forget(self, flow: Flow) -> None:
-        """It has been sampled: if no channel holds it and nothing has moved since, it goes."""
+        """Remove the flow after its sample, if no channel holds it and nothing has moved since."""
         if not flow.held and not flow.entered and self._by_rp.get(flow.rp) is flow:
             del self._by_rp[flow.rp]
 
@@ -173,5 +175,4 @@ class Flows:
             self.enter(flow)
 
 
-FLOWS = Flows()
-"""Of this process."""
+flows = per_process(Flows)

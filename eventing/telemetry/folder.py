@@ -1,12 +1,12 @@
-"""Where the processes of a domain put their metrics, so that a scrape that reaches any one of them gets the sum of all.
+"""Folder of the metrics of a domain's processes, so that a scrape of any one of them returns the sum of all.
 
 Each process has files of its own in `metrics/` of the data folder, mapped into memory, so that a write is a store and
-what a killed process counted is still there (prometheus_client's multiprocess mode). A file's name says whose it is: the
-process id and when that process began, because ids are used again.
+the counts of a killed process remain (prometheus_client's multiprocess mode). A file's name contains the process id and
+the time at which the process began, because ids are reused.
 
-The life of such files: the supervisor empties the folder when a domain starts -> each process makes its own -> it ends:
-gauges of what is no more are removed by whoever scrapes next, counters stay -> when many have gathered, because some
-process falls over again and again, those of the dead are added up into one.
+Life of such files: the supervisor empties the folder when a domain starts -> each process makes its own files -> the
+process ends: the next scrape removes gauges of ended processes, counters stay -> when many have gathered, because a
+process crashes repeatedly, those of ended processes are added up into one.
 """
 
 from __future__ import annotations
@@ -20,30 +20,33 @@ from typing import Any
 
 import psutil
 
+from eventing.core.container import per_process
+
 FOLDER = "metrics"
-DEAD_FILES_MAX = 32
-"""Files of counters and histograms of ended processes before they are added up into one: each is read at every scrape."""
+DEAD_FILES_MAX = 32  # bound: files of ended processes; the files are added up into one
+"""Files of counters and histograms of ended processes above which they are added up: each is read at every scrape."""
 
 _VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _PROCESS = "HERALD_PROCESS"
 _LOCK = ".lock"
+
+
 _FOLDED = "0-0"  # stands for the ended processes; no process has this id
-_identities: dict[int, str] = {}
 
 
 def process_name(environment: Mapping[str, str] = os.environ) -> str:
-    """What the domain calls this process: gateway-1, worker, beat. The supervisor says it to its children."""
+    """Name of this process in the domain: gateway-1, worker, beat. The supervisor passes it to its children."""
     return environment.get(_PROCESS, "") or "manage"
 
 
 def join(data_path: Path, name: str, environment: MutableMapping[str, str] = os.environ) -> None:
-    """Have this process, and those that it forks, put its metrics into the domain's folder.
+    """Make this process, and its forks, write metrics into the domain's folder.
 
-    Call it before anything imports `eventing.telemetry.metrics`. Where the folder cannot be written, the process tells
-    of itself alone: metrics are no reason not to serve.
+    Call it before anything imports `eventing.telemetry.metrics`. If the folder is not writable, the process exposes
+    only its own metrics: metrics are no reason not to serve.
 
     Args:
-        name: what the process is, if the supervisor has not named it.
+        name: name of the process, if the supervisor has not named it.
     """
     environment.setdefault(_PROCESS, name)
     folder = data_path / FOLDER
@@ -56,29 +59,26 @@ def join(data_path: Path, name: str, environment: MutableMapping[str, str] = os.
 
 
 def folder_in_use() -> Path | None:
-    """The folder that this process has joined; None if it tells of itself alone."""
+    """Return the folder that this process has joined; None if it exposes only its own metrics."""
     path = os.environ.get(_VARIABLE)
     return Path(path) if path else None
 
 
+@per_process
 def identity() -> str:
-    """This process as its files are named; another one after a fork."""
-    pid = os.getpid()
-    known = _identities.get(pid)
-    if known is None:
-        known = _identities[pid] = _identity_of(pid)
-    return known
+    """Identity of this process in file names; another one after a fork."""
+    return _identity_of(os.getpid())
 
 
 def clear(data_path: Path) -> None:
-    """Remove what an earlier run of the domain left; only while none of its processes runs."""
+    """Remove the files of an earlier run of the domain; only while none of its processes runs."""
     for file in (data_path / FOLDER).glob("*.db"):
         file.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def files(folder: Path) -> Iterator[list[str]]:
-    """The files to join, tidied up; they stay as they are within the block."""
+    """Tidy up, and list the files to join; they stay unchanged within the block."""
     with (folder / _LOCK).open("rb") as lock:
         if _wants_tidying(folder):
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -107,10 +107,10 @@ def _tidy(folder: Path) -> None:
 
 
 def _fold(folder: Path, kind: str, ended: list[Path]) -> None:
-    """Add `ended` to the one file of those that have ended before, as one step."""
+    """Add `ended` to the one file of processes that ended before, atomically."""
     from prometheus_client import mmap_dict
 
-    values: Any = mmap_dict.MmapedDict  # not typed
+    values: Any = mmap_dict.MmapedDict  # untyped
     target = folder / f"{kind}_{_FOLDED}.db"
     sums: dict[str, float] = {}
     for file in [target, *ended]:

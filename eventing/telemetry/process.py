@@ -1,4 +1,4 @@
-"""What the operating system knows of this process, put into the metrics once a second by whoever runs it."""
+"""Operating system measures of this process, copied into the metrics once a second."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from importlib.metadata import PackageNotFoundError, version
 import psutil
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.telemetry import folder, metrics
 
 PERIOD_S = 1.0
 
-_no_fork = threading.Lock()  # held while values are written: a process forked then would find their lock taken for ever
-os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
+
+_no_fork = per_process(threading.Lock)
+"""Held while values are written: a process forked at that time would find their lock held for ever."""
+
+
+os.register_at_fork(before=lambda: _no_fork().acquire(), after_in_parent=lambda: _no_fork().release())
 
 
 def build_version() -> str:
-    """The version of Herald: that of the client installed with it, which is released together with the server."""
+    """Version of Herald: that of the client library, which is released together with the server."""
     try:
         return version("herald-client")
     except PackageNotFoundError:
@@ -28,10 +33,10 @@ def build_version() -> str:
 
 
 class ProcessMeasures:
-    """Of one process; make it in the process that it is about.
+    """Measures of one process; make the object in that process.
 
     Args:
-        name: what the domain calls the process; several of one name are added up.
+        name: name of the process in the domain; several of one name are added up.
     """
 
     def __init__(self, name: str) -> None:
@@ -42,7 +47,7 @@ class ProcessMeasures:
         metrics.BUILD_INFO.labels(build_version(), platform.python_version(), config().domain).set(1)
 
     def copy(self) -> None:
-        """Put the present values into the metrics."""
+        """Copy the present values into the metrics."""
         with self._process.oneshot():
             times = self._process.cpu_times()
             resident_bytes = self._process.memory_info().rss
@@ -54,16 +59,17 @@ class ProcessMeasures:
 
 
 def measure_in_background(*copies: Callable[[], None], name: str = "") -> threading.Event:
-    """Call the process's measures, and `copies`, once a second on a thread of its own, for processes without an event loop.
+    """Call the process's measures, and `copies`, once a second on a thread of its own, for processes without an event
+    loop.
 
-    Returns what ends it.
+    Setting the returned event ends the thread.
     """
     measures = ProcessMeasures(name or folder.process_name())
     ended = threading.Event()
 
     def run() -> None:
         while True:
-            with _no_fork:
+            with _no_fork():
                 for copy in (measures.copy, *copies):
                     copy()
             if ended.wait(PERIOD_S):

@@ -1,12 +1,13 @@
-"""Spans, where an address for them is configured (HERALD_OTLP_URL or OTEL_EXPORTER_OTLP_ENDPOINT); else nothing at all.
+"""Spans, if an address for them is configured (HERALD_OTLP_URL or OTEL_EXPORTER_OTLP_ENDPOINT); otherwise without any
+cost.
 
-`start` decides once, when a process begins. While it is off, no module of OpenTelemetry is imported, no context is read
-and nothing on the hot path asks: gateway/observation/tracing.py puts other classes in place of the ordinary ones only when it is on.
+`start` decides once, when a process begins. While tracing is off, no module of OpenTelemetry is imported, no context is
+read and nothing on the hot path checks for it: gateway/observation/tracing.py substitutes classes only when it is on.
 
-How traces go on: an HTTP request by its `traceparent` header, also between domains; an event by its own `traceparent`
+Propagation: an HTTP request by its `traceparent` header, also between domains; an event by its own `traceparent`
 attribute (the distributed tracing extension of CloudEvents), which no gateway changes. So one trace can reach from a
-publisher at one domain to the delivery at another. Which traces are kept is decided by their id (HERALD_TRACE_PERCENT):
-all domains that keep the same share keep the same ones, and a client cannot have us keep more.
+publisher at one domain to the delivery at another. A trace's id decides whether it is sampled (HERALD_TRACE_PERCENT):
+domains with the same share sample the same traces, and a client cannot force more to be sampled.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from eventing.core.container import per_process
 from eventing.core.decoding import Undecodable, json_reader
 
 if TYPE_CHECKING:
@@ -27,50 +29,58 @@ if TYPE_CHECKING:
 
     from eventing.core.config import Config
 
-LINKS_MAX = 64
-"""Links of one span: a batch of more events tells of the first ones."""
+LINKS_MAX = 64  # bound: links of a span; a batch's span links the first traces
+"""Links of one span: for a larger batch, those of its first events."""
 
-EVENTS_READ_MAX = 256
-"""Events of one batch that are looked at for a trace."""
+EVENTS_READ_MAX = 256  # bound: events of a batch that are searched for a trace; the others are not searched
+"""Events of one batch that are examined for a trace."""
 
 STOP_S = 2.0
-"""For the last spans to be sent; a collector that takes longer misses them."""
+"""Seconds for sending the last spans at the end; a slower collector misses them."""
 
 Kind = Literal["server", "client", "producer", "consumer", "internal"]
 Attributes = Mapping[str, str | int | float | bool]
 
 
-class _Said(msgspec.Struct, gc=False):
-    """What an event says of its trace: attributes of the distributed tracing extension, of whatever type."""
+class _TraceMembers(msgspec.Struct, gc=False):
+    """Trace context in an event: attributes of the distributed tracing extension, of whatever type."""
 
     traceparent: Any = None
     tracestate: Any = None
 
 
-_decode = json_reader(_Said)
-_tracer: Tracer | None = None
-_provider: Any = None
+_decode = json_reader(_TraceMembers)
+
+
+class _Tracing:
+    """Tracer of this process and its provider; None while off."""
+
+    tracer: Tracer | None = None
+    provider: Any = None
+
+
+_tracing = per_process(_Tracing)
 
 
 def endpoint(config: Config, environment: Mapping[str, str] = os.environ) -> str:
-    """Where spans go, without a slash at the end; empty for nowhere."""
+    """Address to which spans are sent, without a slash at the end; empty for none."""
     return (config.otlp_url or environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")).rstrip("/")
 
 
 def is_on() -> bool:
-    """Whether spans are made in this process."""
-    return _tracer is not None
+    """Return True if this process makes spans."""
+    return _tracing().tracer is not None
 
 
 def start(config: Config, process: str) -> bool:
-    """Make spans in this process from now on, if there is where to send them; whether there is. Harmless when repeated.
+    """Start making spans in this process, if an address for them is configured; return whether it is. Harmless when
+    repeated.
 
     Args:
-        process: what the domain calls it.
+        process: name of the process in the domain.
     """
-    global _tracer, _provider
-    url = endpoint(config)
-    if not url or _tracer is not None:
+    url, held = endpoint(config), _tracing()
+    if not url or held.tracer is not None:
         return bool(url)
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
@@ -87,16 +97,16 @@ def start(config: Config, process: str) -> bool:
         }
     )
     sampler = ParentBased(root=share, remote_parent_sampled=share)
-    _provider = TracerProvider(resource=resource, sampler=sampler, shutdown_on_exit=False)
-    _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{url}/v1/traces")))
-    _tracer = _provider.get_tracer("herald")
+    held.provider = TracerProvider(resource=resource, sampler=sampler, shutdown_on_exit=False)
+    held.provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{url}/v1/traces")))
+    held.tracer = held.provider.get_tracer("herald")
     return True
 
 
 def stop() -> None:
-    """Make no more spans, and send what there is; for at most STOP_S."""
-    global _tracer, _provider
-    provider, _tracer, _provider = _provider, None, None
+    """Stop making spans, and send the remaining ones, for at most STOP_S."""
+    held = _tracing()
+    provider, held.tracer, held.provider = held.provider, None, None
     if provider is not None:
         sending = threading.Thread(target=provider.shutdown, name="last-spans", daemon=True)
         sending.start()
@@ -104,8 +114,8 @@ def stop() -> None:
 
 
 def trace_id() -> str:
-    """The trace of what is being done now, 32 hex digits; empty while off or outside of one."""
-    if _tracer is None:
+    """Return the current trace's id, 32 hex digits; empty while off or outside of a trace."""
+    if not is_on():
         return ""
     from opentelemetry import trace
 
@@ -114,9 +124,9 @@ def trace_id() -> str:
 
 
 def headers() -> dict[str, str]:
-    """The headers that carry the present trace on; none while off or outside of one."""
+    """Return the headers that propagate the current trace; none while off or outside of a trace."""
     carried: dict[str, str] = {}
-    if _tracer is not None:
+    if is_on():
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         TraceContextTextMapPropagator().inject(carried)
@@ -124,7 +134,7 @@ def headers() -> dict[str, str]:
 
 
 def carried_by(traceparent: str, tracestate: str = "") -> Context:
-    """The context that these two header values carry; an empty one if they are malformed. Only while on."""
+    """Extract the context from these header values; an empty one if they are malformed. Only while tracing is on."""
     from opentelemetry.context import Context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -142,27 +152,28 @@ def span(
     links: Sequence[Link] = (),
     attributes: Attributes | None = None,
 ) -> Iterator[Span | None]:
-    """A span around the block, current within it; None while off.
+    """Run the block within a span, which is current in it; None while off.
 
     Args:
-        parent: what it belongs to; None for what is being done now.
+        parent: parent of the span; None for the current span.
         attributes: never an event's data, a token or a query.
     """
-    if _tracer is None:
+    tracer = _tracing().tracer
+    if tracer is None:
         yield None
         return
     from opentelemetry.trace import SpanKind
 
-    with _tracer.start_as_current_span(
+    with tracer.start_as_current_span(
         name, context=parent, kind=SpanKind[kind.upper()], links=list(links)[:LINKS_MAX], attributes=attributes
     ) as made:
         yield made
 
 
 def of_events(bodies: Iterable[bytes]) -> tuple[Context | None, list[Link]]:
-    """What some events say of their traces: the first one's context, to be a span's parent, and links to all of them.
+    """Read the traces of some events: the first event's context, as parent of a span, and links to all of them.
 
-    None and no links for events without the attribute. Only while on.
+    None and no links for events without the attribute. Only while tracing is on.
     """
     from opentelemetry import trace
 
@@ -172,7 +183,7 @@ def of_events(bodies: Iterable[bytes]) -> tuple[Context | None, list[Link]]:
             break
         if b'"traceparent"' not in body:
             continue
-        said = _said(body)
+        said = _trace_members(body)
         if isinstance(said.traceparent, str) and said.traceparent not in found:
             state = said.tracestate if isinstance(said.tracestate, str) else ""
             found[said.traceparent] = carried_by(said.traceparent, state)
@@ -181,16 +192,16 @@ def of_events(bodies: Iterable[bytes]) -> tuple[Context | None, list[Link]]:
     return (contexts[0][0] if contexts else None), [trace.Link(of) for _, of in contexts]
 
 
-def _said(body: bytes) -> _Said:
+def _trace_members(body: bytes) -> _TraceMembers:
     try:
         return _decode(body)
     except Undecodable:
-        return _Said()
+        return _TraceMembers()
 
 
 def link_here() -> Link | None:
-    """A link to what is being done now; None while off or outside of a trace."""
-    if _tracer is None:
+    """Make a link to the current span; None while off or outside of a trace."""
+    if not is_on():
         return None
     from opentelemetry import trace
 
@@ -199,15 +210,15 @@ def link_here() -> Link | None:
 
 
 def parent_of(link: Link) -> Context:
-    """The context of a linked span, to be the parent of another."""
+    """Return the context of a linked span, as parent of another."""
     from opentelemetry import trace
 
     return trace.set_span_in_context(trace.NonRecordingSpan(link.context))
 
 
-def tell(**attributes: str) -> None:
-    """Add to the present span, if there is one; a `state` other than SUCCESS is an error."""
-    if _tracer is not None:
+def attributes_set(**attributes: str) -> None:
+    """Set attributes of the current span, if there is one; a `state` other than SUCCESS is an error."""
+    if is_on():
         from opentelemetry import trace
 
         span = trace.get_current_span()

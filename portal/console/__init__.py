@@ -1,1 +1,1 @@
-"""The console: pages, accounts, login, and what the pages are given."""
+"""The console: pages, accounts, login, and the context of templates."""

@@ -1,4 +1,4 @@
-"""Refusals and failures of Django's answers on their way into the audit, whichever view or middleware gave them.
+"""Audit of refusals and failures in Django's answers, from any view or middleware.
 
 One place for REST and console alike: what is answered 401, 403 or 429, or refused by quota, is counted
 (audit/refusals.py); an act (POST, PATCH, PUT, DELETE) that ends in a 5xx is recorded as failed. What the code below has
@@ -21,7 +21,7 @@ from django.utils.deprecation import MiddlewareMixin
 from eventing.access.verification.request_users import ApiUser, principal_of
 from eventing.audit.refusals import STATUSES, is_refusal, refusals
 from eventing.audit.services import FAILED, audit_record
-from eventing.core.errors import Forbidden, HeraldError, RateLimited, Unauthenticated
+from eventing.core.errors import ApplicationError, Forbidden, RateLimited, Unauthenticated
 from eventing.core.principals import Principal
 from eventing.core.request_origin import current_origin
 
@@ -79,7 +79,6 @@ ACTIONS: Mapping[tuple[str, str], str] = {
     ("portal:rp-renew", "POST"): "rp.renew",
     ("portal:rp-delete", "GET"): "rp.delete",
     ("portal:rp-delete", "POST"): "rp.delete",
-    ("portal:token", "POST"): "token.create",
     ("portal:user-list", "GET"): "user.list",
     ("portal:user-new", "GET"): "user.invite",
     ("portal:user-new", "POST"): "user.invite",
@@ -91,7 +90,7 @@ ACTIONS: Mapping[tuple[str, str], str] = {
     ("portal:login", "POST"): "login",
     ("portal:login-once", "POST"): "login",
 }
-"""What the audit calls a request whose own name would say it worse: by the URL's name and the method."""
+"""Action names of requests, by URL name and method, where the URL name is not clear enough."""
 
 PARTS = {
     "reference": "rp",
@@ -101,7 +100,7 @@ PARTS = {
     "user_id": "user",
     "session_id": "session",
 }
-"""What the parts of addresses name; never a one-time link's token."""
+"""Kinds of objects by parameter of a URL; never a one-time link's token."""
 
 DETAIL_CHARS_MAX = 255
 PROBLEM_BYTES_MAX = 64 * 1024  # of a problem document that is read for its sentence
@@ -111,8 +110,9 @@ log = logging.getLogger(__name__)
 _IN_FORM = "_herald_refusal_of_form"
 
 
-def refusal_of_form(request: HttpRequest, error: HeraldError) -> None:
-    """Remember that a form was refused with `error`, which its page shows: the page's own status does not tell."""
+def refusal_of_form(request: HttpRequest, error: ApplicationError) -> None:
+    """Remember that a form was refused with `error`: the status of the page that shows it does not reveal the
+    refusal."""
     if is_refusal(error):
         setattr(request, _IN_FORM, error)
 
@@ -121,7 +121,7 @@ class AuditRefusals(MiddlewareMixin):
     """See the module. Stands before everything that may refuse."""
 
     async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
-        """As Django's, but what is no refusal costs no change of threads."""
+        """As in Django, but without a change of threads for answers that are no refusals."""
         response: HttpResponseBase = await cast(Awaitable[HttpResponseBase], self.get_response(request))
         if response.status_code >= 400:
             response = await sync_to_async(self.process_response)(request, response)  # it may look the user up
@@ -140,7 +140,7 @@ class AuditRefusals(MiddlewareMixin):
         return response
 
     @staticmethod
-    def _failed(request: HttpRequest, error: HeraldError) -> None:
+    def _failed(request: HttpRequest, error: ApplicationError) -> None:
         action, on = _what(request)
         try:
             audit_record(action=action, outcome=FAILED, principal=_who(request), on=on, error=error)
@@ -148,7 +148,7 @@ class AuditRefusals(MiddlewareMixin):
             log.error("A failed %s is not in the audit, the database does not answer: %s", action, fault)
 
 
-class _Answered(HeraldError):
+class _Answered(ApplicationError):
     """An answer's code and sentence, read back."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -156,11 +156,11 @@ class _Answered(HeraldError):
         self.code = code  # type: ignore[misc]
 
 
-_BY_STATUS: dict[int, Callable[[str], HeraldError]] = {401: Unauthenticated, 403: Forbidden, 429: RateLimited}
+_BY_STATUS: dict[int, Callable[[str], ApplicationError]] = {401: Unauthenticated, 403: Forbidden, 429: RateLimited}
 
 
-def _error(response: HttpResponseBase) -> HeraldError:
-    """What `response` says: its problem document's code and detail, or what its status means."""
+def _error(response: HttpResponseBase) -> ApplicationError:
+    """Return the error in `response`: code and detail of its problem document, or the meaning of its status."""
     kind = response.get("Content-Type", "")
     if (
         kind.startswith("application/problem+json")
@@ -172,12 +172,12 @@ def _error(response: HttpResponseBase) -> HeraldError:
             return _Answered(str(found["type"]).rpartition(":")[2], str(found["detail"])[:DETAIL_CHARS_MAX])
         except (ValueError, KeyError, TypeError):
             pass
-    make = _BY_STATUS.get(response.status_code, HeraldError)
+    make = _BY_STATUS.get(response.status_code, ApplicationError)
     return make(f"Answered with {response.status_code} {response.reason_phrase}.")
 
 
 def _who(request: HttpRequest) -> Principal | None:
-    """Who asked: the bearer of a token, or a console user; None for a stranger."""
+    """Return the principal of a request: bearer of a token or console user; None for a stranger."""
     user: Any = getattr(request, "user", None)
     if isinstance(user, ApiUser):
         return user.principal
@@ -185,7 +185,7 @@ def _who(request: HttpRequest) -> Principal | None:
 
 
 def _what(request: HttpRequest) -> tuple[str, tuple[str, str]]:
-    """The action's name and what it was to be done to, from the address."""
+    """Return the action's name and its object, from the URL."""
     match: ResolverMatch | None = request.resolver_match
     method = str(request.method)
     if match is None or not match.view_name:

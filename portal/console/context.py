@@ -1,4 +1,4 @@
-"""What every page's template knows."""
+"""Template variables of every page."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from admin_rp import catalogue
-from eventing.access.verification.console_users import role_of
+from eventing.access.selectors.console_users import role_of
 from eventing.conf import config
 
 
 def domain(request: HttpRequest) -> dict[str, object]:
-    """`domain`: this domain's name; `now_ms`: our clock, so that a page can count down without trusting the reader's;
-    `role`: that of who is logged in, looked up only where a page asks; `catalogue`: the address of the catalogue of
-    administrative events as it is now, which a browser keeps until there is another.
+    """Return `domain`: this domain's name; `now_ms`: the server's clock, so that countdowns do not depend on the
+    reader's clock; `role`: role of the logged-in user, looked up only where a page uses it; `catalogue`: the address of
+    the catalogue of administrative events as it is now, which a browser keeps until there is another.
     """
     user = getattr(request, "user", None)
     role = SimpleLazyObject(lambda: role_of(user) if user is not None else "")

@@ -1,18 +1,19 @@
-"""The console's built scripts and styles: what `{% static %}` names, and whether they are there.
+"""Built scripts and styles of the console: their names for `{% static %}`, and whether they are built.
 
-portal/web/build.mjs writes them with the hash of their content in their names, and a manifest that says which name is
-whose; both are read once, at start, as WhiteNoise does with the files (at each request with HERALD_DEV).
+portal/web/build.mjs writes them with the hash of their content in their names, and a manifest of the names; both are
+read once, at start, as WhiteNoise does with the files (at each request with HERALD_DEV).
 """
 
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.contrib.staticfiles.storage import StaticFilesStorage
+
+from eventing.core.container import per_process
 
 FOLDER = Path(__file__).resolve().parent.parent / "static" / "portal" / "dist"
 PREFIX = "portal/dist/"
@@ -26,7 +27,7 @@ def manifest() -> dict[str, str]:
 
 
 class ConsoleFiles(StaticFilesStorage):
-    """Static files as Django has them, except that a built file is found by its name without the hash."""
+    """Django's storage of static files that finds built files by their names without the hash."""
 
     def url(self, name: str | None) -> str:
         """The address of the static file `name`; of a file that is not built, one that answers 404."""
@@ -44,4 +45,4 @@ def _read() -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-_read_once = lru_cache(maxsize=1)(_read)
+_read_once = per_process(_read)

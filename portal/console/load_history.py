@@ -1,10 +1,11 @@
 """The last hour of the domain's load, from the samples in domain.admin's history, in steps of ten seconds.
 
-A page asks for it once and goes on with the samples that reach it live (portal/web/load_series.js, which adds them up
-in the same way). Each process remembers what it has read, so that only the first question reads the whole hour.
+A page requests it once and then adds live samples (portal/web/load_series.js sums them in the same way). Each process
+remembers what it has read, so that only the first request reads the whole hour.
 
-A sample tells what one gateway did in an interval. Its counts are spread over the steps that the interval touches; the rate
-of a step is what all gateways did in it, by the part of it that is known. Numbers of now (sessions) hold for those steps.
+A sample has the counts of one gateway in an interval. Its counts are spread over the steps that the interval touches;
+the rate of a step is what all gateways did in it, by the part of it that is known. Numbers of now (sessions) hold for
+those steps.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Any
 
+from eventing.core.container import per_process
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.log import control
 from eventing.log.scripts import NoLog
@@ -28,7 +30,7 @@ NOW = ("sessions", "readings")
 COUNTS = ("rps", "subscriptions", "reserved_bytes")
 BACKLOG = "backlog"
 INTERVAL_S_MAX = 60.0
-"""A sample says at most so much of the past; samples are of 1 or 10 s."""
+"""Seconds that a sample may cover; samples cover 1 or 10 s."""
 
 RUN_EVENTS, RUN_BYTES = 1000, 1024**2
 RUNS_MAX = 64
@@ -42,7 +44,7 @@ _TYPES = tuple(f'"{kind}"'.encode() for kind in (LOAD_SAMPLED, PEER_DELIVERY, PE
 
 @dataclass(slots=True)
 class _Step:
-    """What is known of ten seconds: `sums` of counts up to `until` (seconds since 1970), per gateway the numbers of now."""
+    """Data of ten seconds: `sums` of counts up to `until` (seconds since 1970), per gateway the numbers of now."""
 
     until: float
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(RATES, 0.0))
@@ -51,7 +53,7 @@ class _Step:
 
 
 class LoadHistory:
-    """Steps of the last hour, filled from the log as far as it was read."""
+    """Steps of the last hour, filled from the events read so far."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -64,8 +66,8 @@ class LoadHistory:
         self._backlogs: dict[str, int] = {}
 
     def read(self) -> dict[str, Any]:
-        """{"start": of the first step, seconds since 1970; "until": how far the last one is known; "step_s"; "series":
-        {name: [number or null for each step]}; "seen": {gateway: end of its newest sample}}.
+        """Return {"start": of the first step, seconds since 1970; "until": end of the data in the last one; "step_s";
+        "series": {name: [number or null for each step]}; "seen": {gateway: end of its newest sample}}.
         """
         with self._lock:
             for _ in range(RUNS_MAX):
@@ -91,7 +93,7 @@ class LoadHistory:
         return bool(run.events)
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Take an administrative event; others than those of load and delivery say nothing here."""
+        """Add an administrative event; events other than load and delivery are ignored."""
         data = event["data"]
         if event["type"] == PEER_DELIVERY:
             self._backlogs[data["peer"]] = data["backlog"]
@@ -139,7 +141,7 @@ class LoadHistory:
         return step
 
     def document(self) -> dict[str, Any]:
-        """What `read` returns, of what was taken so far."""
+        """Return the document of `read` for the events added so far."""
         if not self._steps:
             return {"start": 0, "until": 0, "step_s": STEP_S, "series": {}, "seen": {}}
         first, last = min(self._steps), max(self._steps)
@@ -169,9 +171,9 @@ def _number(name: str, step: _Step, start: float) -> float | None:
     return step.counts.get(name)
 
 
-_history = LoadHistory()
+_history = per_process(LoadHistory)
 
 
 def last_hour() -> dict[str, Any]:
-    """The last hour as this process knows it after reading what is new (LoadHistory.read)."""
-    return _history.read()
+    """Return the last hour after reading new events (LoadHistory.read)."""
+    return _history().read()

@@ -1,7 +1,7 @@
-"""What an RP's administrative RP remembers: its load of the last hour, and what was told of it, the newest first.
+"""History of an RP's administrative RP: load of the last hour, and administrative events, newest first.
 
-A page asks once and goes on with the events that reach it live. An administrative log of an RP holds 2,000 events and 1 MiB
-at most (eventing/outbox/administrative_events.py), so it is read whole, in a few milliseconds, and nothing is remembered here.
+A page requests the history once and then adds live events. An administrative log of an RP holds 2,000 events and 1 MiB
+at most (eventing/outbox/administrative_events.py), so it is read as a whole, in a few milliseconds, and not cached.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eventing.outbox.administrative_events import LOAD_SAMPLED, REPLICA_PROGRESS
 from portal.console.load_history import RUN_BYTES, RUN_EVENTS, LoadHistory
 
 EVENTS_TOLD = 300
-"""The latest that are told; what came before is in the audit."""
+"""Number of latest events shown; older ones are in the audit."""
 
 RUNS_MAX = 8
 """Reads: more than the whole history takes."""
@@ -26,7 +26,8 @@ _SAMPLES = (REPLICA_PROGRESSED, SUBSCRIPTION_LAGGED)
 
 
 def rp_history(rp: str) -> dict[str, Any]:
-    """{"load": as LoadHistory.read says, "events": [{"offset", "event"}, ...] the newest first}, samples not among them.
+    """Return {"load": as in LoadHistory.read, "events": [{"offset", "event"}, ...] the newest first}, samples not among
+    them.
 
     Args:
         rp: id of the RP. Raises redis.RedisError.

@@ -1,4 +1,4 @@
-"""Log lines as JSON objects (HERALD_LOG_FORMAT=json), and those of Celery that it prints without logging."""
+"""Log lines as JSON objects (HERALD_LOG_FORMAT=json), including lines that Celery prints without logging."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ STDERR = 2
 
 
 class JsonLines(JsonFormatter):
-    """One object each: `time` (RFC 3339, UTC), `level`, `process`, `logger`, `message`; where there are any `request_id`,
-    `trace_id` and `exception`. The level stands near the beginning: the supervisor looks for it there."""
+    """One object each: `time` (RFC 3339, UTC), `level`, `process`, `logger`, `message`; where there are any
+    `request_id`, `trace_id` and `exception`. The level is near the start, where the supervisor reads it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
@@ -38,7 +38,7 @@ class JsonLines(JsonFormatter):
 
 
 def said(message: str, *_: Any) -> None:
-    """A line that is written at once, past the log: Celery says from within signal handlers that it stops."""
+    """Write a line at once, bypassing the log: Celery reports its stop from within signal handlers."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     line = {"time": now, "level": "INFO", "process": process_name(), "logger": "celery", "message": message.strip()}
     os.write(STDERR, json.dumps(line).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""How log lines look: text for people, or one JSON object each (HERALD_LOG_FORMAT), and what never stands in one.
+"""Format of log lines: text or one JSON object each (HERALD_LOG_FORMAT), without credentials.
 
 No code of ours logs a credential or an event's data. Libraries quote addresses and headers in their errors, though: what
 looks like a credential is taken out of every line as the last step. They quote strangers, too: a message is one line of
@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 HIDDEN = "[hidden]"
+# bound: characters of a log message, and of a traceback; the text is cut, with the number of missing characters
 TEXT_CHARS_MAX = 16_000
 """Of a message, and of a traceback. A stranger's header may be quoted in one; the supervisor cuts lines at 16 KiB as well."""
 
@@ -31,7 +32,7 @@ _CONTROL_IN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # t
 
 
 def without_credentials(text: str) -> str:
-    """`text`, with what looks like a credential replaced by HIDDEN."""
+    """Return `text` with everything that resembles a credential replaced by HIDDEN."""
     return _CREDENTIAL.sub(lambda found: (found["name"] or found["place"] or "") + HIDDEN, text)
 
 
@@ -58,7 +59,7 @@ class TextLines(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the library's name
-        """The lines behind it: none of them can be taken for one of another message."""
+        """Format the continuation lines so that none can be taken for another message."""
         return textwrap.indent(_CONTROL_IN_LINES.sub(_escaped, bounded(super().formatException(ei))), "  ")
 
 
@@ -68,7 +69,7 @@ def formatter(log_format: str) -> str:
 
 
 def catch_the_rest(log_format: str) -> None:
-    """Where lines are JSON: have warnings and what ends the process be lines as well, so that all it says looks alike."""
+    """Log Python warnings and fatal errors as lines, too, where lines are JSON."""
     if log_format != "json":
         return
     logging.captureWarnings(True)

@@ -1,4 +1,4 @@
-"""Log lines say what they are about: the process of the domain, the request by the id that its client was answered, the trace."""
+"""Context of log lines: the domain's process, the request id as sent to the client, the trace."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from eventing.telemetry.folder import process_name
 
 
 class RequestId(logging.Filter):
-    """Gives every record `of` (the process), `request_id` and `trace_id`, empty where there is none, and for lines of
+    """Adds to every record `of` (the process), `request_id` and `trace_id`, empty where there is none, and for lines of
     text `request`: ` [ID]`, with the trace behind it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Add them; nothing is filtered out."""
+        """Add the attributes; no record is filtered out."""
         request_id, trace_id = current_origin.get().request_id, tracing.trace_id()
         request = f" [{request_id}]" if request_id else ""
         record.of, record.request_id, record.trace_id = process_name(), request_id, trace_id
@@ -24,9 +24,9 @@ class RequestId(logging.Filter):
 
 
 class NoCancellations(logging.Filter):
-    """Drops asyncio's lines about cancellations that nobody retrieved: a client that leaves while Django works for it makes
-    asgiref leave one behind, with a traceback, as often as the client likes."""
+    """Drops asyncio's lines about unretrieved cancellations: a client that disconnects during a request makes asgiref
+    leave one, with a traceback, so a client could fill the log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record stays."""
+        """Return whether the record is kept."""
         return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))

@@ -1,8 +1,8 @@
 """A Celery worker or beat as a child of the supervisor: `python -m portal.supervisor.celery_child worker|forwarder|beat`.
 
-Beside what `celery worker` does: it says when it is ready, its pool processes die with it however it ends, and it
-keeps no file outside the data folder. What Celery would import to parse a command line, and Django to check the URLs that
-only the gateway serves, is left out: a quarter of the processor time of a start.
+Differences from `celery worker`: the child reports when it is ready, its pool processes always end with it, and it
+keeps no file outside the data folder. Imports for Celery's command line and Django's check of URLs, which only the
+gateway serves, are left out: a quarter of the processor time of a start.
 """
 
 # ruff: noqa: E402 - it must have joined the metrics' folder before our modules are imported
@@ -34,8 +34,8 @@ from eventing.telemetry.folder import process_name
 from eventing.telemetry.process import measure_in_background
 from portal.celery import app
 from portal.logs.log_lines import catch_the_rest
-from portal.supervisor.leash import say_ready, set_death_signal
-from portal.supervisor.presence import Presence
+from portal.supervisor.parent_watchdog import report_ready, set_death_signal
+from portal.supervisor.presence import ChildPresence
 from workers.schedule import FORWARD_QUEUE
 from workers.tracing import trace_tasks
 
@@ -49,11 +49,11 @@ END_STATUS = os.EX_SOFTWARE
 def _ready(**_: Any) -> None:
     gc.collect()
     gc.freeze()  # what the start has made is there to stay: walking it for each thousand runs that are forwarded costs
-    say_ready()
+    report_ready()
 
 
 @signals.worker_process_init.connect
-def _on_leash(**_: Any) -> None:
+def _on_parent_watchdog(**_: Any) -> None:
     set_death_signal(signal.SIGKILL)
     measure_in_background(name=f"{process_name()}-pool")
     trace_tasks(process_name())
@@ -61,7 +61,7 @@ def _on_leash(**_: Any) -> None:
 
 def worker() -> None:
     """Run the worker until SIGTERM; a running task is finished first, or handed out again after the next start."""
-    Presence("worker")
+    ChildPresence("worker")
     if config().log_level != "debug":  # two lines for every task every other second would bury the rest
         for name in ("celery.worker.strategy", "celery.app.trace"):
             logging.getLogger(name).setLevel(logging.WARNING)
@@ -80,11 +80,11 @@ def forwarder() -> None:
     begin_anew()
     app.conf.worker_cancel_long_running_tasks_on_connection_loss = False  # threads cannot be; turns end by themselves
     app.steps["worker"].add(EndPromptly)
-    Presence("forwarder")
+    ChildPresence("forwarder")
     measure_in_background(copy_in_flight)
     trace_tasks(process_name())
     signals.worker_shutting_down.connect(_stop_forwarding)
-    signals.worker_ready.connect(_repeat_beside)
+    signals.worker_ready.connect(_start_in_process_scheduler)
     run_worker(
         f"forwarder-{config().domain}",
         pool_cls="celery.concurrency.thread:TaskPool",
@@ -108,12 +108,12 @@ def run_worker(name: str, **options: Any) -> None:
 
 
 def log_level() -> int:
-    """The log level as Celery wants it."""
+    """Return the log level in Celery's form."""
     return logging.getLevelNamesMapping()[config().log_level.upper()]
 
 
 def quiet() -> bool:
-    """What Celery prints of itself when it starts and stops is no log line: keep it from that where lines are JSON."""
+    """Keep Celery from printing its banner, which is no log line, where lines are JSON."""
     if config().log_format != "json":
         return False
     from celery.apps import worker
@@ -126,15 +126,15 @@ def quiet() -> bool:
 
 
 class EndPromptly(bootsteps.StartStopStep):
-    """Has turns end with what they are at whenever the forwarder ends. One that ends by itself, because of an error that
-    Celery cannot recover from, waits for them no longer than END_S: the supervisor starts it again, and whatever a turn
-    was at is found by the sweep.
+    """Ends turns after their current step when the forwarder ends. A forwarder that ends by itself, because of an error
+    that Celery cannot recover from, waits for them no longer than END_S: the supervisor starts it again, and whatever a
+    turn was at is found by the sweep.
     """
 
     requires = ("celery.worker.components:Pool",)  # stopped before the pool, which waits for its threads
 
     def stop(self, _worker: Any) -> None:
-        """Stop turns; `waking.stopping` says whether the end was asked for, in which case the supervisor watches it."""
+        """Stop turns; `waking.stopping` is set when the stop was requested, which the supervisor supervises."""
         if not wakeups.stopping():
             wakeups.stop()
             timer = threading.Timer(END_S, os._exit, (END_STATUS,))
@@ -146,15 +146,15 @@ def _stop_forwarding(**_: Any) -> None:
     wakeups.stop()
 
 
-def _repeat_beside(**_: Any) -> None:
-    from workers.beside import repeat  # models: after Django is set up
+def _start_in_process_scheduler(**_: Any) -> None:
+    from workers.in_process_scheduler import repeat  # models: after Django is set up
 
     repeat(app, wakeups.stopping)
 
 
 def beat() -> None:
-    """Run beat until SIGTERM. Its memory of what it sent when is in the data folder."""
-    Presence("beat")
+    """Run beat until SIGTERM. Its schedule state is in the data folder."""
+    ChildPresence("beat")
     measure_in_background()
     app.Beat(loglevel=config().log_level, schedule=str(config().data_path / "beat-schedule"), quiet=quiet()).run()
 

@@ -1,9 +1,9 @@
-"""One child process: how it is started, what it says, and how it ends.
+"""One child process: its start, output and end.
 
-Its life: `starting` (running, not yet ready) → `ready` → `gone` → `starting` again after a pause. The pause is
-RESTART_PAUSE_S for a child that was ready for SERVED_AFTER_S, however often it ended before. It doubles with each end
-that comes earlier: to RESTART_PAUSE_READY_S_MAX where the child became ready, to RESTART_PAUSE_S_MAX where it failed at
-its start.
+States: `starting` (running, not yet ready) → `ready` → `gone` → `starting` again after a pause. The pause is
+RESTART_PAUSE_S for a child that was ready for SERVED_AFTER_S, however often it ended before. It doubles with each
+earlier end: to RESTART_PAUSE_READY_S_MAX where the child became ready, to RESTART_PAUSE_S_MAX where it failed at its
+start.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from portal.supervisor.leash import READY_FD, death_signal
 from portal.supervisor.output import LineBuffer, TurningLog
+from portal.supervisor.parent_watchdog import READY_FD, death_signal
 
 RESTART_PAUSE_S = 0.2
 RESTART_PAUSE_READY_S_MAX = 2.0
@@ -33,7 +33,8 @@ _READ_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """What a child is. `probe` tells readiness from outside; a child without one says it itself (leash.say_ready)."""
+    """Specification of a child. `probe` detects readiness from outside; a child without one reports it
+    (parent_watchdog.report_ready)."""
 
     name: str
     command: Sequence[str]
@@ -54,7 +55,7 @@ class Child:
         self.log = TurningLog(log_folder / f"{spec.name}.log")
         self.process: subprocess.Popen[bytes] | None = None
         self.ready_at: float | None = None
-        """Since when it is ready, as time.monotonic tells; None while it is not."""
+        """Time of readiness (time.monotonic); None while not ready."""
         self.output_fd = -1
         self.ready_fd = -1
         self.last_line = ""
@@ -72,7 +73,7 @@ class Child:
         return self.ready_at is not None
 
     def note_ready(self) -> None:
-        """Note that it is ready, as it has said itself or a probe has shown."""
+        """Note that the child is ready, as reported by the child or by a probe."""
         if self.ready_at is None:
             self.ready_at = time.monotonic()
 
@@ -110,7 +111,7 @@ class Child:
         self.output_fd, self.ready_fd = output, ready
 
     def read_lines(self) -> list[str] | None:
-        """What it has printed since the last call, None once it can print no more; all is in the log file already."""
+        """Return the output since the last call, None at its end; the log file has all of it."""
         try:
             chunk = os.read(self.output_fd, _READ_BYTES)
         except BlockingIOError:
@@ -125,14 +126,15 @@ class Child:
         return texts
 
     def read_ready(self) -> bool:
-        """Whether it has said that it is ready."""
+        """Return whether the child has reported that it is ready."""
         with contextlib.suppress(BlockingIOError):
             if os.read(self.ready_fd, 64):
                 self.note_ready()
         return self.ready
 
     def ended(self) -> str | None:
-        """How it ended, if it just did: `exit code 1`, `killed by SIGKILL`. Whatever it started itself is ended too."""
+        """Return how the child ended, if it just did: `exit code 1`, `killed by SIGKILL`. Its own children are ended,
+        too."""
         if self.process is None or os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         self.send_group(signal.SIGKILL)  # pool processes of a worker that was killed; before the pid can be reused
@@ -144,7 +146,7 @@ class Child:
         return f"killed by {_signal_name(-status)}" if status < 0 else f"exit code {status}"
 
     def plan_restart(self) -> float:
-        """Set when it is due again; returns the seconds until then."""
+        """Schedule the next start; returns the seconds until then."""
         pause_s = self._restart_pause_s
         self.start_due = time.monotonic() + pause_s
         self._restart_pause_s = min(pause_s * 2, RESTART_PAUSE_S_MAX)

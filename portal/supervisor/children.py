@@ -1,4 +1,4 @@
-"""What a domain consists of: the children, their command lines and how long each may take to stop."""
+"""Processes of a domain: the children, their command lines and stop timeouts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REDIS_STOP_S = 1.2
 
 
 def redis(command: list[str], probe: Callable[[], bool]) -> ChildSpec:
-    """The embedded Redis. It gets SIGTERM when the supervisor dies, to close its file in order."""
+    """Return the embedded Redis, which receives SIGTERM when the supervisor dies, to close its file cleanly."""
     return ChildSpec(
         name="redis",
         command=command,

@@ -1,4 +1,4 @@
-"""The data folder of a domain: whose it is, and what runs on it.
+"""Data folder of a domain: its lock, and the processes that run on it.
 
 `herald.lock` is held with flock(2) for as long as a supervisor lives; the kernel releases it however the supervisor ends.
 `processes.json` names what runs: `doctor` and the tests read it, and the next start reads it to stop what a killed
@@ -50,7 +50,7 @@ def unwritable(path: Path, error: OSError) -> str:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the folder for this process. Raises StartError when another domain runs on it."""
+    """Lock the folder for this process. Raises StartError when another domain runs on it."""
     try:
         descriptor = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -70,7 +70,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a supervisor runs on the folder now."""
+    """Return whether a supervisor runs on the folder."""
     try:
         descriptor = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -99,7 +99,7 @@ def write_table(path: Path, state: str, url: str, processes: Mapping[str, int]) 
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """processes.json, or an empty table when there is none or it is not ours."""
+    """Return processes.json, or an empty table when it is missing or invalid."""
     try:
         table = json.loads((path / PROCESSES_FILE).read_text())
     except (OSError, ValueError):
@@ -114,7 +114,7 @@ def remove_table(path: Path) -> None:
 
 
 def stop_leftovers(path: Path) -> list[str]:
-    """End what an earlier supervisor left behind; call it with the folder locked. Returns their names and pids."""
+    """End processes left by an earlier supervisor; call with the folder locked. Returns their names and pids."""
     found: list[tuple[str, psutil.Process]] = []
     for name, identity in (read_table(path).get("processes") or {}).items():
         process = same_process(identity)
@@ -133,7 +133,7 @@ def stop_leftovers(path: Path) -> list[str]:
 
 
 def identity_of(pid: int) -> dict[str, Any]:
-    """A pid alone is reused by the system; with its start time it names one process."""
+    """Return a process's identity: pid and start time, because pids are reused."""
     try:
         return {"pid": pid, "started": psutil.Process(pid).create_time()}
     except psutil.Error:
@@ -141,7 +141,7 @@ def identity_of(pid: int) -> dict[str, Any]:
 
 
 def same_process(identity: Any) -> psutil.Process | None:
-    """The process with this identity, if it still runs."""
+    """Return the process with this identity, if it still runs."""
     try:
         process = psutil.Process(int(identity["pid"]))
         same = (

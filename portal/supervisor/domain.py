@@ -1,4 +1,4 @@
-"""A whole domain from start to stop: what `manage.py run` does, in order (the life is told in the package's head)."""
+"""A whole domain from start to stop: the steps of `manage.py run` in order (life cycle: see the package)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from eventing.core.config import Config, unknown_setting, unknown_settings
 from eventing.telemetry import folder as metrics_folder
 from portal.console.files import HOW_TO_BUILD, NOT_BUILT, manifest
 from portal.security import refusal, warnings
-from portal.supervisor import children, data_folder, redis_server, reporter
+from portal.supervisor import children, data_folder, redis_server
 from portal.supervisor.child import Child, ChildSpec
-from portal.supervisor.crew import Crew, StopAsked
 from portal.supervisor.errors import StartError
 from portal.supervisor.java import java_found
 from portal.supervisor.listening import listen
 from portal.supervisor.preparation import login_url, prepare_database, prepare_identity
+from portal.supervisor.process_group import ProcessGroup, StopAsked
+from portal.supervisor.reporting import reporter
 from portal.supervisor.terminal import Terminal
 
 START_WITHIN_S = 60.0
@@ -45,7 +46,7 @@ class Supervisor:
         self._path = config.data_path
         self._state = "starting"
         self._login: str | None = None
-        self._crew = Crew(self._path / "logs", terminal, self._write_table)
+        self._group = ProcessGroup(self._path / "logs", terminal, self._write_table)
 
     def run(self) -> int:
         """Start, watch, stop. Returns the exit code: 0 when stopped by the operator, 1 when it could not start."""
@@ -56,7 +57,7 @@ class Supervisor:
             with data_folder.locked(self._path):
                 for leftover in data_folder.stop_leftovers(self._path):
                     self._terminal.note("before", f"stopped a left-over {leftover} of an earlier run")
-                with listen(self._config) as listener, self._crew.signals_caught():
+                with listen(self._config) as listener, self._group.signals_caught():
                     self._run(listener)
         except StartError as error:
             errors = type(self._terminal)(sys.stderr)
@@ -65,7 +66,7 @@ class Supervisor:
         return 0
 
     def _refuse_weakness(self) -> None:
-        """Nothing that others reach starts with a secret that they can guess or read. Raises StartError."""
+        """Refuse the start of an exposed domain with guessable or readable secrets. Raises StartError."""
         reason = refusal(self._config)
         if reason is not None:
             raise StartError(reason)
@@ -78,7 +79,7 @@ class Supervisor:
             self._state = "running"
             self._write_table()
             self._announce()
-            self._crew.watch()
+            self._group.watch()
         except StopAsked:
             pass
         finally:
@@ -111,7 +112,7 @@ class Supervisor:
         self._terminal.line(self._terminal.paint(f"  up in {time.monotonic() - begun:.1f} s", "dim"))
 
     def _reports(self) -> tuple[str, str]:
-        """Whether reports are made here, and why not."""
+        """Return whether reports are made here, and the reason if not."""
         if self._config.reports == "off":
             return "off", "HERALD_REPORTS=off"
         java = java_found()
@@ -143,23 +144,23 @@ class Supervisor:
 
     def _add(self, spec: ChildSpec) -> Child:
         try:
-            return self._crew.add(spec)
+            return self._group.add(spec)
         except OSError as error:
             raise StartError(f"The program for {spec.name} ({spec.command[0]}) cannot be started: {error}.") from None
 
     def _wait_ready(self, child: Child, within_s: float, *, required: bool = True) -> bool:
-        if self._crew.wait_until(lambda: child.ready, within_s):
+        if self._group.wait_until(lambda: child.ready, within_s):
             return True
-        if self._crew.failed:
-            failed, how = self._crew.failed[0]
+        if self._group.failed:
+            failed, how = self._group.failed[0]
             reason = failed.last_warning if failed.spec.name == "redis" else ""  # a traceback's reason is its last line
             said = _LOG_PREFIX.sub("", reason or failed.last_line)
             raise StartError(
-                f"{failed.spec.name} ended at once ({how}): {said} (all it said: {_short(failed.log.path)})"
+                f"{failed.spec.name} ended at once ({how}): {said} (full output: {_short(failed.log.path)})"
             )
         if required:
             raise StartError(
-                f"{child.spec.name} was not ready within {within_s:.0f} s; what it said: {_short(child.log.path)}"
+                f"{child.spec.name} was not ready within {within_s:.0f} s; output: {_short(child.log.path)}"
             )
         return False
 
@@ -169,7 +170,7 @@ class Supervisor:
         line(f"  Portal    {paint(self._config.base_url + '/', 'bold')}")
         if self._login and self._terminal.tells_secrets:
             line(f"  Log in    {paint(self._login, 'bold')}")
-            line("            (works once, within one hour; .venv/bin/python manage.py login_link makes another)")
+            line("            (works once, within one hour; .venv/bin/python manage.py login_link creates another)")
         line()
         line("  Next, in another terminal:")
         for command in next_commands(self._config):
@@ -181,7 +182,8 @@ class Supervisor:
         self._warn_of_settings()
 
     def _warn_of_settings(self) -> None:
-        """Name the variables that are no settings: at the start, should it fail, and last, where people look."""
+        """Print the HERALD_ variables that are no settings: before the start, in case it fails, and as the last
+        lines."""
         for name in unknown_settings(os.environ):
             said = f"{unknown_setting(name)} All settings: manage.py doctor, docs/settings.md."
             self._terminal.note("settings", self._terminal.paint(said, "warning"))
@@ -189,27 +191,29 @@ class Supervisor:
     def _stop(self, listener: socket.socket) -> None:
         self._state = "stopping"
         self._write_table()
-        listener.close()  # else connections would queue that nobody answers
-        if self._crew.stop_asked:
-            self._terminal.line(f"Stopping {', '.join(child.spec.name for child in reversed(self._crew.children))} ...")
+        listener.close()  # else connections would queue unanswered
+        if self._group.stop_asked:
+            self._terminal.line(
+                f"Stopping {', '.join(child.spec.name for child in reversed(self._group.children))} ..."
+            )
         reporter.ask_to_stop(self._path)
-        for together in _stopped_together(self._crew.children):
+        for together in _stopped_together(self._group.children):
             if any(child.spec.name == "redis" for child in together):
-                reporter.stop(self._path, REPORTER_STOP_S)  # it tells Redis that its report is given back
-            self._crew.stop(together)
+                reporter.stop(self._path, REPORTER_STOP_S)  # it releases its run in Redis
+            self._group.stop(together)
         reporter.stop(self._path, REPORTER_STOP_S)
-        self._crew.close()
+        self._group.close()
         data_folder.remove_table(self._path)
-        if self._crew.stop_asked:
+        if self._group.stop_asked:
             self._terminal.line("Stopped. Everything acknowledged is on disk.")
 
     def _write_table(self) -> None:
-        pids = {child.spec.name: child.pid for child in self._crew.children if child.pid is not None}
+        pids = {child.spec.name: child.pid for child in self._group.children if child.pid is not None}
         data_folder.write_table(self._path, self._state, self._config.base_url, pids)
 
 
 def _stopped_together(children: Sequence[Child]) -> Iterator[list[Child]]:
-    """In this order: beat is told first, then tasks and sessions end at the same time; Redis is there for them until the last.
+    """Return the order of stopping: beat first, then tasks and sessions together; Redis stays until the last has ended.
 
     A task that beat still sends meanwhile waits in Redis for the next start.
     """
@@ -218,7 +222,7 @@ def _stopped_together(children: Sequence[Child]) -> Iterator[list[Child]]:
 
 
 def next_commands(config: Config) -> list[str]:
-    """What a newcomer types next, in one terminal; a test runs it word for word."""
+    """Return the first commands to try, in one terminal; a test runs them unchanged."""
     stated = {"HERALD_DOMAIN": config.domain, "HERALD_PORT": str(config.port), "HERALD_DATA_DIR": str(config.data_path)}
     same_domain = [f"{name}={shlex.quote(value)}" for name, value in stated.items() if os.environ.get(name)]
     name = f"/{config.domain}/hello/"
@@ -232,5 +236,5 @@ def next_commands(config: Config) -> list[str]:
 
 
 def _short(path: Path) -> str:
-    """The path as the operator would type it."""
+    """Return the path relative to the working folder where possible."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

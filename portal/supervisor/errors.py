@@ -1,5 +1,5 @@
-"""Why a domain cannot start. The message is one sentence for the operator: what is wrong and what to do."""
+"""Error that prevents the start of a domain. The message is one sentence: what is wrong and what to do."""
 
 
 class StartError(Exception):
-    """The domain cannot start; the command says the message and exits with 1."""
+    """The domain cannot start; the command prints the message and exits with 1."""

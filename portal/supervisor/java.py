@@ -1,4 +1,4 @@
-"""Which Java there is. Only reports need it (Spark); without it everything else runs, and this says so."""
+"""Detection of Java, which only reports (Spark) need; everything else runs without it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _VERSION = re.compile(r'version "(?P<first>\d+)(?:\.(?P<second>\d+))?')
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """The Java found: `major` is None when there is none or when it does not say a version."""
+    """The Java found: `major` is None when there is none or when it prints no version."""
 
     path: str | None
     major: int | None
 
     @property
     def good(self) -> bool:
-        """Whether reports can run."""
+        """Return whether reports can run."""
         return self.major is not None and self.major >= JAVA_MAJOR_MIN
 
     def sentence(self) -> str:
@@ -60,7 +60,7 @@ def java_found() -> Java:
 
 
 def version_major(text: str) -> int | None:
-    """17 from `openjdk version "17.0.15"`; 8 from `java version "1.8.0_392"`, as it was counted then."""
+    """Return 17 for `openjdk version "17.0.15"`, and 8 for `java version "1.8.0_392"`, the old numbering."""
     found = _VERSION.search(text)
     if found is None:
         return None

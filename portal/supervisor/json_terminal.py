@@ -1,4 +1,4 @@
-"""The supervisor's lines as JSON objects, one each, like those of its children: for who collects what `make run` prints."""
+"""The supervisor's lines as JSON objects, one each, like those of its children, for log collectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from portal.supervisor.terminal import Terminal
 
 
 class JsonTerminal(Terminal):
-    """See the module. What a child said as JSON is passed on as it is. Nothing secret is told here: logs are kept."""
+    """Terminal that writes JSON lines. JSON lines of children are passed on unchanged. Secrets are never written,
+    because logs are kept."""
 
     tells_secrets = False
 
@@ -25,11 +26,11 @@ class JsonTerminal(Terminal):
             self._object(text.strip())
 
     def state(self, name: str, state: str, about: str = "") -> None:
-        """That a part has come up, or not."""
+        """Write the state of a component at the start."""
         self._object(f"{name}: {state} {about}".strip())
 
     def note(self, name: str, text: str) -> None:
-        """Something that a child said or that happened to it."""
+        """Write a message of or about a child."""
         if text.startswith('{"time"'):
             super().line(text)
         else:

@@ -1,5 +1,5 @@
-"""The domain's one listening socket. The supervisor binds it, so a port that is taken is said at once, in one sentence,
-and gateways can fall over and come back without a refused connection."""
+"""The domain's one listening socket. The supervisor binds it: a port in use is reported at once, and gateways can
+restart without refused connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BACKLOG = 4096
 
 
 def listen(config: Config) -> socket.socket:
-    """A listening socket on HERALD_HOST and HERALD_PORT. Raises StartError when it cannot be had."""
+    """Return a listening socket on HERALD_HOST and HERALD_PORT. Raises StartError when it cannot be opened."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -49,7 +49,8 @@ def _refused(config: Config, error: OSError) -> str:
 
 
 def port_owner(port: int) -> str:
-    """Who listens on the port, as far as the system lets us see: `nginx (pid 123)` or `another program`."""
+    """Return the program that listens on the port, where the system shows it: `nginx (pid 123)`, else `another
+    program`."""
     try:
         for connection in psutil.net_connections("tcp"):
             address = connection.laddr

@@ -1,4 +1,4 @@
-"""What children print: every line to a bounded log file, warnings and errors to the terminal as well."""
+"""Output of children: every line to a bounded log file, warnings and errors to the terminal as well."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-LOG_FILE_BYTES_MAX = 8 * 1024 * 1024
+LOG_FILE_BYTES_MAX = 8 * 1024 * 1024  # bound: bytes of a log file; the file is rotated; three older ones are kept
 """A log file larger than this is turned: `worker.log` becomes `worker.log.1`, and so on."""
 
 LOG_FILES_KEPT = 3
@@ -27,12 +27,12 @@ _REDIS_WARNING = re.compile(r"^\d+:[XCSM] .{10,40} # (?P<text>.*)")
 
 
 def is_warning(line: str) -> bool:
-    """Whether a line of a Python child tells of a warning or worse."""
+    """Return whether a line of a Python child has the level warning or higher."""
     return _LEVEL.search(line, 0, _LEVEL_WITHIN_CHARS) is not None
 
 
 def is_redis_warning(line: str) -> bool:
-    """Whether a line of Redis is of its level `warning` (shown as `#`)."""
+    """Return whether a line of Redis has its level `warning` (shown as `#`)."""
     return _REDIS_WARNING.match(line) is not None
 
 
@@ -50,7 +50,7 @@ class TurningLog:
                 self._turn()
             self._size += self._file.write(line + b"\n")
         except OSError:
-            pass  # the disk is full; doctor says so, and the child's warnings still reach the terminal
+            pass  # the disk is full; doctor reports it, and the child's warnings still reach the terminal
 
     def close(self) -> None:
         self._file.close()
@@ -82,7 +82,7 @@ class LineBuffer:
 
 
 class Shown:
-    """Lets the first SHOWN_LINES_MAX lines of a window through and says once that there are more."""
+    """Limits shown lines to SHOWN_LINES_MAX per window, and notes once that there are more."""
 
     def __init__(self, show: Callable[[str], None], more: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._show, self._more, self._clock = show, more, clock

@@ -1,4 +1,4 @@
-"""What must be true in the database before the gateways start: its tables, the domain's key, an administrator."""
+"""Preparation of the database before the gateways start: tables, the domain's key, an administrator."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def database_state() -> DatabaseState:
 
 
 def prepare_database() -> str:
-    """Migrate. Returns what was done, for people. Raises StartError when the database is away or too new."""
+    """Migrate. Returns a sentence on the result. Raises StartError when the database is unreachable or too new."""
     try:
         state = database_state()
         if state.unknown:
@@ -74,6 +74,7 @@ def prepare_identity() -> None:
 
 
 def login_url(config: Config) -> str | None:
-    """A one-time link for the first administrator, whom the first start makes. None when there is none to log in."""
+    """Return a one-time link for the first administrator, created at the first start. None when an administrator can
+    log in already."""
     administrator = ensure_administrator()
     return config.base_url + login_link_create(administrator) if administrator else None

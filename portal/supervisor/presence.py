@@ -1,4 +1,4 @@
-"""Presence: worker, forwarder and beat say in Redis every few seconds that they do their part; /readyz looks for it.
+"""Presence in Redis: worker, forwarder and beat report every few seconds that they work; /readyz reads it.
 
 A worker's word is Celery's heartbeat: it beats while the process is attached to its queue, however long its tasks take, so
 that peers that hang cannot make this domain seem unready. Beat's word is that it sends tasks. What was away is found again
@@ -12,17 +12,17 @@ import time
 from typing import Any, Literal
 
 from celery import signals
-from redis.exceptions import RedisError
 
-from eventing.log.control import present
+from eventing.store.errors import RedisError
+from eventing.store.presence import present
 
 EVERY_S = 2.0  # Celery's own period; beat sends more often
 Child = Literal["worker", "forwarder", "beat"]
 logger = logging.getLogger(__name__)
 
 
-class Presence:
-    """Says that a child does its part, whenever Celery gives a sign of it."""
+class ChildPresence:
+    """Writes the presence of a child at each of Celery's signals."""
 
     def __init__(self, child: Child) -> None:
         self._child = child
@@ -31,7 +31,7 @@ class Presence:
         sign.connect(self.sign, weak=False)
 
     def sign(self, **_: Any) -> None:
-        """It does its part. An outage of Redis is no more than that: /readyz names it by itself."""
+        """Write the presence. An outage of Redis is ignored: /readyz reports it."""
         now = time.monotonic()
         if now - self._said_at < EVERY_S / 2:
             return

@@ -1,4 +1,4 @@
-"""The Redis of a domain: the embedded server's program and options, and what any Redis must be able to do.
+"""The Redis of a domain: program and options of the embedded server, and requirements on any Redis.
 
 Embedded: a private server on a unix socket in the data folder, no TCP, append-only file with an fsync before every
 answer, so that an acknowledged event survives the power cut a millisecond later. The first program that is new enough
@@ -24,10 +24,8 @@ import redis
 
 from eventing.core.config import Config
 from eventing.store.connection import VERSION_MIN
+from eventing.store.inspection import brief_client
 from portal.supervisor.errors import StartError
-
-ANSWER_WITHIN_S = 2.0
-"""One question to a Redis that is up takes a millisecond; after this it counts as not answering."""
 
 VERSION_WITHIN_S = 30.0
 """For a program to print its version: milliseconds on a quiet machine, seconds on one that swaps or is overloaded."""
@@ -38,7 +36,7 @@ _MULTI_PART_AOF_SINCE = (7, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class RedisProgram:
     """A server program on this machine."""
 
     path: str
@@ -49,8 +47,9 @@ class Server:
         return ".".join(map(str, self.version))
 
 
-def find_server() -> Server:
-    """The program for the embedded server. Raises StartError when none is new enough, with what is wrong with each."""
+def find_server() -> RedisProgram:
+    """Return the program for the embedded server. Raises StartError when none is new enough, with the problem of
+    each."""
     problems: list[str] = []
     for path in (shutil.which("redis-server"), shutil.which("valkey-server"), _packaged_server()):
         if path is None:
@@ -61,7 +60,7 @@ def find_server() -> Server:
         elif version[:2] < VERSION_MIN:
             problems.append(f"{path} is {'.'.join(map(str, version))}")
         else:
-            return Server(path, version)
+            return RedisProgram(path, version)
     wanted = ".".join(map(str, VERSION_MIN))
     found = f" ({'; '.join(problems)})" if problems else ""
     raise StartError(
@@ -70,8 +69,8 @@ def find_server() -> Server:
     )
 
 
-def command(server: Server, config: Config) -> list[str]:
-    """The command line of the embedded server. Raises StartError when its data is of a newer Redis."""
+def command(server: RedisProgram, config: Config) -> list[str]:
+    """Return the command line of the embedded server. Raises StartError when its data was written by a newer Redis."""
     folder = config.data_path / "redis"
     if server.version < _MULTI_PART_AOF_SINCE and (folder / "appendonlydir").exists():
         raise StartError(  # it would silently start empty beside the newer format
@@ -102,7 +101,7 @@ def command(server: Server, config: Config) -> list[str]:
 
 
 def prepare_socket(config: Config) -> None:
-    """Make room for the socket. Raises StartError when its folder is not ours alone."""
+    """Prepare the socket's folder. Raises StartError when the folder is not private."""
     folder = config.redis_socket.parent
     if folder == config.data_path:
         return
@@ -137,25 +136,18 @@ def stop_leftover(config: Config) -> int | None:
         _wait_or_kill(pid)
         return pid
     except redis.RedisError:
-        return None  # nobody behind the socket: Redis itself replaces the file
+        return None  # no server behind the socket: Redis itself replaces the file
     finally:
         client.close()
 
 
 def connect(config: Config) -> redis.Redis:
     """A client of the Redis in use, with bounded waits. The caller closes it."""
-    client: redis.Redis = redis.Redis.from_url(
-        config.effective_redis_url,
-        decode_responses=True,
-        socket_timeout=ANSWER_WITHIN_S,
-        socket_connect_timeout=ANSWER_WITHIN_S,
-        retry=None,
-    )
-    return client
+    return brief_client(config.effective_redis_url)
 
 
 def is_up(client: redis.Redis) -> bool:
-    """Whether it answers and has loaded its data."""
+    """Return whether Redis responds and has loaded its data."""
     try:
         return bool(client.ping())
     except (redis.RedisError, OSError):
@@ -163,7 +155,8 @@ def is_up(client: redis.Redis) -> bool:
 
 
 def external_version(config: Config) -> str:
-    """The version of the Redis at HERALD_REDIS_URL. Raises StartError when it is away, refuses us or is too old."""
+    """The version of the Redis at HERALD_REDIS_URL. Raises StartError when it is unreachable, rejects the password or
+    is too old."""
     try:
         client = connect(config)
     except ValueError as error:
@@ -187,17 +180,17 @@ def external_version(config: Config) -> str:
 
 
 def server_version(info: dict[str, Any]) -> str:
-    """The version that counts: Valkey states the Redis it is compatible with beside its own."""
+    """Return the relevant version: Valkey reports the compatible version of Redis beside its own."""
     return str(info.get("redis_version", "0"))
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """(7, 0, 15) from `7.0.15`; what is no number counts as 0."""
+    """Return (7, 0, 15) for `7.0.15`; a part that is no number counts as 0."""
     return tuple(int(part) if part.isdigit() else 0 for part in text.split(".")[:3])
 
 
 def _program_version(path: str) -> tuple[int, int, int] | str:
-    """The version of a program; a phrase with its path where it does not tell one."""
+    """Return the version of a program; a phrase with its path where it prints none."""
     try:
         answer = subprocess.run([path, "--version"], capture_output=True, timeout=VERSION_WITHIN_S, check=False)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What the operator sees: short plain lines, colours only on a terminal (and never with NO_COLOR set)."""
+"""Output for the operator: short plain lines, with colours only on a terminal (and never with NO_COLOR set)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _NAME_WIDTH = 10
 
 
 class Terminal:
-    """Writes to `stream`. A terminal that went away costs its lines, never the domain."""
+    """Writes to `stream`. Lines to a closed terminal are lost; the domain continues."""
 
     tells_secrets = True
-    """Whether the first administrator's login link may be told here."""
+    """True if the first administrator's login link may be printed here."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
         self._coloured = self._stream.isatty() and not os.environ.get("NO_COLOR")
 
     def line(self, text: str = "") -> None:
-        """One line as it is."""
+        """Write one line unchanged."""
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(text + "\n")
             self._stream.flush()
@@ -32,7 +32,7 @@ class Terminal:
         self.line(f"  {name:<{_NAME_WIDTH}} {self.paint(f'{state:<9}', state.split(' ', 1)[0])} {about}".rstrip())
 
     def note(self, name: str, text: str) -> None:
-        """Something that a child said or that happened to it."""
+        """Write a message of or about a child."""
         self.line(f"  {name:<{_NAME_WIDTH}} {text}")
 
     def paint(self, text: str, colour: str) -> str:

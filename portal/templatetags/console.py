@@ -1,4 +1,4 @@
-"""Template tags of the console's frame: its navigation, and whether its scripts are built."""
+"""Template tags of the console's frame: navigation, and the notice about unbuilt scripts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from django import template
 
 from eventing.core.roles import ADMINISTRATOR
 from portal.console.files import HOW_TO_BUILD, NOT_BUILT, manifest
-from portal.console.pages.navigation import Link, links
+from portal.console.pages.navigation import NavigationLink, links
 
 register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def navigation(context: dict[str, Any]) -> list[Link]:
+def navigation(context: dict[str, Any]) -> list[NavigationLink]:
     """The pages to list, the one that is shown marked."""
     request = context.get("request")
     match = getattr(request, "resolver_match", None)
@@ -24,5 +24,5 @@ def navigation(context: dict[str, Any]) -> list[Link]:
 
 @register.simple_tag
 def not_built() -> str:
-    """What to say where the scripts are missing; empty where they are not."""
+    """Return the notice for missing scripts; empty where they are built."""
     return "" if manifest() else f"{NOT_BUILT} {HOW_TO_BUILD}."

@@ -11,5 +11,5 @@ register = template.Library()
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """`name` with places after its slashes at which a narrow screen may break the line."""
+    """Return `name` with optional line breaks after its slashes for narrow screens."""
     return mark_safe(str(escape(name)).replace("/", "/<wbr>"))  # noqa: S308 - escaped just before

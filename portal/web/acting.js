@@ -1,7 +1,7 @@
-/** What a button in a row does at once: busy while it works, a toast after it. What must be asked first: dialog.js. */
+/** Immediate actions of row buttons: busy while they work, then a toast. Actions that need a confirmation: dialog.js. */
 
 import { SessionEnded } from "./requests.js";
-import { tellEnd } from "./line.js";
+import { tellEnd } from "./domain_connection.js";
 import { toast } from "./toast.js";
 
 /**
@@ -23,7 +23,9 @@ export async function act(button, perform, done) {
   }
 }
 
-/** What to say of a renewed lease. @param {{granted_s: number}} lease @param {number} askedS */
+/** The toast for a renewed lease. @param {{granted_s: number}} lease @param {number} askedS */
 export function renewed({ granted_s: granted }, askedS) {
-  return granted < askedS ? "The lease is renewed, for as long as this domain grants." : "The lease is renewed.";
+  return granted < askedS
+    ? "The lease is renewed for the longest time that this domain grants."
+    : "The lease is renewed.";
 }

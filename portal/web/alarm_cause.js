@@ -1,4 +1,4 @@
-/** Where the cause of an alarm is to be seen, and something can be done about it: one click from the alarm. Pure. */
+/** Link from an alarm to the page that shows its cause and the remedy. Pure. */
 
 /** The tab of an RP's page that shows what a rule is about, by the kind of the rule. */
 const TABS = {
@@ -8,7 +8,7 @@ const TABS = {
 };
 
 /**
- * The address. The domain says the page; where that is an RP's, the tab is chosen here.
+ * The address. The domain names the page; the tab of an RP's page is chosen here.
  * @param {{kind: string, rp?: string | null, about?: string, link?: string}} alarm
  */
 export function causeOf(alarm) {

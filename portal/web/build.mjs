@@ -41,7 +41,7 @@ const pageSheets = {
   },
 };
 
-/** Compress what was written, tell its names, and remove what is long out of use. */
+/** Compress the output, write the manifest, and remove files long out of use. */
 const finishing = {
   name: "finishing",
   setup(build) {
@@ -116,6 +116,6 @@ if (process.argv.includes("--watch")) {
   try {
     await esbuild.build(await settings());
   } catch {
-    process.exit(1); // esbuild has said where and why
+    process.exit(1); // esbuild has printed place and reason
   }
 }

@@ -1,4 +1,4 @@
-/** The one pill in the header that says how the page is connected, and the bar that says what to do when that has ended. */
+/** State of the connection: the pill in the header, and the bar with the next step when the connection has ended. */
 
 const TEXTS = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", ended: "Ended" };
 const COUNTED_FROM_MS = 1_000;
@@ -38,7 +38,7 @@ export function showLoggedOut() {
   const link = document.createElement("a");
   link.href = bar.dataset.loginUrl;
   link.textContent = "Log in again";
-  showEnd("Your session has ended; what you see is old.", link);
+  showEnd("Your session has ended. The data shown is out of date.", link);
 }
 
 /** It ended for another reason; `again` connects anew. @param {string} says @param {() => void} again */
@@ -48,7 +48,7 @@ export function showEnded(says, again) {
   button.className = "button compact";
   button.textContent = "Connect again";
   button.addEventListener("click", again);
-  showEnd(`${says} What you see is old.`, button);
+  showEnd(`${says} The data shown is out of date.`, button);
 }
 
 function showEnd(says, action) {

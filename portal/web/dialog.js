@@ -15,7 +15,7 @@
  */
 
 import { SessionEnded } from "./requests.js";
-import { tellEnd } from "./line.js";
+import { tellEnd } from "./domain_connection.js";
 
 const REASON_CHARS_MAX = 255;
 let fields = 0;
@@ -88,7 +88,7 @@ async function work(dialog, { go, problem, perform }) {
 }
 
 /**
- * A labelled input, as dialogs have them: for `says`, when a question needs more than a reason.
+ * A labelled input for dialogs: for `says`, when a dialog needs more than a reason.
  * @param {string} name @param {{label: string, hint?: string, value?: string, required?: boolean, [attribute: string]: unknown}} about
  */
 export function field(name, { label, hint, value = "", required = false, ...attributes }) {

@@ -4,7 +4,7 @@
  */
 
 /**
- * The element with this id; null if there is none and no kind is asked for.
+ * The element with this id; null if there is none and no kind is given.
  * @template {Element} [E=HTMLElement]
  * @param {string} id
  * @param {new () => E} [kind] such as HTMLInputElement

@@ -17,10 +17,10 @@ export class EventList {
   #empty;
   #newest;
   #waiting = []; // rows to be drawn: functions that make the element
-  #skipped = 0; // events that came faster than they can be shown
+  #skipped = 0; // events that arrived faster than they can be shown
   #scheduled = false;
   #paused = false;
-  #held = 0; // events that came while paused
+  #held = 0; // events that arrived while paused
   #onHeld;
   #events = new WeakMap(); // <details> -> {rp, offset, event}
 
@@ -62,7 +62,7 @@ export class EventList {
     this.#schedule();
   }
 
-  /** It was hidden, and is seen again: go to its end, if that is where the reader was. */
+  /** Shown again after being hidden: scroll to the end, if the reader was there. */
   shown() {
     if (this.#list.querySelector("details[open]") === null && this.#newest.hidden) {
       this.#list.scrollTop = this.#list.scrollHeight;
@@ -102,7 +102,7 @@ export class EventList {
     const rows = document.createDocumentFragment();
     if (this.#skipped) {
       const many = this.#skipped === 1 ? "1 earlier row is" : `${WHOLE.format(this.#skipped)} earlier rows are`;
-      rows.append(markRow("mark-row plain", `${many} not shown: this page keeps the newest ${ROWS_MAX}.`));
+      rows.append(markRow("mark-row plain", `${many} not shown: this page holds the newest ${ROWS_MAX}.`));
       this.#skipped = 0;
     }
     for (const row of this.#waiting) rows.append(row());
@@ -147,7 +147,7 @@ export class EventList {
     raw.className = "ev-raw";
     const { rp, offset, event } = this.#events.get(details);
     raw.textContent = JSON.stringify(event, null, 2);
-    const link = element("a", "ev-link small", "Its bytes, origin and way, in the timescale");
+    const link = element("a", "ev-link small", "Bytes, origin and route in the timescale");
     link.href = `/timescale?${new URLSearchParams({ rp, event: offset })}`;
     details.append(raw, link);
   }
@@ -205,8 +205,8 @@ function gapText(gap) {
     gap.missing === 0
       ? ""
       : gap.missing === 1
-        ? `Event #${gap.from} is not in the history any more.`
-        : `Events #${gap.from} to #${gap.to} are not in the history any more.`;
-  if (gap.previousEpoch === null) return known || "Some events are not in the history any more.";
-  return `The log has begun anew (epoch ${gap.epoch}); what was missed of the old one is unknown. ${known}`;
+        ? `Event #${gap.from} is no longer in the history.`
+        : `Events #${gap.from} to #${gap.to} are no longer in the history.`;
+  if (gap.previousEpoch === null) return known || "Some events are no longer in the history.";
+  return `The log has started a new epoch (${gap.epoch}); the number of events missed in the old one is unknown. ${known}`;
 }

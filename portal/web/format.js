@@ -8,7 +8,7 @@ const THREE = new Intl.NumberFormat(undefined, { minimumSignificantDigits: 3, ma
 const UNKNOWN = "–";
 const NARROW = "\u202f"; // between a number and its unit: narrow, never broken
 
-/** What a number is shown as: `value` and `unit` apart, so that a page may set the unit smaller; the unit may be empty. */
+/** A formatted number: `value` and `unit` apart, so that a page can show the unit smaller; the unit may be empty. */
 class Quantity {
   constructor(value, unit) {
     this.value = value;
@@ -84,7 +84,7 @@ export function duration(ms) {
   return new Quantity(stretch(ms).replace(/ 0 (s|min|h)$/, ""), "");
 }
 
-/** How long something at `iso` is in the past by the domain's clock: "4 s", "3 min 12 s"; `null` for none. */
+/** Age of the instant `iso` by the domain's clock: "4 s", "3 min 12 s"; `null` for none. */
 export function age(iso, now = serverNow()) {
   const at = Date.parse(iso ?? "");
   return Number.isNaN(at) ? null : stretch(now - at);
@@ -102,7 +102,7 @@ export function plural(number, noun, nouns = `${noun}s`) {
 }
 
 /**
- * How far a durable subscription is behind: "7,319 behind, 6,819 of them lost". The same words as core/events/lag.py.
+ * Lag of a durable subscription: "7,319 behind, 6,819 of them lost". The same words as core/events/lag.py.
  * @param {number | null} events not acknowledged @param {number | null} [lost] of these, gone from the history
  */
 export function behind(events, lost) {

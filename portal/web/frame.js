@@ -1,8 +1,8 @@
 /** Drawing at most once per frame of the screen, and not at all while nobody sees the page. */
 
 /**
- * Returns a function that asks for `draw` to be called with the next frame; asked again before it, it is called once.
- * A hidden tab has no frames: the call comes when it is seen again.
+ * Returns a function that schedules `draw` for the next frame, once however often it is called. A hidden tab has no
+ * frames: `draw` runs when the tab is shown again.
  * @param {() => void} draw
  */
 export function eachFrame(draw) {

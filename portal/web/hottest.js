@@ -3,7 +3,7 @@
 import { RpLabels } from "./rp_labels.js";
 import { serverNow } from "./times.js";
 
-/** @import { Sample } from "./shapes.d.ts" */
+/** @import { GatewayLoadRow } from "./shapes.d.ts" */
 
 const SMOOTH_S = 4; // the numbers shown are about the mean of so long
 const GONE_S = 20; // a rendezvous point that no gateway has named for so long is quiet
@@ -22,7 +22,7 @@ export class Hottest {
     this.#labels = new RpLabels(labelsUrl, () => this.onNames());
   }
 
-  /** Take a gateway's sample. @param {Pick<Sample, "gateway" | "at" | "interval_s" | "hot">} sample */
+  /** Take a gateway's sample. @param {Pick<GatewayLoadRow, "gateway" | "at" | "interval_s" | "hot">} sample */
   take({ gateway, at, interval_s: interval, hot }) {
     const held = this.#gateways.get(gateway) ?? new Map();
     this.#gateways.set(gateway, held);

@@ -17,15 +17,16 @@
  */
 
 import { openDomain } from "./live.js";
-import { tellEnd } from "./line.js";
-import { PausedLook } from "./looks.js";
+import { tellEnd } from "./domain_connection.js";
+import { PacedPoll } from "./polling.js";
 import { Refused, SessionEnded, getJson } from "./requests.js";
 import { Table, html, nothing, render } from "./table.js";
 import { fillTimes } from "./times.js";
 
 /** @import { TableOptions } from "./table.js" */
 
-/** @import { AdminEvent, DomainState } from "./shapes.d.ts" */
+/** @import { DomainState } from "./shapes.d.ts" */
+/** @import { AdminEvent } from "./types.d.ts" */
 
 const ROWS = 50;
 const CURSOR = "cursor";
@@ -38,7 +39,7 @@ export class Listing {
   #table;
   #cursor = "";
   #state = "loading"; // rows, broken
-  #look = new PausedLook(
+  #look = new PacedPoll(
     () => this.#ask(),
     (answer) => this.#show(answer),
     (error) => this.#failed(error),
@@ -64,7 +65,7 @@ export class Listing {
     void this.#look.now();
   }
 
-  /** Whether an event changes what is listed. */
+  /** Whether an event changes the listed rows. */
   concerns(event) {
     return this.#options.concerns(event, this.items);
   }
@@ -133,9 +134,9 @@ export class Listing {
   }
 
   #empty() {
-    if (this.#cursor) return html`<strong>There is nothing more here</strong>`;
+    if (this.#cursor) return html`<strong>No more rows</strong>`;
     if (this.#isFiltered()) {
-      return html`<strong>Nothing matches</strong><span>There is more without the filters.</span>
+      return html`<strong>No results</strong><span>Rows that do not match the filters are hidden.</span>
         <button type="button" class="button compact" @click=${() => this.#clear()}>Show all</button>`;
     }
     return this.#options.table.empty;
@@ -144,7 +145,7 @@ export class Listing {
   #failed(error) {
     if (error instanceof SessionEnded) tellEnd(error);
     if (this.#state === "rows") {
-      this.old(`${error.message} What is shown is old.`);
+      this.old(`${error.message} The data shown is out of date.`);
       return;
     }
     this.#state = "broken";
@@ -156,7 +157,7 @@ export class Listing {
     const again = () => this.#begin();
     const reset = error instanceof Refused && error.status === 400;
     render(
-      html`<div class="broken"><strong>${error instanceof Refused ? "This cannot be shown" : "No answer"}</strong>
+      html`<div class="broken"><strong>${error instanceof Refused ? "Request refused" : "No response"}</strong>
         <span>${error.message}</span>
         ${
           reset
@@ -250,7 +251,7 @@ export class Listing {
     return Object.entries(this.filters()).some(([name, value]) => value !== this.#default(name));
   }
 
-  /** What a field holds when nobody has chosen anything: the first of a list, else nothing. */
+  /** Default value of a field: the first option of a list, else empty. */
   #default(name) {
     const field = this.#parts.form?.elements.namedItem(name);
     return field instanceof HTMLSelectElement ? field.options[0].value : "";
@@ -279,7 +280,9 @@ export function keepCurrent(listings, onChange = () => {}) {
     },
     onState: (state, error) => {
       const why =
-        state === "live" ? "" : `${error?.message ?? "The connection to the domain is away."} What is shown is old.`;
+        state === "live"
+          ? ""
+          : `${error?.message ?? "The connection to the domain is interrupted."} The data shown is out of date.`;
       for (const listing of listings) listing.old(why);
     },
   });

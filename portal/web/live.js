@@ -7,7 +7,7 @@
  *     live.close();
  *
  * The life of it: catalogue and snapshot are fetched; the administrative RP is read from the snapshot's cursor on over the
- * page's one WebSocket (line.js), by the client library, which comes back by itself after a lost connection; each event is
+ * page's one WebSocket (domain_connection.js), by the client library, which comes back by itself after a lost connection; each event is
  * applied by the effects that the catalogue states for its type (state.js). After a gap, or a change of epoch, there is a new
  * snapshot: what you are given is never built over a hole.
  *
@@ -18,11 +18,12 @@
 import { Problem } from "../../client/js/herald.js";
 import { showConnection } from "./connection.js";
 import { eachFrame } from "./frame.js";
-import { line, onAgain, tellEnd } from "./line.js";
+import { domainConnection, onAgain, tellEnd } from "./domain_connection.js";
 import { Refused, SessionEnded, getJson } from "./requests.js";
 import { DOMAIN, RP, apply } from "./state.js";
 
-/** @import { AdminEvent, DomainState, RpState } from "./shapes.d.ts" */
+/** @import { DomainState, RpState } from "./shapes.d.ts" */
+/** @import { AdminEvent } from "./types.d.ts" */
 
 /** @import { StateDetail, SubscriptionState } from "../../client/js/herald.d.ts" */
 
@@ -51,7 +52,7 @@ export function openRp(id, options) {
 export class Live {
   /** The state; null before the first snapshot. Read it, never write it. @type {S | null} */
   state = null;
-  /** Whether the state is current: false while it is fetched, and while the connection is away. */
+  /** Whether the state is current: false while it is fetched, and while the connection is interrupted. */
   current = false;
   #rp;
   #url;
@@ -134,7 +135,7 @@ export class Live {
       (...given) => {
         if (attempt === this.#attempt) handler(...given);
       };
-    this.#subscription = line().subscribe(this.#rp, {
+    this.#subscription = domainConnection().subscribe(this.#rp, {
       from: cursor,
       onEvent: mine((event) => this.#event(event)),
       onGap: mine(() => this.#start()),
@@ -149,7 +150,7 @@ export class Live {
       showConnection("live");
       this.#onState("live");
     } else if (state === "ended" && error) {
-      if (error instanceof Problem) tellEnd(error); // of this subscription alone: the line says nothing of it
+      if (error instanceof Problem) tellEnd(error); // of this subscription alone: the line does not report it
       this.#onState("ended", error);
     } else if (state === "reconnecting") {
       this.#onState("away");
@@ -164,7 +165,7 @@ export class Live {
   }
 
   #tell() {
-    if (this.#events.length === 0) return; // closed, or a snapshot came in between
+    if (this.#events.length === 0) return; // closed, or replaced by a snapshot
     const events = this.#events;
     this.#events = [];
     this.#onChange(this.state, events, { fresh: false });

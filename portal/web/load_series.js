@@ -1,14 +1,14 @@
 /**
- * The last hour of the domain's load: what the domain remembers (GET /console/load), and the samples that arrive since, added
- * up in the same way as portal/console/load_history.py does.
+ * The last hour of the domain's load: the history (GET /console/load) and later samples, summed as in
+ * portal/console/load_history.py.
  *
- * A sample tells what one gateway did in an interval: its counts are spread over the steps that the interval touches; the
- * rate of a step is what all gateways did in it, by the part of it that is known.
+ * A sample has the counts of one gateway in an interval: its counts are spread over the steps that the interval touches;
+ * the rate of a step is what all gateways did in it, by the part of it that is known.
  */
 
 import { Series } from "./series.js";
 
-/** @import { Sample } from "./shapes.d.ts" */
+/** @import { GatewaySampleData } from "./shapes.d.ts" */
 
 /** @typedef {{start: number, until: number, series: Record<string, (number | null)[]>, seen: Record<string, number>}} LoadAnswer */
 
@@ -44,7 +44,7 @@ export class LoadSeries {
 
   /**
    * Take a sample of a gateway (data of io.herald.load.sampled at domain.admin); one that was counted already changes nothing.
-   * @param {Omit<Sample, "cpu_s" | "rss_bytes" | "lag_ms" | "hot">} sample
+   * @param {Partial<GatewaySampleData>} sample
    * @param {number} backlog events that wait for peers now
    */
   add(sample, backlog) {
@@ -66,7 +66,7 @@ export class LoadSeries {
     }
   }
 
-  /** A gateway is gone: it adds nothing to the numbers of now any more. @param {string} gateway */
+  /** Remove a gateway that has ended from the current numbers. @param {string} gateway */
   forget(gateway) {
     this.#seen.delete(gateway);
     for (const step of this.#open.values()) step.now.delete(gateway);

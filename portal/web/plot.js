@@ -85,14 +85,14 @@ export class Plot {
 
   #update() {
     if (!this.#uplot) this.#build();
-    if (!this.#uplot) return; // no room yet: the observer comes back
+    if (!this.#uplot) return; // no room yet: the observer calls again
     this.#uplot.setData(this.#data, false);
     this.#uplot.setScale("x", this.#span());
     if (this.#uplot.cursor.idx === null || this.#uplot.cursor.left < 0) this.#showValues(this.#data[0].length - 1);
     this.#label();
   }
 
-  /** What the axis of time shows. */
+  /** Labels of the time axis. */
   #span() {
     const times = this.#data[0];
     const end = this.#options.past ? (times.at(-1) ?? 0) : serverNow() / 1000;
@@ -101,7 +101,7 @@ export class Plot {
     return { min: begin === end ? begin - 1800 : begin, max: begin === end ? end + 1800 : end };
   }
 
-  /** An instant as the axis, the key and the table say it: with its day where there is more than one. */
+  /** An instant as the axis, the key and the table show it: with its day where there is more than one. */
   #at(seconds, exactly = false) {
     const { min, max } = this.#span();
     const form = max - min > DAY_S ? DAY_TIME : exactly ? TIME_S : TIME;
@@ -183,8 +183,8 @@ export class Plot {
     this.#labelledAt = now;
     const parts = this.#options.series.map(({ name }, nth) => {
       const known = this.#data[nth + 1].filter((value) => value !== null);
-      if (known.length === 0) return `${name}: nothing known`;
-      return `${name}: ${this.#text(known.at(-1))} ${this.#options.past ? "at the end" : "now"}, ${this.#text(Math.max(...known))} at most`;
+      if (known.length === 0) return `${name}: no data`;
+      return `${name}: ${this.#text(known.at(-1))} ${this.#options.past ? "at the end" : "now"}, ${this.#text(Math.max(...known))} maximum`;
     });
     this.#box.setAttribute("aria-label", `${this.#options.title}. ${parts.join("; ")}.`);
     this.#fillTable();
@@ -213,7 +213,7 @@ export class Plot {
   }
 }
 
-/** The plot's key: {list, values: one element per series, at: says the time that is pointed at}. */
+/** The plot's key: {list, values: one element per series, at: shows the time under the pointer}. */
 function key(series) {
   const list = made("ul", "plot-key");
   const values = series.map(({ name, dash }, index) => {
@@ -237,7 +237,7 @@ function key(series) {
   return { list, values, at };
 }
 
-/** The colours in force, as a canvas needs them: an element is asked, since custom properties are not yet resolved. */
+/** The colours in use, resolved for a canvas: read from an element, because custom properties are unresolved. */
 function coloursOf(box, count) {
   const probe = document.createElement("span");
   box.append(probe);

@@ -1,4 +1,4 @@
-/** Where the logs end, asked every 2 s while the page is seen, and the rates that follow from it. */
+/** Poll the ends of logs every 2 s while the page is visible, and compute rates from them. */
 
 import { SessionEnded, getJson } from "./requests.js";
 

@@ -1,4 +1,4 @@
-/** Requests of a page's script to its own domain: the session's cookie says who asks, the page's CSRF token that it is us. */
+/** Requests of a page's script to its own domain: authenticated by the session's cookie and the page's CSRF token. */
 
 const TIMEOUT_MS = 15_000;
 
@@ -14,7 +14,7 @@ export class SessionEnded extends Error {
 export class Refused extends Error {
   /** @param {number} status @param {{type?: string, title?: string, detail?: string, retry_after_s?: number}} problem */
   constructor(status, problem) {
-    super(problem.detail || problem.title || `The domain answered ${status}.`);
+    super(problem.detail || problem.title || `The domain responded with status ${status}.`);
     this.name = "Refused";
     this.status = status;
     this.title = problem.title ?? "";
@@ -27,7 +27,7 @@ export class Refused extends Error {
 /** Nobody answered: the domain or the network is away. */
 export class Unanswered extends Error {
   constructor() {
-    super("The domain does not answer.");
+    super("The domain does not respond.");
     this.name = "Unanswered";
   }
 }

@@ -1,4 +1,7 @@
-/** What rendezvous points are called, asked for by id, many at once. Until it is known, and where nobody may know, the id. */
+/**
+ * Labels of rendezvous points, requested by id, many at once. The id is shown until the label is loaded, and to users who
+ * may not see it.
+ */
 
 import { getJson } from "./requests.js";
 
@@ -26,7 +29,7 @@ export class RpLabels {
     return aboutOf(rp) === rp ? name : `${name} (administration)`;
   }
 
-  /** Whether some of these were not asked for yet. @param {string[]} rps */
+  /** Whether some of these were not requested yet. @param {string[]} rps */
   lacks(rps) {
     return this.#unknown(rps).length > 0;
   }
@@ -46,7 +49,7 @@ export class RpLabels {
       for (const [rp, name] of Object.entries(names)) this.#names.set(rp, name);
       this.#onNames();
     } catch {
-      // The id says which one it is.
+      // The id identifies it.
     }
   }
 

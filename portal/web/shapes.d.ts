@@ -1,243 +1,597 @@
-/**
- * What the domain answers, and what its administrative events carry, as far as the console reads it. The states are those of
- * admin_rp/catalogue.py; docs/administrative-events.md tells every member.
- */
+// Made by `manage.py typescript` from the shapes of answers; `make check` keeps it current.
 
-import type { CloudEvent } from "../../client/js/herald.js";
-
-/** An event of an administrative RP; what its data holds depends on its type. */
-export interface AdminEvent extends CloudEvent {
-  data: any;
+/** The state of the domain at a place of its administrative log. */
+export interface DomainSnapshot {
+  /** Cursor of the administrative log from which to continue. */
+  cursor: string;
+  state: DomainState;
 }
 
+/** The state of the domain. */
 export interface DomainState {
-  domain: { name: string; version: string };
-  counts: { rps: number; subscriptions: number; reserved_bytes: number; quota_bytes: number };
-  redis: { used_bytes: number; ops_s: number };
-  gateways: Record<string, Sample>;
-  peers: Record<string, Peer>;
-  alarms: Record<string, Alarm>;
-  watches: Record<string, { id: string; rp: string | null; kind: string; severity: string }>;
-  quarantines: Record<string, Quarantine>;
-  misbehaviour: Record<string, Misbehaviour>;
-  reports: Record<string, ReportRun>;
-  recent_rps: Record<string, Omit<Rp, "lease">>;
+  domain: DomainName;
+  counts: DomainCounts;
+  redis: RedisLoad;
+  gateways: Record<string, GatewayLoadRow>;
+  peers: Record<string, PeerRow>;
+  alarms: Record<string, AlarmData>;
+  watches: Record<string, WatchRuleData>;
+  quarantines: Record<string, QuarantineRow>;
+  misbehaviour: Record<string, MisbehaviourData>;
+  reports: Record<string, ReportRunData>;
+  recent_rps: Record<string, RecentRpData>;
 }
 
-export interface RpState {
-  rp: Rp | null;
-  subscriptions: Record<string, Subscription>;
-  load: Record<string, RpSample>;
-  history: { epoch: string; first: number; next: number; bytes: number; at: string } | null;
-  replicas: Record<string, Replica>;
-  alarms: Record<string, Alarm>;
-  watches: Record<string, { id: string; kind: string; severity: string }>;
+/** The domain. */
+export interface DomainName {
+  name: string;
+  /** Version of the software. */
+  version: string;
 }
 
-export interface History {
-  max_events: number;
-  max_bytes: number;
-  max_age_s: number | null;
+/** Counts of what the domain holds. */
+export interface DomainCounts {
+  /** RPs, including replicas of others' RPs. */
+  rps: number;
+  /** Durable subscriptions. */
+  subscriptions: number;
+  /** History that the RPs have reserved, bytes. */
+  reserved_bytes: number;
+  /** History that the domain may reserve, bytes. */
+  quota_bytes: number;
 }
 
-export interface Lease {
-  asked_s: number | null;
+/** Load of Redis. */
+export interface RedisLoad {
+  /** Memory used now, bytes. */
+  used_bytes: number;
+  /** Commands per second, as Redis states. */
+  ops_s: number;
+}
+
+/** Activity of a gateway process in all. */
+export interface GatewayLoadRow {
+  /** Id of the gateway process, new at each start. */
+  gateway: string;
+  /** End of the interval. */
+  at: string;
+  /** Length of the interval, seconds. */
+  interval_s: number;
+  /** Successful requests and frames that published. */
+  publishes: number;
+  /** Events that clients published. */
+  events_in: number;
+  /** Bytes of these events, as stored. */
+  bytes_in: number;
+  /** Events written to readers, once for each reader. */
+  deliveries: number;
+  /** Bytes of these events. */
+  bytes_out: number;
+  /** Readings now: a session that reads three RPs counts as three. */
+  readings: number;
+  /** Operations refused. */
+  refused: number;
+  /** Sessions opened. */
+  accepts: number;
+  /** Sessions closed. */
+  closes: number;
+  /** Sessions open now. */
+  sessions: number;
+  /** Processor seconds used. */
+  cpu_s: number;
+  /** Resident memory now, bytes. */
+  rss_bytes: number;
+  /** Greatest delay of the event loop, milliseconds. */
+  lag_ms: number;
+  /** The RPs with most activity. */
+  hot: HotRp[];
+}
+
+/** A rendezvous point with much activity. */
+export interface HotRp {
+  rp: string;
+  /** Events that clients published there. */
+  events_in: number;
+  /** Events written to its readers. */
+  deliveries: number;
+  /** Readings of the RP now. */
+  readings: number;
+}
+
+/** A peer, the delivery to it and the traffic with it. */
+export interface PeerRow {
+  /** The domain's name. */
+  name: string;
+  /** Address of the peer. */
+  url: string;
+  /** State of the peering at this domain. */
+  state: "proposed" | "asked" | "active" | "suspended";
+  /** Its stance, as it reported last; null: not received. */
+  theirs: "proposes" | "approves" | "suspends" | "waits" | "leaves" | null;
+  /** The kid of the domain's first key. */
+  fingerprint: string;
+  /** Whether the peer may send events. */
+  push: boolean;
+  /** Whether the peer may have replicas hosted here. */
+  host: boolean;
+  /** Whether the peer takes part in gossip. */
+  gossip: boolean;
+  lease: PeerLease;
+  delivery: DeliveryData;
+  traffic: TrafficRow;
+}
+
+/** The lease of a peer; contact renews it. */
+export interface PeerLease {
+  /** Seconds without contact until the peering expires. */
   granted_s: number;
+  /** When the peering expires. */
   expires_at: string;
 }
 
-export interface Rp {
-  id: string;
-  name: string | null;
-  title: string;
-  creator: string;
-  home: string;
-  version: number;
-  ack: string;
-  history: History;
-  lease?: Lease;
-  created_at: string;
-  paused: { at: string; by: string; reason: string } | null;
-}
-
-export interface Subscription {
-  id: string;
-  at: string;
-  owner: string;
-  version: number;
-  history: History;
-  lag: { events: number | null; lost: number | null; oldest_at: string | null; at: string | null };
-}
-
-export interface Replica {
-  domain: string;
-  home: string;
-  expires_at: string | null;
-  progress: { vector: Record<string, number> | null; behind: number | null; at: string | null };
-}
-
-/** What a gateway did at one RP in `interval_s` seconds. */
-export interface RpSample {
-  gateway: string;
-  at: string;
-  interval_s: number;
-  publishes: number;
-  events_in: number;
-  bytes_in: number;
-  deliveries: number;
-  bytes_out: number;
-  readings: number;
-}
-
-/** What a gateway did in `interval_s` seconds. */
-export interface Sample extends RpSample {
-  refused: number;
-  sessions: number;
-  cpu_s: number;
-  rss_bytes: number;
-  lag_ms: number;
-  hot: HotRp[];
-  counts?: { rps: number; subscriptions: number; reserved_bytes: number; quota_bytes: number };
-}
-
-export interface HotRp {
-  rp: string;
-  events_in: number;
-  deliveries: number;
-  readings: number;
-}
-
-export interface Alarm {
-  id: string;
-  rule: string;
-  kind: string;
-  rp: string | null;
-  about: string;
-  severity: string;
-  detail: string;
-  values: { name: string; value: number; limit: number; unit: string }[];
-  link: string;
-  since: string;
-  raised_at: string;
-  changed_at: string;
-  acknowledged: { at: string; by: string; note: string } | null;
-  lasting: boolean;
-}
-
-export interface Peer {
-  name: string;
-  url: string;
-  state: "active" | "asked" | "proposed" | "suspended";
-  theirs: string | null;
-  fingerprint: string;
-  push: boolean;
-  host: boolean;
-  gossip: boolean;
-  lease: { granted_s: number; expires_at: string };
-  delivery: Delivery;
-  traffic: Traffic;
-}
-
-/** How delivery to a peer goes. */
-export interface Delivery {
+/** The state of delivery to a peer. */
+export interface DeliveryData {
+  /** Events that wait for the peer, as of some seconds ago. */
   backlog: number;
+  /** When the oldest of them was stored here; null: none. */
   oldest_at: string | null;
+  /** Consecutive failures; 0 while delivery works. */
   failures: number;
-  class: string | null;
-  detail: string;
+  /** First of these, or since when nothing arrives although none fails. */
   first_failure_at: string | null;
+  /** When delivery is retried, or a pause ends; null: all is well, or it is stopped. */
   next_try_at: string | null;
+  /** Since when delivery is stopped until an administrator or the peer changes something. */
   stopped_at: string | null;
+  /** null: all is well. */
+  class: "unreachable" | "busy" | "refused" | "invalid" | "paused" | "not-taking" | null;
+  /** The last failure in a sentence; empty while delivery works. */
+  detail: string;
 }
 
-export interface Traffic {
+/** The exchange with a peer in the last interval. */
+export interface TrafficRow {
+  /** Events in requests that the peer acknowledged. */
   sent: number;
+  /** New events received from the peer. */
   taken: number;
+  /** Duplicate events received from the peer. */
   copies: number;
+  /** Requests received from the peer. */
   requests: number;
   interval_s: number;
+  /** Length of the interval, seconds; null: not sampled recently. */
   at: string | null;
 }
 
-/** GET /api/v1/peers/NAME, as far as the forms about a peer show it. */
-export interface PeerDetail {
-  name: string;
-  url: string;
-  note: string;
-  fingerprint: string;
-  events_per_s: number;
-  bytes_per_s: number;
-  requests_per_s: number;
+/** An alarm in force. */
+export interface AlarmData {
+  /** Id of the alarm, constant while it lasts. */
+  id: string;
+  /** Id of the rule that is broken. */
+  rule: string;
+  /** Kind of the rule. */
+  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "history_quota" | "process_lag" | "audience";
+  /** Id of the rendezvous point; null: the domain. */
+  rp: string | null;
+  /** Object of the alarm: a subscription, a peer, a gateway, an audience; may be empty. */
+  about: string;
+  severity: "warning" | "critical";
+  /** One sentence: what is wrong. */
+  detail: string;
+  /** The values in the sentence. */
+  values: MeasuredValue[];
+  /** Path of the console's page that shows more. */
+  link: string;
+  /** When the rule was first broken. */
+  since: string;
+  /** When the alarm was raised: the rule's `for_s` later. */
+  raised_at: string;
+  /** When one of these members last changed. */
+  changed_at: string;
+  /** Acknowledgement; null: none. */
+  acknowledged: AlarmAcknowledged | null;
+  /** Whether its object has ended, so that it stays open until acknowledged. */
+  lasting: boolean;
 }
 
-export interface Quarantine {
+/** A measured value and its limit. */
+export interface MeasuredValue {
+  /** Name of the measured quantity. */
+  name: string;
+  /** Measured value, in `unit`. */
+  value: number;
+  /** Limit set by the rule, in `unit`. */
+  limit: number;
+  /** Unit: events, ends, s, ms, % or readers. */
+  unit: string;
+}
+
+/** The acknowledgement of an alarm. */
+export interface AlarmAcknowledged {
+  at: string;
+  /** Identity of the operator. */
+  by: string;
+  /** Note for people; may be empty. */
+  note: string;
+}
+
+/** A watch rule in force. */
+export interface WatchRuleData {
+  /** Changes with the content of the rule. */
+  id: string;
+  /** Id of the rendezvous point; null: the domain. */
+  rp: string | null;
+  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "history_quota" | "process_lag" | "audience";
+  severity: "warning" | "critical";
+  /** Seconds that a broken rule waits for its alarm, and a kept one for its end. */
+  for_s: number;
+  /** Limits and filters of the kind (docs/operating.md). */
+  settings: Record<string, unknown>;
+  /** Time of the last change of the rules of the rendezvous point, or of the domain. */
+  since: string;
+}
+
+/** A domain whose events are refused. */
+export interface QuarantineRow {
   origin: string;
   why: string;
   since: string;
 }
 
-export interface Misbehaviour {
-  kind: string;
+/** Misbehaviour of a domain, counted. */
+export interface MisbehaviourData {
+  kind: "forged" | "tampered" | "unchained" | "replayed" | "equivocation" | "quarantined" | "not-admitted" | "false-vector" | "false-gap" | "withheld" | "loop" | "flooding" | "oversize" | "malformed";
+  /** The peer that carried it; empty if not certain. */
   carrier: string;
+  /** The domain concerned, if another. */
   origin: string;
+  /** Occurrences so far. */
   count: number;
+  /** Rendezvous point of the last occurrence; may be empty. */
   rp: string;
+  /** Detail of the last occurrence, one sentence. */
   detail: string;
+  /** Time of the last occurrence. */
   last_at: string;
 }
 
-export interface ReportRun {
+/** A run of a report. */
+export interface ReportRunData {
   id: string;
-  job: string;
+  job: "access" | "load" | "placement" | "overlap" | "federation" | "compaction";
+  /** Begin of the period. */
   from: string;
+  /** End of the period, exclusive. */
   to: string;
   cadence: "hourly" | "daily" | "asked";
+  /** Identity that requested it; `domain`: the schedule. */
   by: string;
-  state: string;
+  state: "queued" | "running" | "done" | "failed" | "superseded";
+  /** Number of the attempt. */
+  attempt: number;
+  /** Present stage; empty unless it runs. */
   stage: string;
+  /** Completed units of the stage. */
   done: number;
+  /** All units of the stage; 0 while not known. */
   total: number;
+  /** Reason of the last or final failure; empty if none. */
   reason: string;
+  /** When it was requested. */
+  queued_at: string;
+  /** Earliest begin; null unless it is queued. */
   next_try_at: string | null;
+  /** When the last attempt began. */
   started_at: string | null;
   ended_at: string | null;
+  /** When one of these members last changed. */
+  changed_at: string;
 }
 
-/** GET /api/v1/reports/ID/report.json. */
-export interface Report {
-  report: string;
-  headline: Record<string, { value: unknown; unit: string }>;
-  tops: Record<string, ReportTable>;
-  [part: string]: any;
+/** A rendezvous point, without its lease. */
+export interface RecentRpData {
+  id: string;
+  /** null: none. */
+  name: string | null;
+  /** For people; may be empty. */
+  title: string;
+  /** The home domain; if it differs from the answering domain, this is a replica. */
+  home: string;
+  /** Increases with every change; the ETag. */
+  version: number;
+  /** Acknowledgement level. */
+  ack: string;
+  history: History;
+  /** null: publishes are accepted. */
+  paused: PausedState | null;
+  /** Identity of the creator, or of the principal that requested the replica. */
+  creator: string;
+  /** When it was created here. */
+  created_at: string;
 }
 
-export interface ReportTable {
-  columns: { name: string; unit: string }[];
-  rows: unknown[][];
+/** Bounds of a history. */
+export interface History {
+  /** Events kept. */
+  max_events: number;
+  /** Bytes kept. */
+  max_bytes: number;
+  /** Seconds kept; null: no bound by age. */
+  max_age_s: number | null;
 }
 
-/** A watch rule of an RP as its descriptor states it: its kind names the member that holds its limits. */
-export interface WatchRule {
-  severity: string;
-  for_s: number;
-  [kind: string]: any;
+/** A pause: this domain refuses publishes. */
+export interface PausedState {
+  at: string;
+  /** Identity of the operator. */
+  by: string;
+  /** For people. */
+  reason: string;
 }
 
-/** An audience of an RP as its descriptor states it. */
-export interface Audience {
-  label: string;
-  at_least: number;
-  publishing: "refuse" | "flag";
-  claims?: Record<string, unknown>;
-  issuer?: string;
+/** The state of an RP at a place of its administrative log. */
+export interface RpSnapshot {
+  /** Cursor of the administrative log from which to continue. */
+  cursor: string;
+  state: RpState;
 }
 
-/** An event that a lane of the timescale holds. `at`: when it was stored, in Unix milliseconds; `exact` once the domain said so. */
-export interface LaneEvent {
-  offset: number;
-  at: number;
-  type?: string;
-  size?: number;
-  feed?: string | null;
-  exact?: boolean;
+/** The state of an RP. */
+export interface RpState {
+  /** The RP; null: there is no such RP. */
+  rp: RendezvousPointData | null;
+  subscriptions: Record<string, SubscriptionRow>;
+  /** Load by gateway. */
+  load: Record<string, RpLoadRow>;
+  history: HistoryRow | null;
+  replicas: Record<string, ReplicaRow>;
+  alarms: Record<string, AlarmData>;
+  watches: Record<string, WatchRuleData>;
+}
+
+/** A rendezvous point. */
+export interface RendezvousPointData {
+  id: string;
+  /** null: none. */
+  name: string | null;
+  /** For people; may be empty. */
+  title: string;
+  /** The home domain; if it differs from the answering domain, this is a replica. */
+  home: string;
+  /** Increases with every change; the ETag. */
+  version: number;
+  /** Acknowledgement level. */
+  ack: string;
+  history: History;
+  /** null: publishes are accepted. */
+  paused: PausedState | null;
+  /** Identity of the creator, or of the principal that requested the replica. */
+  creator: string;
+  /** When it was created here. */
+  created_at: string;
+  lease: Lease;
+}
+
+/** A lease. */
+export interface Lease {
+  /** Requested duration in seconds; null: not stated. */
+  asked_s: number | null;
+  /** Seconds granted. */
+  granted_s: number;
+  /** End of the lease. */
+  expires_at: string;
+}
+
+/** A durable subscription and its lag. */
+export interface SubscriptionRow {
+  id: string;
+  /** Identity that may read and acknowledge. */
+  owner: string;
+  /** Increases with every change; the ETag. */
+  version: number;
+  history: History;
+  deliver: DeliveryMode;
+  lease: Lease;
+  /** Id of the rendezvous point read. */
+  at: string;
+  lag: LagRow;
+}
+
+/** Delivery of events to the subscriber. */
+export interface DeliveryMode {
+  mode: string;
+}
+
+/** Progress of a durable subscription; all null: not sampled yet. */
+export interface LagRow {
+  events: number | null;
+  lost: number | null;
+  oldest_at: string | null;
+  acknowledged: string | null;
+  at: string | null;
+}
+
+/** Activity of a gateway process at one rendezvous point. */
+export interface RpLoadRow {
+  /** Id of the gateway process, new at each start. */
+  gateway: string;
+  /** End of the interval. */
+  at: string;
+  /** Length of the interval, seconds. */
+  interval_s: number;
+  /** Successful requests and frames that published. */
+  publishes: number;
+  /** Events that clients published. */
+  events_in: number;
+  /** Bytes of these events, as stored. */
+  bytes_in: number;
+  /** Events written to readers, once for each reader. */
+  deliveries: number;
+  /** Bytes of these events. */
+  bytes_out: number;
+  /** Readings now: a session that reads three RPs counts as three. */
+  readings: number;
+  /** Readings that began. */
+  joined: number;
+  /** Readings that ended. */
+  left: number;
+}
+
+/** The extent of the log, as sampled. */
+export interface HistoryRow {
+  /** Epoch of the log. */
+  epoch: string;
+  /** Oldest offset held. */
+  first: number;
+  /** Offset that the next event will get. */
+  next: number;
+  /** Bytes held. */
+  bytes: number;
+  at: string;
+}
+
+/** A replica. */
+export interface ReplicaRow {
+  domain: string;
+  home: string;
+  /** End of the admission; null: the home's own replica. */
+  expires_at: string | null;
+  progress: ProgressRow;
+}
+
+/** Progress of a replica; all null: not sampled yet. */
+export interface ProgressRow {
+  vector: Record<string, number> | null;
+  behind: number | null;
+  at: string | null;
+}
+
+/** A sample of a gateway process, on `domain.admin`. */
+export interface GatewaySampleData {
+  /** Id of the gateway process, new at each start. */
+  gateway: string;
+  /** End of the interval. */
+  at: string;
+  /** Length of the interval, seconds. */
+  interval_s: number;
+  /** Successful requests and frames that published. */
+  publishes: number;
+  /** Events that clients published. */
+  events_in: number;
+  /** Bytes of these events, as stored. */
+  bytes_in: number;
+  /** Events written to readers, once for each reader. */
+  deliveries: number;
+  /** Bytes of these events. */
+  bytes_out: number;
+  /** Readings now: a session that reads three RPs counts as three. */
+  readings: number;
+  /** Operations refused. */
+  refused: number;
+  /** Sessions opened. */
+  accepts: number;
+  /** Sessions closed. */
+  closes: number;
+  /** Sessions open now. */
+  sessions: number;
+  /** Processor seconds used. */
+  cpu_s: number;
+  /** Resident memory now, bytes. */
+  rss_bytes: number;
+  /** Greatest delay of the event loop, milliseconds. */
+  lag_ms: number;
+  /** The RPs with most activity. */
+  hot: HotRp[];
+  /** From one gateway of the domain. */
+  redis?: RedisLoad;
+  /** Of the domain, from one gateway; counted every few seconds. */
+  counts?: DomainCounts;
+}
+
+/** A peer, and what it may do. */
+export interface Peer {
+  /** The domain's name. */
+  name: string;
+  /** Address of the peer. */
+  url: string;
+  /** State of the peering at this domain. */
+  state: "proposed" | "asked" | "active" | "suspended";
+  /** Its stance, as it reported last; null: not received. */
+  theirs: "proposes" | "approves" | "suspends" | "waits" | "leaves" | null;
+  /** The kid of the domain's first key. */
+  fingerprint: string;
+  /** Whether the peer may send events. */
+  push: boolean;
+  /** Whether the peer may have replicas hosted here. */
+  host: boolean;
+  /** Whether the peer takes part in gossip. */
+  gossip: boolean;
+  lease: PeerLease;
+  /** The fingerprint in groups of characters, to be read aloud. */
+  fingerprint_shown: string;
+  /** This domain's fingerprint, as the other administrator sees it. */
+  own_fingerprint: string;
+  own_fingerprint_shown: string;
+  /** Computed from both fingerprints; the other domain shows the same number. */
+  safety_number: string;
+  events_per_s: number;
+  bytes_per_s: number;
+  requests_per_s: number;
+  note: string;
+  /** The last contact: a request or an answer of the peer; null: none. */
+  heard_at: string | null;
+  contact: PeerContact;
+  /** Why the peer receives nothing; null: delivery works, or the peer is not active. */
+  problem: PeerProblem | null;
+  hello: PeerHello;
+  /** State of sending events to the peer; null: it has never failed. */
+  delivery: PeerDeliveryState | null;
+  created_at: string;
+  changed_at: string;
+}
+
+/** Times of the peer's last request, and of its last answer to a request of this domain, to the second; null: none
+    known. */
+export interface PeerContact {
+  request_at: string | null;
+  answer_at: string | null;
+}
+
+/** Reason why nothing arrives at a peer. */
+export interface PeerProblem {
+  kind: "unreachable" | "busy" | "refused" | "invalid" | "paused" | "not-taking";
+  since: string | null;
+  /** Time of the next attempt, or end of the peer's pause. */
+  until: string | null;
+  detail: string;
+  /** What an administrator can do. */
+  advice: string;
+}
+
+/** State of informing the peer about its state here. */
+export interface PeerHello {
+  failures: number;
+  /** Why the last hello failed; null: it was delivered. */
+  problem: string | null;
+  /** Time of the next hello; null: none is due. */
+  next_at: string | null;
+}
+
+/** The state of delivery to a peer. */
+export interface PeerDeliveryState {
+  /** Events that wait for the peer, as of some seconds ago. */
+  backlog: number;
+  /** When the oldest of them was stored here; null: none. */
+  oldest_at: string | null;
+  /** Consecutive failures; 0 while delivery works. */
+  failures: number;
+  /** First of these, or since when nothing arrives although none fails. */
+  first_failure_at: string | null;
+  /** When delivery is retried, or a pause ends; null: all is well, or it is stopped. */
+  next_try_at: string | null;
+  /** Since when delivery is stopped until an administrator or the peer changes something. */
+  stopped_at: string | null;
+  failure: string | null;
+  detail: string | null;
 }

@@ -1,7 +1,7 @@
 /**
- * States of administrative rendezvous points: what they are after an event, by the effects that the catalogue states for its
- * type (GET /api/v1/admin/catalogue). The same as admin_rp/state.py, which says what an effect's members mean; both are
- * proved with the same vectors (tests/admin_rp/vectors.json).
+ * States of administrative rendezvous points: applies an event by the effects that the catalogue states for its type (GET
+ * /api/v1/admin/catalogue). The same as admin_rp/state.py, which documents the members of an effect; both are tested with
+ * the same vectors (tests/admin_rp/vectors.json).
  *
  * Nothing is changed in place: what is on the way to a change is copied and the rest shared, so `before !== after` tells.
  */
@@ -15,7 +15,7 @@ export const RP = "rp";
  *   by?: string}} Effect as admin_rp/state.py says
  */
 
-/** What cannot be read; no JSON value is it. */
+/** Marks a value that cannot be read; differs from every JSON value. */
 const MISSING = Symbol("missing");
 
 /**
@@ -62,7 +62,7 @@ function once(effect, state, event, data) {
   return effect.most === undefined ? changed : bounded(changed, path.slice(0, -1), effect.most, effect.by);
 }
 
-/** A name of a path; null if the data does not say it. */
+/** A name of a path; null if the data does not contain it. */
 function segmentOf(segment, data) {
   if (Array.isArray(segment)) {
     const parts = segment.map((part) => segmentOf(part, data));
@@ -99,7 +99,7 @@ function read(value, path) {
   return value;
 }
 
-/** Whether what is held has a greater one; numbers and RFC 3339 in UTC compare as they are. */
+/** Whether the value held has a greater one; numbers and RFC 3339 in UTC compare as they are. */
 function older(path, value, held) {
   const mine = read(value, path);
   const theirs = read(held, path);

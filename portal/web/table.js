@@ -1,6 +1,6 @@
 /**
- * Live tables: rows keyed by what they are about, sorted by a column that the reader chooses, drawn by lit-html so that only
- * what changed is touched.
+ * Live tables: keyed rows, sorted by a column that the reader chooses, rendered by lit-html so that only changes are
+ * touched.
  *
  *     const table = new Table(document.getElementById("peers"), {
  *       caption: "Peers and how delivery to them goes",
@@ -46,13 +46,13 @@ export class Table {
    */
   constructor(element, options) {
     this.#element = element;
-    this.#options = { rowsMax: 500, empty: "Nothing here.", ...options };
+    this.#options = { rowsMax: 500, empty: "No rows.", ...options };
     this.#sort = options.sort ?? null;
-    const after = () => queueMicrotask(() => this.#shown && this.#draw()); // a row that goes with the focus in it: not while it goes
+    const after = () => queueMicrotask(() => this.#shown && this.#draw()); // a row with the focus that is being removed: not during the removal
     for (const left of ["pointerleave", "focusout"]) element.addEventListener(left, after);
   }
 
-  /** Show these rows, in the order of the chosen column; without one as they come. @param {any[]} rows */
+  /** Show these rows, sorted by the chosen column; without one in the given order. @param {any[]} rows */
   show(rows) {
     if (!this.#shown) this.#element.replaceChildren(); // what stood there while loading
     this.#shown = true;
@@ -76,7 +76,7 @@ export class Table {
           <thead><tr>${columns.map((column, index) => this.#head(column, index))}</tr></thead>
           <tbody>${repeat(rows, key, (row) => html`<tr>${columns.map((column) => cell(column, row))}</tr>`)}</tbody>
         </table>
-        ${more > 0 ? html`<p class="empty">${more} more are not shown.</p>` : nothing}`,
+        ${more > 0 ? html`<p class="empty">${more} more rows are not shown.</p>` : nothing}`,
       this.#element,
     );
     this.#setWidths();
@@ -140,7 +140,7 @@ export function breakable(name) {
   return name.split(/(?<=\/)/).map((part) => html`${part}<wbr>`);
 }
 
-/** Numbers by size, everything else by its letters; what is missing comes last in ascending order. */
+/** Compare numbers by size, other values as text; missing values are last in ascending order. */
 function compare(a, b) {
   if (a === b) return 0;
   if (a === null || a === undefined) return 1;

@@ -23,7 +23,7 @@ const DAY_TIME = new Intl.DateTimeFormat(undefined, {
 });
 const TICK_MS = 1_000;
 
-/** How far this browser's clock is from the domain's, so that a lease counts down by the clock that ends it. */
+/** Difference between this browser's clock and the domain's, so that countdowns follow the domain's clock. */
 const skewMs = Number(globalThis.document?.documentElement.dataset.now || Date.now()) - Date.now();
 
 /** The domain's clock now, in milliseconds since 1970: what ages and countdowns are taken by. */
@@ -67,7 +67,7 @@ export function momentText(at) {
   return (new Date(at).toDateString() === new Date().toDateString() ? TIME : DAY_TO_THE_MILLISECOND).format(at);
 }
 
-/** Each kind of <time> by its mark: what it says of its instant, in milliseconds, at `now`. */
+/** Text of each kind of <time> by its mark, for an instant in milliseconds, at `now`. */
 const SAYS = {
   local: (at) => DATE_TIME.format(at),
   clock: (at) => timeOfDay(new Date(at)),

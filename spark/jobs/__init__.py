@@ -1,1 +1,1 @@
-"""Jobs: read, transform, write. One file per report; `running` is what they share."""
+"""Jobs: read, transform, write. One file per report; `running` has their shared parts."""

@@ -1,4 +1,4 @@
-"""The access report: who used what, who was refused, what stands out."""
+"""The access report: use by principal, refusals, anomalies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNTS = ("operations", "refused", "failed", "events", "bytes_in", "bytes_out")
 
 
 def build(work: Work) -> None:
-    """Make the tables and say what they say."""
+    """Make the tables and the summary."""
     request = work.request
     used = work.write("usage", access.usage(work.records(access.USAGE_COLUMNS)))
     active = work.write("activity", access.activity(work.records(access.ACTIVITY_COLUMNS), request.period.zone))
@@ -40,9 +40,10 @@ def build(work: Work) -> None:
 
 
 def _look_back(work: Work) -> DataFrame | None:
-    """When everybody was seen last before the period; None if that is not asked, or nothing was there.
+    """Return the last activity of every principal and peer before the period; None if not requested, or without
+    records.
 
-    It is kept: anomalies look into it four times, and a month before an hour is far more records than the hour has.
+    The result is cached: anomalies read it four times, and a month before an hour has far more records than the hour.
     """
     request = work.request
     if not request.period.bounded or not request.lookback_days:
@@ -57,40 +58,42 @@ def _look_back(work: Work) -> DataFrame | None:
 def _summarize(work: Work) -> None:
     summary = work.summary
     for name, unit, about in (
-        ("operations", "operations", "All that was asked."),
-        ("refused", "operations", "The client's doing (4xx)."),
-        ("failed", "operations", "Ours (5xx)."),
+        ("operations", "operations", "All operations."),
+        ("refused", "operations", "Refused, a client error (4xx)."),
+        ("failed", "operations", "Failed, a server error (5xx)."),
         ("events", "events", "Published, read or delivered."),
-        ("bytes_in", "bytes", "Of events published and requests."),
-        ("bytes_out", "bytes", "Of events read or delivered and answers."),
+        ("bytes_in", "bytes", "Bytes of published events and of requests."),
+        ("bytes_out", "bytes", "Bytes of events read or delivered, and of answers."),
     ):
         summary.number(name, summary.total("operations", name), unit, about)
     summary.number("first_seen", summary.extreme("operations", "first_seen", "min"), "UTC", "Time of the first record.")
     summary.number("last_seen", summary.extreme("operations", "last_seen", "max"), "UTC", "Time of the last record.")
     people = summary.count("principals", pc.field("principal") != "")
-    summary.number("principals", people, "principals", "Different ones, strangers not counted.")
+    summary.number("principals", people, "principals", "Distinct principals, strangers not counted.")
     foreign = summary.count("issuers", pc.field("foreign"))
-    summary.number("foreign_issuers", foreign, "issuers", "That vouch for principals from elsewhere.")
-    summary.number("peers", summary.count("peers"), "domains", "That asked as peers.")
-    summary.number("anomalies", summary.count("anomalies"), "anomalies", "That stand out (table `anomalies`).")
+    summary.number("foreign_issuers", foreign, "issuers", "Issuers that vouch for foreign principals.")
+    summary.number("peers", summary.count("peers"), "domains", "Peers with requests.")
+    summary.number("anomalies", summary.count("anomalies"), "anomalies", "Rows of the table `anomalies`.")
     for name, about in (
-        ("principals", "Who asked most."),
-        ("issuers", "Whose principals asked most."),
-        ("peers", "Which peers asked most."),
-        ("operations", "What was asked most."),
-        ("rps", "What was asked of most."),
-        ("refusals", "What did not succeed most often."),
+        ("principals", "Principals with most operations."),
+        ("issuers", "Issuers with most operations."),
+        ("peers", "Peers with most operations."),
+        ("operations", "Most frequent operations."),
+        ("rps", "Rendezvous points with most operations."),
+        ("refusals", "Most frequent refusals and failures."),
     ):
         where = pc.field("rp") != "" if name == "rps" else None
         summary.top(name, about, name, _most(name), where=where)
-    summary.top_of_sums("reasons", "Why it did not succeed.", "refusals", ("outcome", "reason"), ("operations",))
+    summary.top_of_sums(
+        "reasons", "Reasons of refusals and failures.", "refusals", ("outcome", "reason"), ("operations",)
+    )
     newest: Order = [("at", "descending"), ("kind", "ascending"), ("subject", "ascending"), ("issuer", "ascending")]
-    summary.top("anomalies", "What stands out, newest first.", "anomalies", newest)
-    summary.serie("hours", "The domain hour by hour.", "hours", ("hour", *COUNTS))
+    summary.top("anomalies", "Anomalies, newest first.", "anomalies", newest)
+    summary.serie("hours", "The domain by hour.", "hours", ("hour", *COUNTS))
 
 
 def _most(name: str) -> Order:
-    """Most operations first, then by name, so that the order is always the same."""
+    """Return the order by operations, most first, then by name, so that it is always the same."""
     keys = {
         "principals": ("principal", "issuer"),
         "issuers": ("issuer",),

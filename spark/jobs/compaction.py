@@ -1,9 +1,9 @@
 """Compaction: the small segments of an hour joined to one, with exactly the same records, while gateways write.
 
-The last hour is left alone, as gateways still write it. The segment made is complete and in its place, under a name that
-readers and the gateway's retention accept, before the first of those it was made of is removed. Whoever reads meanwhile,
-or after a crash between the two, meets records twice and drops the second by (gateway, number), as every report does;
-the next compaction makes one of them again. What cannot be read stays where it is and is named.
+The last hour is left alone, as gateways still write it. The new segment is complete and in place, under a name that
+readers and the gateway's retention accept, before the first of its sources is removed. A reader meanwhile, or after a
+crash between the two, sees records twice and drops the second by (gateway, number), as every report does; the next
+compaction joins them again. An unreadable segment stays in place and is named in the report.
 
 This needs no Spark and no Java: an hour is a stream from files to a file, of which one batch is in memory.
 """
@@ -22,23 +22,25 @@ from pathlib import Path
 from typing import Any
 
 from spark import reading, report, schemas
-from spark.jobs.running import Request
+from spark.jobs.running import JobRequest
+from spark.locations import Location
 from spark.periods import HOUR
-from spark.places import Place
-from spark.problems import Problem
-from spark.progress import Progress
+from spark.problems import JobProblem
+from spark.progress import ProgressReporter
 from spark.reading import Segment, Skipped
-from spark.writing import Run
+from spark.writing import JobRun
 
 LEAVE = timedelta(hours=1)
-"""After an hour's end nobody touches its segments for so long."""
+"""Time after an hour's end until its segments may be joined."""
 LARGE_BYTES = 128 * 2**20
-"""A segment of this size is not joined any more: what is won is too little for what is copied."""
+"""Bytes of a segment that is not joined any more: the gain is too small for the copying."""
 GROUP_ROWS = 1_000_000
 COMPARED_MAX = 20_000_000
-"""Records of one hour of which duplicates are sought, at some 60 bytes of memory each; an hour with more stays as it is."""
+"""Records of one hour that are checked for duplicates, at some 60 bytes of memory each; an hour with more is not
+joined.
+"""
 WORK = "_joining"
-"""Where segments are written at first; readers pass over names that begin with _."""
+"""Folder in which segments are first written; readers skip names that begin with _."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,8 @@ class Joined:
     bytes_after: int
 
 
-def run(request: Request, progress: Progress, now: datetime | None = None) -> dict[str, Any]:
-    """Join what can be; the report.
+def run(request: JobRequest, progress: ProgressReporter, now: datetime | None = None) -> dict[str, Any]:
+    """Join the segments of all hours that allow it; return the report.
 
     Args:
         now: for tests; None: the clock's.
@@ -63,18 +65,18 @@ def run(request: Request, progress: Progress, now: datetime | None = None) -> di
         OSError: the disk is full, or may not be written.
     """
     began = time.monotonic()
-    job = Run.begin(request.output, "compaction")
+    job = JobRun.begin(request.output, "compaction")
     try:
         return _run(job, request, progress, now or datetime.now(UTC), began)
     except BaseException:
-        with suppress(Exception):  # the first error is the one to tell
+        with suppress(Exception):  # the first error is the one to report
             job.abandon()
         raise
 
 
-def _run(job: Run, request: Request, progress: Progress, now: datetime, began: float) -> dict[str, Any]:
+def _run(job: JobRun, request: JobRequest, progress: ProgressReporter, now: datetime, began: float) -> dict[str, Any]:
     given = reading.inspect(
-        request.input, request.period, lambda d, t: progress.say("compaction", "look at the segments", d, t)
+        request.input, request.period, lambda d, t: progress.say("compaction", "inspect the segments", d, t)
     )
     hours = candidates(given, now)
     done: list[Joined] = []
@@ -86,21 +88,19 @@ def _run(job: Run, request: Request, progress: Progress, now: datetime, began: f
     progress.say("compaction", "join", len(hours), len(hours))
     _write(job, done)
     summary = report.Summary(job)
-    summary.number("hours", len(done), "hours", "Whose segments were joined.")
-    summary.number("segments_before", sum(one.segments for one in done), "files", "Joined and removed.")
-    summary.number("records", sum(one.records for one in done), "records", "In the segments made.")
-    summary.number(
-        "duplicates", sum(one.duplicates for one in done), "records", "That were in more than one segment, dropped."
-    )
-    summary.number("bytes_before", sum(one.bytes_before for one in done), "bytes", "Of the segments joined.")
-    summary.number("bytes_after", sum(one.bytes_after for one in done), "bytes", "Of the segments made.")
+    summary.number("hours", len(done), "hours", "Hours whose segments were joined.")
+    summary.number("segments_before", sum(one.segments for one in done), "files", "Segments joined and removed.")
+    summary.number("records", sum(one.records for one in done), "records", "Records in the new segments.")
+    summary.number("duplicates", sum(one.duplicates for one in done), "records", "Duplicate records, dropped.")
+    summary.number("bytes_before", sum(one.bytes_before for one in done), "bytes", "Bytes of the joined segments.")
+    summary.number("bytes_after", sum(one.bytes_after for one in done), "bytes", "Bytes of the new segments.")
     made_report = report.document(job, request.domain, request.period, given, 0, summary, time.monotonic() - began)
     job.commit(made_report)
     return made_report
 
 
 def candidates(given: reading.Input, now: datetime) -> list[tuple[datetime, list[Segment]]]:
-    """The hours that are over for LEAVE, and their segments that are worth joining."""
+    """Return the hours that ended at least LEAVE ago, with their segments that are worth joining."""
     doubtful = {segment.path for segment in given.suspect}
     worth = [s for s in given.segments if s.hour + HOUR + LEAVE <= now and (s.size < LARGE_BYTES or s.path in doubtful)]
     worth.sort(key=lambda segment: (segment.hour, segment.path))
@@ -108,13 +108,13 @@ def candidates(given: reading.Input, now: datetime) -> list[tuple[datetime, list
     return [(hour, some) for hour, some in hours if len(some) > 1]
 
 
-def join(place: Place, hour: datetime, segments: list[Segment], skipped: list[Skipped]) -> Joined | None:
-    """Join the segments of one hour; None if that cannot be. Those that cannot be read are added to `skipped`."""
+def join(place: Location, hour: datetime, segments: list[Segment], skipped: list[Skipped]) -> Joined | None:
+    """Join the segments of one hour; None if that is not possible. Unreadable ones are added to `skipped`."""
     segments = list(segments)
     while len(segments) > 1:
         try:
             return _join(place, hour, segments)
-        except FileNotFoundError:  # retention, or another compaction: the next run sees what is left
+        except FileNotFoundError:  # retention, or another compaction: the next run processes the rest
             return None
         except _Damaged as damaged:
             skipped.append(Skipped(damaged.segment.path, f"its data are damaged: {damaged}", "corrupt"))
@@ -128,7 +128,7 @@ class _Damaged(Exception):
         self.segment = segment
 
 
-def _join(place: Place, hour: datetime, segments: list[Segment]) -> Joined | None:
+def _join(place: Location, hour: datetime, segments: list[Segment]) -> Joined | None:
     import pyarrow.parquet as pq
 
     segments.sort(key=lambda segment: [(span.gateway or "", span.low) for span in segment.spans])
@@ -175,7 +175,7 @@ def _join(place: Place, hour: datetime, segments: list[Segment]) -> Joined | Non
 
 
 def writer_options() -> dict[str, Any]:
-    """How segments are written: as gateways do, with checksums."""
+    """Return the options for writing segments: as gateways write them, with checksums."""
     return {
         "compression": "zstd",
         "use_dictionary": list(schemas.ENCODED),
@@ -185,8 +185,8 @@ def writer_options() -> dict[str, Any]:
     }
 
 
-def _first_of_each(place: Place, segments: list[Segment]) -> dict[str, Any]:
-    """For each segment which of its records to keep, so that each (gateway, number) is kept once."""
+def _first_of_each(place: Location, segments: list[Segment]) -> dict[str, Any]:
+    """Return for each segment which of its records to keep, so that each (gateway, number) is kept once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -204,7 +204,7 @@ def _first_of_each(place: Place, segments: list[Segment]) -> dict[str, Any]:
     return found
 
 
-def _read(place: Place, segment: Segment, columns: list[str]) -> Any:
+def _read(place: Location, segment: Segment, columns: list[str]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -217,8 +217,8 @@ def _read(place: Place, segment: Segment, columns: list[str]) -> Any:
         raise _Damaged(segment, str(error).splitlines()[0][:200]) from None
 
 
-def _groups(place: Place, segments: list[Segment], keep: dict[str, Any]) -> Iterator[Any]:
-    """The records as tables that each have one gateway, so that footers say each gateway's range of numbers."""
+def _groups(place: Location, segments: list[Segment], keep: dict[str, Any]) -> Iterator[Any]:
+    """Yield the records as tables of one gateway each, so that footers state each gateway's range of numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -243,15 +243,15 @@ def _groups(place: Place, segments: list[Segment], keep: dict[str, Any]) -> Iter
         yield pa.concat_tables(waiting)
 
 
-def _check(place: Place, path: str, records: int) -> int:
-    """The length of the segment made. Raises Problem unless it holds so many records and all its pages are good."""
+def _check(place: Location, path: str, records: int) -> int:
+    """Return the length of the new segment. Raises Problem unless it has this many records and all its pages are valid."""
     import pyarrow.parquet as pq
 
     with place.filesystem.open_input_file(path) as stream:
         file = pq.ParquetFile(stream, page_checksum_verification=True)
         found = sum(batch.num_rows for batch in file.iter_batches(columns=["number"], use_threads=False))
         if found != records:
-            raise Problem(
+            raise JobProblem(
                 f"{path} has {found} records instead of {records}: the disk may be failing; nothing was removed."
             )
         return int(stream.size())
@@ -263,8 +263,8 @@ def _put(written: Path, target: Path) -> None:
     _sync(target.parent)
 
 
-def _remove(place: Place, segment: Segment) -> None:
-    """Remove a segment that was joined, if it still is what was read."""
+def _remove(place: Location, segment: Segment) -> None:
+    """Remove a joined segment, if it has not changed since it was read."""
     with suppress(FileNotFoundError):
         info = place.filesystem.get_file_info(segment.path)
         if info.size == segment.size:
@@ -279,8 +279,8 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write(job: Run, done: list[Joined]) -> None:
-    """The table `hours` of the report."""
+def _write(job: JobRun, done: list[Joined]) -> None:
+    """Write the table `hours` of the report."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -9,7 +9,7 @@ from spark.transforms import federation
 
 
 def build(work: Work) -> None:
-    """Make the tables and say what they say."""
+    """Make the tables and the summary."""
     period, summary = work.request.period, work.summary
     asked = federation.requests(work.records(federation.COLUMNS)).persist()
     end_us = int(period.end.timestamp() * 1_000_000) if period.end != END else None
@@ -20,19 +20,21 @@ def build(work: Work) -> None:
     finally:
         asked.unpersist()
     with work.step("summary"):
-        summary.number("peers", summary.count("peers"), "domains", "That asked.")
+        summary.number("peers", summary.count("peers"), "domains", "Peers with requests.")
         for name, unit, about in (
-            ("operations", "operations", "Their requests."),
-            ("refused", "operations", "Of these, refused: their doing (4xx)."),
-            ("failed", "operations", "Of these, failed: ours (5xx)."),
-            ("bytes_in", "bytes", "Of their requests."),
-            ("bytes_out", "bytes", "Of our answers."),
+            ("operations", "operations", "Requests of peers."),
+            ("refused", "operations", "Requests that were refused, a client error (4xx)."),
+            ("failed", "operations", "Requests that failed, a server error (5xx)."),
+            ("bytes_in", "bytes", "Bytes of the peers' requests."),
+            ("bytes_out", "bytes", "Bytes of the answers."),
         ):
             summary.number(name, summary.total("peers", name), unit, about)
         silence = summary.extreme("peers", "silence_s_max", "max")
-        summary.number("silence_s_max", silence, "seconds", "The longest time between two good requests of a peer.")
+        summary.number(
+            "silence_s_max", silence, "seconds", "The longest time between two successful requests of a peer."
+        )
         backlog = summary.extreme("peers", "backlog_bytes_max", "max")
-        summary.number("backlog_bytes_max", backlog, "bytes", "The most that had waited after a silence.")
+        summary.number("backlog_bytes_max", backlog, "bytes", "The greatest backlog after a silence.")
         slow: Order = [("silence_s_max", "descending"), ("peer", "ascending")]
         summary.top("peers", "Peers by their longest silence.", "peers", slow)
         often: Order = [
@@ -41,4 +43,4 @@ def build(work: Work) -> None:
             ("operation", "ascending"),
             ("reason", "ascending"),
         ]
-        summary.top("failures", "What failed most often.", "failures", often)
+        summary.top("failures", "Most frequent failures.", "failures", often)

@@ -1,9 +1,10 @@
-"""Access records of a large domain with a known answer: for trying reports, and for measuring them.
+"""Generated access records of a large domain with known totals: for trials of reports, and for measurements.
 
-Everything follows from the seed. Records lie evenly in time but for a daily wave; principals and operations are skewed;
-each principal reads and publishes within one region of REGION_RPS rendezvous points; every tenth comes from one of three
-partner domains, which also exchange as peers. Segments are written as gateways write them, by as many threads as there
-are cores; while one is made, what it should be reported as is counted, by other means than the reports count it.
+Everything follows from the seed. Records are spread evenly over time but for a daily wave; principals and operations
+are skewed; each principal reads and publishes within one region of REGION_RPS rendezvous points; every tenth is from
+one of three partner domains, which also exchange as peers. Segments are written as gateways write them, by as many
+threads as there are cores; the expected totals of each are counted while it is made, by other means than the reports
+count them.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from typing import Any
 
 from spark import schemas
 from spark.jobs.compaction import writer_options
-from spark.places import Place
-from spark.problems import Problem
-from spark.progress import Progress
+from spark.locations import Location
+from spark.problems import JobProblem
+from spark.progress import ProgressReporter
 
 ANSWER = "answer.json"
-SEGMENT_RECORDS = 50_000  # where gateways end theirs
+SEGMENT_RECORDS = 50_000  # as gateways cut them
 REGION_RPS = 5
-FOREIGN_OF = 10  # every tenth principal is from elsewhere
+FOREIGN_OF = 10  # every tenth principal is foreign
 PARTNERS = ("partner-a.example", "partner-b.example", "partner-c.example")
 GATEWAYS = ("generated-20260101t000000z-aaaaaaaa", "generated-20260101t000000z-bbbbbbbb")
 WAVE = 0.6  # the busiest hour has 1.6 times the mean, the quietest 0.4
@@ -47,8 +48,8 @@ _US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to generate.
+class GenerationPlan:
+    """Parameters of the generated records.
 
     Attributes:
         begin: the first hour.
@@ -64,16 +65,16 @@ class Plan:
     domain: str = "localhost"
 
     def check(self) -> None:
-        """Raises Problem where a number makes no sense."""
+        """Raise Problem if a number is out of range."""
         bounds = (("records", 10**10), ("days", 3660), ("rps", 10**6), ("principals", 10**6))
         for name, most in bounds:
             if not 1 <= getattr(self, name) <= most:
-                raise Problem(f"--{name} must be from 1 to {most:,}.")
+                raise JobProblem(f"--{name} must be from 1 to {most:,}.")
 
 
 @dataclass(slots=True)
-class Answer:
-    """What the reports must say; of several segments by `add`."""
+class ExpectedReports:
+    """The expected totals of reports; `add` sums those of segments."""
 
     counts: Counter[str] = field(default_factory=Counter)
     operations: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -84,16 +85,16 @@ class Answer:
     readings: set[int] = field(default_factory=set)
     partners: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: Answer) -> None:
-        """Take another segment's numbers in."""
+    def add(self, other: ExpectedReports) -> None:
+        """Add another segment's numbers."""
         for name in ("counts", "operations", "hours", "rps", "latencies", "partners"):
             getattr(self, name).update(getattr(other, name))
         self.principals |= other.principals
         self.readings |= other.readings
 
 
-def run(plan: Plan, output: Place, progress: Progress) -> dict[str, Any]:
-    """Write segments and `answer.json` into `output`; the answer.
+def run(plan: GenerationPlan, output: Location, progress: ProgressReporter) -> dict[str, Any]:
+    """Write segments and `answer.json` into `output`; return the expected totals.
 
     Raises:
         Problem: the plan makes no sense, or there are segments in the folder already.
@@ -103,15 +104,15 @@ def run(plan: Plan, output: Place, progress: Progress) -> dict[str, Any]:
 
     plan.check()
     if any(entry.name.startswith("date=") for entry in output.entries(output.root)):
-        raise Problem(f"{output.address} has records already: give an empty folder.")
+        raise JobProblem(f"{output.address} has records already. Give an empty folder.")
     cores = os.cpu_count() or 1
     pa.set_cpu_count(1)  # the threads below are enough
     world = _World(plan)
     parts = list(_parts(plan))
-    whole, done = Answer(), 0
+    whole, done = ExpectedReports(), 0
     rest = iter(parts)
     with ThreadPoolExecutor(cores) as threads:
-        running: list[Future[Answer]] = [
+        running: list[Future[ExpectedReports]] = [
             threads.submit(_segment, world, output, part) for part in islice(rest, 2 * cores)
         ]
         while running:
@@ -126,7 +127,9 @@ def run(plan: Plan, output: Place, progress: Progress) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One segment: number `index`, of `records` records from `begin` on, in `span_us` microseconds; `first` of its gateway."""
+    """One segment: number `index`, with `records` records from `begin` on, in `span_us` microseconds; `first` of its
+    gateway.
+    """
 
     index: int
     begin: datetime
@@ -136,9 +139,9 @@ class _Part:
 
 
 class _World:
-    """The names, made once."""
+    """The names in the records, made once."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: GenerationPlan) -> None:
         import pyarrow as pa
 
         self.plan = plan
@@ -159,7 +162,7 @@ class _World:
 
 
 def rp_id(number: int) -> str:
-    """The id of a generated RP: of the form that gateways give them."""
+    """Return the id of a generated RP, in the form of real ids."""
     digits = "abcdefghijklmnopqrstuvwxyz234567"
     text = ""
     for _ in range(6):
@@ -168,8 +171,8 @@ def rp_id(number: int) -> str:
     return "generated" + "a" * 11 + text
 
 
-def _parts(plan: Plan) -> Iterator[_Part]:
-    """The segments: each hour's share of the records by the daily wave, cut where gateways cut."""
+def _parts(plan: GenerationPlan) -> Iterator[_Part]:
+    """Yield the segments: each hour's share of the records by the daily wave, cut where gateways cut."""
     weights = [1 + WAVE * math.sin(2 * math.pi * (hour % 24 - 9) / 24) for hour in range(plan.days * 24)]
     total, reached, made, index = sum(weights), 0.0, 0, 0
     firsts = [1] * len(GATEWAYS)
@@ -190,7 +193,7 @@ def _parts(plan: Plan) -> Iterator[_Part]:
         made = until
 
 
-def _segment(world: _World, output: Place, part: _Part) -> Answer:
+def _segment(world: _World, output: Location, part: _Part) -> ExpectedReports:
     """Make and write one segment."""
     import pyarrow.parquet as pq
 
@@ -207,8 +210,8 @@ def _segment(world: _World, output: Place, part: _Part) -> Answer:
     return answer
 
 
-def _table(world: _World, part: _Part) -> tuple[Any, Answer]:
-    """The records of one segment, and what they add to the answer."""
+def _table(world: _World, part: _Part) -> tuple[Any, ExpectedReports]:
+    """Return the records of one segment, and their part of the expected totals."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -243,7 +246,7 @@ def _table(world: _World, part: _Part) -> tuple[Any, Answer]:
     partner = below(len(PARTNERS))
     issuer = where(federated, pa.scalar(0, pa.int32()), world.issuer_of.take(person))
 
-    # How it went: deliveries and leavings always well.
+    # Outcomes: deliveries and leavings always succeed.
     luck = chance()
     may_fail = pc.invert(pc.is_in(name, value_set=pa.array(["deliver", "unsubscribe"])))
     failed = pc.and_(may_fail, pc.less(luck, 0.001))
@@ -251,7 +254,7 @@ def _table(world: _World, part: _Part) -> tuple[Any, Answer]:
     good = pc.invert(pc.or_(failed, refused))
     outcome = where(good, pa.scalar(0, pa.int32()), where(refused, pa.scalar(1, pa.int32()), pa.scalar(2, pa.int32())))
 
-    # How much.
+    # Amounts.
     moves = pc.or_(pc.or_(is_["publish"], is_["history"]), delivered)
     some = where(is_["publish"], below(3), below(60))
     events = where(pc.and_(moves, good), pc.add(some, 1), zero)
@@ -267,7 +270,7 @@ def _table(world: _World, part: _Part) -> tuple[Any, Answer]:
     spread = chance()
     latency = whole(pc.multiply(least, pc.power(2.0, pc.multiply(pc.multiply(spread, spread), 7.0))))
 
-    # When: evenly, in order; deliveries at their minute's begin.
+    # Times: evenly, in order; deliveries at the begin of their minute.
     begin_us = int(part.begin.timestamp()) * _US + part.begin.microsecond
     place = pc.divide(pc.multiply(_range(count), part.span_us), count)
     at = pc.add(place, begin_us)
@@ -305,7 +308,7 @@ def _table(world: _World, part: _Part) -> tuple[Any, Answer]:
 
 
 def _range(count: int) -> Any:
-    """0, 1, ... without a Python object for each."""
+    """Return 0, 1, ... without a Python object for each."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -322,13 +325,13 @@ def _count(
     refused: Any,
     failed: Any,
     federated: Any,
-    plan: Plan,
-) -> Answer:
-    """What a segment adds to the answer."""
+    plan: GenerationPlan,
+) -> ExpectedReports:
+    """Return a segment's part of the expected totals."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    made = Answer()
+    made = ExpectedReports()
     count, events, bytes_in, bytes_out = (columns[n] for n in ("count", "events", "bytes_in", "bytes_out"))
 
     def sum_of(values: Any, mask: Any = None) -> int:
@@ -382,7 +385,7 @@ def _count(
     return made
 
 
-def _answer(plan: Plan, whole: Answer) -> dict[str, Any]:
+def _answer(plan: GenerationPlan, whole: ExpectedReports) -> dict[str, Any]:
     counts = whole.counts
     peak = max(whole.hours.items(), key=lambda item: (item[1], item[0]), default=(None, 0))
     asked = {name.partition("/")[2]: n for name, n in whole.partners.items() if name.startswith("asked/")}
@@ -435,7 +438,7 @@ def _answer(plan: Plan, whole: Answer) -> dict[str, Any]:
 
 
 def _quantile(counts: Counter[int], per_mille: int) -> int | None:
-    """The exact quantile: the ceil(q n)-th smallest."""
+    """Return the exact quantile: the ceil(q n)-th smallest."""
     rank = (counts.total() * per_mille + 999) // 1000
     reached = 0
     for value, number in sorted(counts.items()):

@@ -1,8 +1,8 @@
-"""The life of a job: look at the segments, read, transform, write, commit.
+"""The life of a job: inspect the segments, read, transform, write, commit.
 
-A segment that turns out to be damaged while Spark reads it, or that was joined or removed meanwhile, makes the job begin
-again, with every page of every segment looked at first. Whatever else goes wrong, the run's folder is removed and the
-report of before stays.
+A segment that is found to be damaged while Spark reads it, or that was joined or removed meanwhile, makes the job begin
+again, with every page of every segment checked first. For any other failure the run's folder is removed, and the
+earlier report stays.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from spark import reading, report, schemas
+from spark.locations import Location
 from spark.periods import Period
-from spark.places import Place
-from spark.problems import Problem, chain
-from spark.progress import Progress
+from spark.problems import JobProblem, chain
+from spark.progress import ProgressReporter
 from spark.session import fit
-from spark.writing import Run
+from spark.writing import JobRun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ATTEMPTS = 10
-"""The first looks at footers only, the others at everything. What Java's reader of Parquet refuses all the same, as it is
-stricter than ours, is left out one segment at a time."""
+"""The first attempt checks footers only, the others everything. A segment that Java's stricter Parquet reader still
+refuses is left out, one at a time.
+"""
 _NAMED = re.compile(r"while reading file (\S+?\.parquet)")
 _READ_FAILED = re.compile(r"FAILED_READ_FILE|FileNotFound|does not exist|PATH_NOT_FOUND|[Pp]arquet.*(Exception|Error)")
 
 
 @dataclass(slots=True)
-class Request:
-    """What is asked of a job.
+class JobRequest:
+    """The parameters of a job.
 
     Attributes:
         domain: name of this domain: the issuer that is not foreign.
@@ -43,8 +44,8 @@ class Request:
         limits: for the forecast (docs/reports.md).
     """
 
-    input: Place
-    output: Place
+    input: Location
+    output: Location
     period: Period = field(default_factory=Period)
     domain: str = "localhost"
     lookback_days: int = 30
@@ -53,27 +54,27 @@ class Request:
 
 @dataclass(slots=True)
 class Work:
-    """What a job's `build` works with: records in, tables out, each with its step on the terminal."""
+    """The interface of a job's `build`: records in, tables out, each with its step on the terminal."""
 
     spark: SparkSession
-    request: Request
+    request: JobRequest
     given: reading.Input
-    run: Run
-    progress: Progress
+    run: JobRun
+    progress: ProgressReporter
     summary: report.Summary
     _written: int = 0
     """Rows of all tables so far."""
 
     def records(self, columns: Iterable[str]) -> DataFrame:
-        """The records of the period, each once."""
+        """Return the records of the period, each once."""
         return reading.frame(self.spark, self.given, columns)
 
     def write(self, name: str, frame: DataFrame) -> DataFrame:
-        """Compute a table of records, and write it; what is returned reads what was written."""
+        """Compute a table from records, and write it; the returned frame reads the written table."""
         return self._write(name, frame, self.given.records)
 
     def derive(self, name: str, frame: DataFrame) -> DataFrame:
-        """The same for a table that is computed of others: they are far shorter than the records, and so is its plan."""
+        """Compute and write a table from other tables: they are far shorter than the records, and so is its plan."""
         return self._write(name, frame, self._written)
 
     def _write(self, name: str, frame: DataFrame, rows: int) -> DataFrame:
@@ -86,7 +87,7 @@ class Work:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step on the terminal."""
+        """Show a step on the terminal."""
         with self.progress.stage(self.spark.sparkContext, self.run.job, name):
             yield
 
@@ -94,10 +95,10 @@ class Work:
 Build = Callable[[Work], None]
 
 
-class Runner:
-    """Runs jobs one after the other over one look at the input."""
+class JobRunner:
+    """Runs jobs one after the other with one inspection of the input."""
 
-    def __init__(self, spark: SparkSession, request: Request, progress: Progress) -> None:
+    def __init__(self, spark: SparkSession, request: JobRequest, progress: ProgressReporter) -> None:
         self._spark = spark
         self._request = request
         self._progress = progress
@@ -105,16 +106,16 @@ class Runner:
         self._refused: set[str] = set()
 
     def run(self, job: str, build: Build) -> dict[str, Any]:
-        """Run one job; its report.
+        """Run one job; return its report.
 
         Raises:
             Problem: there is no input folder.
-            Exception: whatever Spark or the system says.
+            Exception: any error of Spark or the system.
         """
         check_input(self._request.input)
         for attempt in range(1, ATTEMPTS + 1):
             if self._given is None:
-                self._given = self._look(job, thorough=attempt > 1)
+                self._given = self._read_input(job, thorough=attempt > 1)
             try:
                 return self._once(job, build, self._given)
             except Exception as error:
@@ -123,11 +124,11 @@ class Runner:
                     self._refuse(given, error)
                 if attempt == ATTEMPTS or not _READ_FAILED.search(" ".join(chain(error))):
                     raise
-                self._progress.say(job, "a segment could not be read: look at all of them and begin again", 0, 0)
+                self._progress.say(job, "a segment could not be read: check all of them and begin again", 0, 0)
         raise AssertionError("the last attempt returns or raises")
 
-    def _look(self, job: str, *, thorough: bool) -> reading.Input:
-        stage = "look at every page of the segments" if thorough else "look at the segments"
+    def _read_input(self, job: str, *, thorough: bool) -> reading.Input:
+        stage = "check every page of the segments" if thorough else "inspect the segments"
         return reading.inspect(
             self._request.input,
             self._request.period,
@@ -137,14 +138,14 @@ class Runner:
         )
 
     def _refuse(self, given: reading.Input, error: Exception) -> None:
-        """Leave out the segment that Spark names in its error, though every page of it seemed good."""
+        """Leave out the segment that Spark names in its error, although every page of it seemed valid."""
         named = _NAMED.search(" ".join(chain(error)))
         path = unquote(named[1]) if named else ""
         self._refused |= {segment.path for segment in given.segments if path.endswith(segment.path.lstrip("/"))}
 
     def _once(self, job: str, build: Build, given: reading.Input) -> dict[str, Any]:
         began = time.monotonic()
-        run = Run.begin(self._request.output, job)
+        run = JobRun.begin(self._request.output, job)
         work = Work(self._spark, self._request, given, run, self._progress, report.Summary(run))
         fit(self._spark, given.records)
         try:
@@ -159,16 +160,16 @@ class Runner:
                 run.commit(made)
             return made
         except BaseException:
-            with suppress(Exception):  # the first error is the one to tell
+            with suppress(Exception):  # the first error is the one to report
                 self._spark.sparkContext.cancelAllJobs()
-            with suppress(Exception):  # also when Java has died, which nobody can cancel anything of
+            with suppress(Exception):  # also when Java has died, so that nothing can be cancelled
                 run.abandon()
             raise
 
 
-def check_input(place: Place) -> None:
-    """Raises Problem if there is no such folder."""
+def check_input(place: Location) -> None:
+    """Raise Problem if there is no such folder."""
     from pyarrow import fs
 
     if place.filesystem.get_file_info(place.root).type != fs.FileType.Directory:
-        raise Problem(f"There is no folder {place.address} to read records from: check --input.")
+        raise JobProblem(f"There is no folder {place.address} to read records from. Check --input.")

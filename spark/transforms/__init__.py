@@ -1,1 +1,1 @@
-"""DataFrame to DataFrame: what the reports are, without where their input comes from and their output goes. No UDFs."""
+"""Transforms, DataFrame to DataFrame, without where their input is read and their output written. No UDFs."""

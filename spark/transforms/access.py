@@ -1,7 +1,8 @@
-"""Who used what, who was refused, what stands out.
+"""Use by principal, refusals and anomalies.
 
-Records are read three times: into `usage`, `activity` and `hours`, each time only the columns that it needs. All else is
-sums of the first two. Keeping operations apart by hour for everybody would make `activity` a third of the records.
+Records are read three times: into `usage`, `activity` and `hours`, each time only the columns needed. All other tables
+are sums of the first two. Keeping operations apart by hour for every principal would make `activity` a third of the
+records.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ BURST_REFUSALS_MIN = 100  # in an hour; fewer are everyday mistakes
 BURST_RATIO = 10  # by the mean hour of the day before
 BURST_BEFORE_H = 24
 DORMANT_DAYS = 14
-NEW_AFTER_S = 24 * HOUR_S  # without a look-back: what comes within a day of the first record is not called new
+NEW_AFTER_S = 24 * HOUR_S  # without a look-back: nothing counts as new within a day of the first record
 _SECONDS_OF_DAY = 86_400
 
 
 def usage(records: DataFrame) -> DataFrame:
-    """Every combination of who, what, where and outcome, with its counts."""
+    """Return every combination of principal, operation, RP and outcome, with its counts."""
     return records.groupBy("principal", "issuer", "peer", "client", "operation", "rp", "outcome", "reason").agg(
         F.sum("count").alias("operations"),
         F.sum("events").alias("events"),
@@ -52,22 +53,22 @@ def usage(records: DataFrame) -> DataFrame:
 
 
 def activity(records: DataFrame, zone: str) -> DataFrame:
-    """Who was active in which hour."""
+    """Return the active principals and peers of each hour."""
     return _hourly(records, zone, "principal", "issuer", "peer")
 
 
 def hours(records: DataFrame, zone: str) -> DataFrame:
-    """A row for each hour and operation."""
+    """Return a row for each hour and operation."""
     return _hourly(records, zone, "operation")
 
 
 def principals(used: DataFrame) -> DataFrame:
-    """A row for each principal."""
+    """Return a row for each principal."""
     return used.groupBy("principal", "issuer").agg(*_counts(), _different("rp").alias("rps"), *_seen())
 
 
 def issuers(used: DataFrame, domain: str) -> DataFrame:
-    """A row for each issuer; `domain` is the one that is not foreign."""
+    """Return a row for each issuer; `domain` is the one that is not foreign."""
     return (
         used.groupBy("issuer")
         .agg(F.countDistinct("principal").alias("principals"), *_counts(), *_seen())
@@ -76,22 +77,22 @@ def issuers(used: DataFrame, domain: str) -> DataFrame:
 
 
 def peers(used: DataFrame) -> DataFrame:
-    """A row for each peer domain."""
+    """Return a row for each peer domain."""
     return used.where(F.col("peer") != "").groupBy("peer").agg(*_counts(), *_seen())
 
 
 def operations(used: DataFrame) -> DataFrame:
-    """A row for each operation and kind of client."""
+    """Return a row for each operation and kind of client."""
     return used.groupBy("operation", "client").agg(*_counts(), *_seen())
 
 
 def rps(used: DataFrame) -> DataFrame:
-    """A row for each rendezvous point."""
+    """Return a row for each rendezvous point."""
     return used.groupBy("rp").agg(F.countDistinct("principal").alias("principals"), *_counts(), *_seen())
 
 
 def refusals(used: DataFrame) -> DataFrame:
-    """A row for each reason, operation and principal of what did not succeed."""
+    """Return a row for each reason, operation and principal of refusals and failures."""
     bad = used.where(F.col("outcome") != "ok")
     return bad.groupBy("outcome", "reason", "operation", "principal", "issuer", "peer").agg(
         total("operations"), *_seen()
@@ -99,12 +100,12 @@ def refusals(used: DataFrame) -> DataFrame:
 
 
 def last_seen(records: DataFrame) -> DataFrame:
-    """When everybody was seen last, in the records of a look-back: principal, issuer, peer, last."""
+    """Return the last activity in the records of a look-back: principal, issuer, peer, last."""
     return records.groupBy("principal", "issuer", "peer").agg(F.max(hour_of()).alias("last"))
 
 
 def anomalies(active: DataFrame, before: DataFrame | None, domain: str) -> DataFrame:
-    """New foreign issuers and peers, bursts of refusals, dormant principals that are awake again.
+    """Return new foreign issuers and peers, bursts of refusals, dormant principals that are active again.
 
     Args:
         before: `last_seen` of the look-back; None or empty if there is none.
@@ -198,5 +199,5 @@ def _seen() -> list[Column]:
 
 
 def _different(name: str) -> Column:
-    """How many different ones there are, the empty one not counted."""
+    """Return the number of distinct values, the empty one not counted."""
     return F.countDistinct(F.when(F.col(name) != "", F.col(name)))

@@ -1,8 +1,8 @@
-"""What peers asked of us: silences, what had waited when they ended, failures.
+"""Requests of peers: silences, backlogs after them, failures.
 
-Records tell when a peer's requests came and how large they were, not when its events were published. So lag is bounded,
-not measured: what comes from a peer after a silence may have waited as long as that; and what it brings within the first
-minute after one is its backlog.
+Records state when a peer's requests arrived and how large they were, not when its events were published. So lag is
+bounded, not measured: events that arrive from a peer after a silence may have waited as long as that; and what arrives
+within the first minute after one is its backlog.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ COLUMNS = (
     "latency_us",
     "count",
 )
-SILENCE_S = 60  # peers that have nothing to say greet and exchange more often
+SILENCE_S = 60  # idle peers send hellos and exchanges more often
 BACKLOG_S = 60
 _US = 1_000_000
 
 
 def requests(records: DataFrame) -> DataFrame:
-    """The requests that other domains made."""
+    """Return the requests of other domains."""
     return records.where(F.col("operation").startswith("federation.") & (F.col("peer") != ""))
 
 
 def peers(asked: DataFrame, end_us: int | None) -> DataFrame:
-    """A row for each peer, of `requests`.
+    """Return a row for each peer, from `requests`.
 
     Args:
         end_us: the period's end, microseconds since 1970; None: the last request of all.
@@ -63,7 +63,7 @@ def peers(asked: DataFrame, end_us: int | None) -> DataFrame:
 
 
 def peer_hours(asked: DataFrame) -> DataFrame:
-    """A row for each peer and hour."""
+    """Return a row for each peer and hour."""
     return (
         asked.withColumn("hour", hour_of())
         .groupBy("peer", "hour")
@@ -77,7 +77,7 @@ def peer_hours(asked: DataFrame) -> DataFrame:
 
 
 def failures(asked: DataFrame) -> DataFrame:
-    """A row for each peer, operation and reason of what did not succeed."""
+    """Return a row for each peer, operation and reason of refusals and failures."""
     bad = asked.where(F.col("outcome") != "ok").groupBy("peer", "operation", "outcome", "reason")
     counted = bad.agg(
         F.sum("count").alias("operations"), F.min("time").alias("first_seen"), F.max("time").alias("last_seen")

@@ -13,17 +13,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 NONE = -1
-"""The bucket of what has no latency."""
+"""The bucket of records without a latency."""
 _PER_MILLE = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p999": 999}
 
 
 def with_bucket(records: DataFrame) -> DataFrame:
-    """`records` with the `bucket` of each latency_us; NONE if that is 0, which is what has none.
+    """Return `records` with the `bucket` of each latency_us; NONE for 0, which means no latency.
 
     In three steps, so that Spark computes the logarithm once and not wherever it is used.
     """
     value = "greatest(latency_us, 8)"
-    guess = f"int(floor(log2(double({value}))))"  # of doubles: may be off by one at powers of two, which the next line mends
+    guess = f"int(floor(log2(double({value}))))"  # of doubles: may be off by one at powers of two, which the next line corrects
     shift = f"guess - 3 + CASE shiftright({value}, guess) WHEN 1 THEN 0 WHEN 0 THEN -1 ELSE 1 END"
     number = f"CASE WHEN latency_us <= 0 THEN {NONE} ELSE shift * 8 + int(shiftright(latency_us, shift)) END"
     shifted = records.withColumn("guess", F.expr(guess)).withColumn("shift", F.expr(shift))
@@ -31,26 +31,26 @@ def with_bucket(records: DataFrame) -> DataFrame:
 
 
 def begin(number: str = "bucket") -> Column:
-    """The lowest latency in a bucket, microseconds."""
+    """Return the lowest latency in a bucket, microseconds."""
     shift = F.greatest(F.expr(f"int({number} div 8) - 1"), F.lit(0))
     step = F.when(F.col(number) < 16, F.col(number).cast("bigint")).otherwise((F.col(number) % 8 + 8).cast("bigint"))
     return F.call_function("shiftleft", step, shift)
 
 
 def end(number: str = "bucket") -> Column:
-    """The lowest latency above a bucket, microseconds."""
+    """Return the lowest latency above a bucket, microseconds."""
     return begin(number) + F.call_function(
         "shiftleft", F.lit(1).cast("bigint"), F.greatest(F.expr(f"int({number} div 8) - 1"), F.lit(0))
     )
 
 
 def middle(number: str = "bucket") -> Column:
-    """The mean of the latencies that lie in a bucket, which are integers."""
+    """Return the mean of the integer latencies in a bucket."""
     return (begin(number) + end(number) - 1) / F.lit(2.0)
 
 
 def quantiles(histogram: DataFrame, keys: list[str], names: list[str]) -> DataFrame:
-    """Quantiles of histograms, a row for each combination of `keys`: columns p50_us and so on.
+    """Return quantiles of histograms, a row for each combination of `keys`: columns p50_us and so on.
 
     Args:
         histogram: columns `keys`, bucket (none of them NONE), operations; buckets may repeat.

@@ -1,8 +1,8 @@
-"""What rendezvous points and the domain carry, hour by hour.
+"""Load of rendezvous points and of the domain, by hour.
 
 Records are read three times, each time only the columns needed: into sums by RP and hour, and into two histograms of
-latencies, by RP and by hour. All else is sums of those three, whose sizes depend on RPs, hours and buckets, not on records.
-A histogram by RP and hour at once would be half as long as the records of publishes (decision 29).
+latencies, by RP and by hour. All other tables are sums of those three, whose sizes depend on RPs, hours and buckets,
+not on records. A histogram by RP and hour at once would be half as long as the records of publishes (decision 29).
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ FAME_EVENTS_MIN = 1_000  # in the hour
 FAME_RATIO = 5  # by the mean hour of the day before
 FAME_BEFORE_H = 24
 SLOPE_ROUNDED = 1e-12
-"""Of the highest peak, per day: a slope that is no steeper is level but for the rounding of floating point (measured:
-8e-17 at most in 2,000 level series; it made a limit seem to be reached in 10^16 days)."""
+"""Slope, as a share of the highest peak per day, up to which a line counts as level: rounding of floating point
+(measured: 8e-17 at most in 2,000 level series; it made a limit seem to be reached in 10^16 days).
+"""
 
 _SUMS = (
     "operations",
@@ -55,24 +56,24 @@ _SUMS = (
 
 
 def rp_hours(records: DataFrame) -> DataFrame:
-    """A row for each rendezvous point and hour; the empty RP stands for what named none."""
+    """Return a row for each rendezvous point and hour; the empty RP is for records without one."""
     rows = records.withColumn("hour", hour_of()).groupBy("rp", "hour").agg(*_from_records())
     return _with_fan_out(rows).withColumn("mean_us", F.expr("spent_us / nullif(timed, 0)"))
 
 
 def rp_histogram(records: DataFrame) -> DataFrame:
-    """The latencies of good publishes: a row for each rendezvous point and bucket."""
+    """Return the latencies of successful publishes: a row for each rendezvous point and bucket."""
     published = records.where((F.col("rp") != "") & events_of("publish"))
     return _histogram(published, "rp")
 
 
 def hour_histogram(records: DataFrame) -> DataFrame:
-    """The latencies of all that succeeded: a row for each hour, operation and bucket."""
+    """Return the latencies of all successful operations: a row for each hour, operation and bucket."""
     return _histogram(records.where(F.col("outcome") == "ok").withColumn("hour", hour_of()), "hour", "operation")
 
 
 def rps(by_hour: DataFrame, buckets: DataFrame, zone: str) -> DataFrame:
-    """A row for each rendezvous point, of `rp_hours` and `rp_histogram`."""
+    """Return a row for each rendezvous point, from `rp_hours` and `rp_histogram`."""
     seconds, day = F.unix_timestamp("hour"), day_of(zone)
     named = by_hour.where(F.col("rp") != "")
     span = named.agg(
@@ -107,7 +108,7 @@ def rps(by_hour: DataFrame, buckets: DataFrame, zone: str) -> DataFrame:
 
 
 def hours(by_hour: DataFrame, buckets: DataFrame, zone: str) -> DataFrame:
-    """A row for each hour of the domain, of `rp_hours` and `hour_histogram`."""
+    """Return a row for each hour of the domain, from `rp_hours` and `hour_histogram`."""
     active = F.count(F.when(F.col("rp") != "", F.lit(1))).alias("active_rps")
     rows = by_hour.groupBy("hour").agg(active, *_from_rows())
     published = buckets.where(F.col("operation") == "publish")
@@ -115,24 +116,24 @@ def hours(by_hour: DataFrame, buckets: DataFrame, zone: str) -> DataFrame:
 
 
 def days(by_hour: DataFrame) -> DataFrame:
-    """A row for each day of the period's zone, of `hours`."""
+    """Return a row for each day of the period's zone, from `hours`."""
     return _with_fan_out(by_hour.groupBy("day").agg(*_from_rows()))
 
 
 def histogram(buckets: DataFrame) -> DataFrame:
-    """A row for each operation and bucket, of `hour_histogram`."""
+    """Return a row for each operation and bucket, from `hour_histogram`."""
     rows = buckets.groupBy("operation", "bucket").agg(F.sum("operations").alias("operations"))
     return rows.withColumn("from_us", latency.begin()).withColumn("to_us", latency.end())
 
 
 def latencies(buckets: DataFrame) -> DataFrame:
-    """A row for each operation, of `histogram`."""
+    """Return a row for each operation, from `histogram`."""
     rows = buckets.groupBy("operation").agg(F.sum("operations").alias("operations"), F.max("to_us").alias("most_us"))
     return rows.join(latency.quantiles(buckets, ["operation"], ["p50", "p90", "p95", "p99", "p999"]), "operation")
 
 
 def fame(by_hour: DataFrame) -> DataFrame:
-    """Hours in which an RP had far more events than in the day before, of `rp_hours`; most famous first."""
+    """Return hours in which an RP had far more events than in the day before, from `rp_hours`; most famous first."""
     named = by_hour.where(F.col("rp") != "")
     moved = named.select("rp", "hour", F.col("moved").alias("events"))
     past = Window.partitionBy("rp").orderBy("number").rangeBetween(-FAME_BEFORE_H, -1)
@@ -146,14 +147,14 @@ def fame(by_hour: DataFrame) -> DataFrame:
 
 
 def forecast(by_hour: DataFrame, domain_hours: DataFrame, zone: str, limits: Mapping[str, float]) -> DataFrame:
-    """When limits will be reached, if what grows goes on growing as it did; soonest first.
+    """Forecast when limits will be reached if growth continues; soonest first.
 
     Args:
         by_hour: `rp_hours`.
         domain_hours: `hours`.
         limits: by name (docs/limits.md): rates `rp-publish-events`, `rp-publish-bytes`, `domain-publish-events`,
-            `domain-publish-bytes`, per second; counts `domain-rps`, with what is there at the period's end as
-            `domain-rps-used`. Others mean nothing here.
+            `domain-publish-bytes`, per second; counts `domain-rps`, with the number at the period's end as
+            `domain-rps-used`. Others are ignored.
     """
     parts = []
     for what in ("events", "bytes"):
@@ -167,7 +168,7 @@ def forecast(by_hour: DataFrame, domain_hours: DataFrame, zone: str, limits: Map
     if "domain-rps" in limits and "domain-rps-used" in limits:
         parts.append(_rps_there(domain_hours, limits["domain-rps"], limits["domain-rps-used"]))
     if not parts:
-        # Nothing, of its columns: rows given from Python would start what carries them over (measured: 2 CPU-seconds).
+        # An empty frame with its columns: rows from Python would start a transfer (measured: 2 CPU-seconds).
         columns = schemas.table("load", "forecast").columns
         return by_hour.limit(0).select(*(F.lit(None).cast(column.type).alias(column.name) for column in columns))
     found = parts[0]
@@ -184,13 +185,13 @@ def forecast(by_hour: DataFrame, domain_hours: DataFrame, zone: str, limits: Map
 
 
 def _rates(rows: DataFrame, source: str, name: str, unit: str, zone: str, limit: float) -> DataFrame:
-    """The daily peaks (mean of the busiest hour, per second) of `source`, their slope, and the limit."""
+    """Return the daily peaks (mean of the busiest hour, per second) of `source`, their slope, and the limit."""
     peak = (F.max(source) / F.lit(float(HOUR_S))).alias("peak")
     return _trend(rows.withColumn("day", day_of(zone)).groupBy("subject", "day").agg(peak), name, unit, limit)
 
 
 def _rps_there(domain_hours: DataFrame, limit: float, there: float) -> DataFrame:
-    """How many RPs there were at the end of each day, going back from how many there are now."""
+    """Return how many RPs there were at the end of each day, counting back from the present number."""
     daily = domain_hours.groupBy("day").agg(F.sum("rps_made").alias("made"))
     later = Window.orderBy(F.desc("day")).rowsBetween(Window.unboundedPreceding, -1)
     used = F.lit(there) - F.coalesce(F.sum("made").over(later), F.lit(0))
@@ -199,7 +200,7 @@ def _rps_there(domain_hours: DataFrame, limit: float, there: float) -> DataFrame
 
 
 def _trend(peaks: DataFrame, name: str, unit: str, limit: float) -> DataFrame:
-    """Where the daily peaks of each subject are, and how they grow."""
+    """Return the daily peaks of each subject, and their growth."""
     number = F.datediff(F.col("day"), F.to_date(F.lit("1970-01-01"))).cast("double")
     trend = peaks.groupBy("subject").agg(
         F.max_by("peak", "day").cast("double").alias("now"),
@@ -213,7 +214,7 @@ def _trend(peaks: DataFrame, name: str, unit: str, limit: float) -> DataFrame:
 
 
 def _from_records() -> list[Column]:
-    """The columns of traffic, as sums over records."""
+    """Return the columns of traffic, as sums over records."""
     published, delivered = events_of("publish"), events_of("deliver", "history")
     timed = published & (F.col("latency_us") > 0)
     created = F.when(F.col("operation") == "rp.create", F.col("count")).otherwise(-F.col("count"))
@@ -239,7 +240,7 @@ def _from_records() -> list[Column]:
 
 
 def _from_rows() -> list[Column]:
-    """The same, as sums over rows that have them."""
+    """Return the columns of traffic, as sums over rows that have them."""
     return [*(F.sum(name).alias(name) for name in _SUMS), F.max("readers_max").alias("readers_max")]
 
 

@@ -23,27 +23,28 @@ JACCARD_MIN = 0.8
 SUBSCRIBERS_MIN = 2  # RPs of one subscriber each are all alike, and there is nothing to batch
 ALL_PAIRS_MAX = 32
 """RPs in one bucket that are all paired; in a larger one each is paired with this many that follow by id, so that a
-thousand RPs with the same subscribers make 32,000 candidates instead of half a million. They are still one region."""
+thousand RPs with the same subscribers make 32,000 candidates instead of half a million. They are still one region.
+"""
 
 EDGES_MAX = 2_000_000
 """Verified pairs that are joined to regions, on one machine: 200 MB."""
 
 
 def subscribers(records: DataFrame) -> DataFrame:
-    """Who read what: different (rp, principal) pairs of deliveries, pulls and readings begun."""
+    """Return the distinct (rp, principal) pairs of deliveries, pulls and begun readings."""
     read = F.col("operation").isin("deliver", "history", "subscribe") & (F.col("outcome") == "ok")
     return records.where(read & (F.col("rp") != "") & (F.col("principal") != "")).select("rp", "principal").distinct()
 
 
 def sizes(pairs: DataFrame) -> DataFrame:
-    """How many subscribers each RP has, of those that have SUBSCRIBERS_MIN."""
+    """Return the number of subscribers of each RP that has SUBSCRIBERS_MIN."""
     return (
         pairs.groupBy("rp").agg(F.count(F.lit(1)).alias("subscribers")).where(F.col("subscribers") >= SUBSCRIBERS_MIN)
     )
 
 
 def candidates(pairs: DataFrame, counted: DataFrame) -> DataFrame:
-    """Pairs of RPs (rp_a < rp_b) that MinHash takes for alike."""
+    """Return pairs of RPs (rp_a < rp_b) that are similar by MinHash."""
     member = F.xxhash64("principal")
     signatures = (
         pairs.join(counted.select("rp"), "rp", "left_semi")
@@ -60,7 +61,7 @@ def candidates(pairs: DataFrame, counted: DataFrame) -> DataFrame:
 
 
 def verified(found: DataFrame, pairs: DataFrame, counted: DataFrame) -> DataFrame:
-    """Those candidates whose exact Jaccard index is JACCARD_MIN or more."""
+    """Return those candidates whose exact Jaccard index is JACCARD_MIN or more."""
     alike = found.join(counted.withColumnsRenamed({"rp": "rp_a", "subscribers": "size_a"}), "rp_a")
     alike = alike.join(counted.withColumnsRenamed({"rp": "rp_b", "subscribers": "size_b"}), "rp_b")
     # Sets whose sizes differ by more than the index allows need not be compared.
@@ -76,7 +77,7 @@ def verified(found: DataFrame, pairs: DataFrame, counted: DataFrame) -> DataFram
 
 
 def connected(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """(rp, region) of everything that the edges connect; a region is named by its smallest id. Union-find."""
+    """Return (rp, region) of everything that the edges connect; a region is named by its smallest id. Union-find."""
     parent: dict[str, str] = {}
 
     def root(of: str) -> str:
@@ -93,12 +94,12 @@ def connected(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def members(joined: DataFrame, counted: DataFrame) -> DataFrame:
-    """A row for each RP in a region, of `connected` (rp, region) and `sizes`."""
+    """Return a row for each RP in a region, from `connected` (rp, region) and `sizes`."""
     return joined.join(counted, "rp")
 
 
 def regions(members: DataFrame, pairs: DataFrame, edges: DataFrame) -> DataFrame:
-    """A row for each region, of `members`, `subscribers` and `verified`; best saving first."""
+    """Return a row for each region, from `members`, `subscribers` and `verified`; greatest saving first."""
     region_of = members.select("rp", "region")
     inside = pairs.join(region_of, "rp")
     read = inside.groupBy("region").agg(

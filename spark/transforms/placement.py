@@ -1,7 +1,7 @@
-"""Where another replica would help: who reads from elsewhere, and what that costs against sending each event there once.
+"""Recommended replicas: reading from other domains, and its cost against sending each event there once.
 
-What a replica would be sent is taken from what readers were sent: an event that ten sessions of one principal read counts
-once, and of several principals of one domain the one that was sent most in a minute stands for all. So it is the least
+The traffic of a replica is estimated from that of readers: an event that ten sessions of one principal read counts
+once, and of several principals of one domain the one with most traffic in a minute stands for all. So it is the least
 that a replica takes if all of them read the same, which readers from the live end do.
 """
 
@@ -13,14 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark.transforms.common import events_of
 
 COLUMNS = ("time", "operation", "outcome", "principal", "issuer", "client", "rp", "events", "bytes_out", "sessions")
-SAVING_BYTES_MIN = 2**20  # a replica has a price of its own: keeping, sealing, vectors
+SAVING_BYTES_MIN = 2**20  # a replica has a cost of its own: storage, sealing, vectors
 SAVING_SHARE_MIN = 0.5
 READERS_MIN = 2
 _MINUTE_US = 60_000_000
 
 
 def readings(records: DataFrame, domain: str) -> DataFrame:
-    """Bytes and events that principals from elsewhere were sent, by RP, their domain, minute and principal."""
+    """Return bytes and events sent to foreign principals, by RP, their domain, minute and principal."""
     read = records.where(events_of("deliver", "history") & ~F.col("issuer").isin("", domain) & (F.col("rp") != ""))
     once = F.expr("(bytes_out + greatest(sessions, 1) - 1) div greatest(sessions, 1)")
     minute = F.expr(f"unix_micros(time) div {_MINUTE_US}")
@@ -31,7 +31,7 @@ def readings(records: DataFrame, domain: str) -> DataFrame:
 
 
 def advice(read: DataFrame) -> DataFrame:
-    """A row for each RP and domain, of `readings`; best saving first."""
+    """Return a row for each RP and domain, from `readings`; greatest saving first."""
     minutes = read.groupBy("rp", "domain", "minute").agg(
         F.sum("deliveries").alias("deliveries"), F.sum("bytes_now").alias("bytes_now"), F.max("once").alias("once")
     )
@@ -58,7 +58,7 @@ def advice(read: DataFrame) -> DataFrame:
 
 
 def domains(advised: DataFrame) -> DataFrame:
-    """A row for each domain elsewhere, of `advice`."""
+    """Return a row for each other domain, from `advice`."""
     return (
         advised.groupBy("domain")
         .agg(

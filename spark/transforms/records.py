@@ -1,4 +1,4 @@
-"""The records that reports are made of: each once, and only those of the period."""
+"""The records of a report: each once, and only those of the period."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEY = ("gateway", "number")
 
 
 def once(clean: DataFrame | None, suspect: DataFrame | None, columns: Sequence[str]) -> DataFrame:
-    """Every record once, with `columns` only.
+    """Return every record once, with `columns` only.
 
     Args:
         clean: records of segments that share none with another segment; None: there are no such segments.
@@ -26,6 +26,6 @@ def once(clean: DataFrame | None, suspect: DataFrame | None, columns: Sequence[s
 
 
 def within(records: DataFrame, begin: datetime, end: datetime) -> DataFrame:
-    """The records from `begin` to before `end`; folders are whole hours, but a period need not be."""
+    """Return the records from `begin` to before `end`; folders are whole hours, but a period need not be."""
     low, high = (F.lit(int(at.timestamp()) * 1_000_000 + at.microsecond) for at in (begin, end))
     return records.where((F.unix_micros("time") >= low) & (F.unix_micros("time") < high))

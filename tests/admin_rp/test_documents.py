@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from jsonschema import Draft202012Validator
 
 from admin_rp.catalogue import CATALOGUE, EMPTY
@@ -21,6 +22,10 @@ MEMBERS = {"op", "at", "value", "without", "in", "each", "when", "if", "newer", 
 def test_the_document_is_as_the_catalogue_says() -> None:
     text = DOCUMENT.read_text()
     assert filled(text) == text, "run: .venv/bin/python manage.py administrative_events --write"
+
+
+def test_the_typescript_declarations_are_as_the_shapes_state() -> None:
+    call_command("typescript", check=True)
 
 
 def test_every_type_is_in_the_catalogue_and_nothing_else() -> None:

@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from admin_rp.snapshots import Snapshot, domain_snapshot, rp_snapshot
-from eventing.core.errors import HeraldError
+from eventing.core.errors import ApplicationError
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
-from eventing.log import control
 from eventing.operations.services.leases import leases_reap
 from eventing.peering.models import Peer
 from eventing.peering.rules.peers import Stance
@@ -38,11 +37,12 @@ from eventing.rps.services.rendezvous_points import (
     rendezvous_point_renew,
     rendezvous_point_update,
 )
+from eventing.store.client import client as redis_client
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.services.subscriptions import subscription_create, subscription_delete, subscription_renew
 from tests.admin_rp.proving import events_after, followed, same
-from tests.federation.homes import ANN, ROOT, now_ms
-from tests.federation.other_domain import OtherDomain
+from tests.peering.other_domain import OtherDomain
+from tests.replication.homes import ANN, ROOT, now_ms
 
 pytestmark = pytest.mark.usefixtures("planes")
 
@@ -103,13 +103,13 @@ def step(what: str, which: int) -> None:
 
 def snapshots(rps: list[str]) -> dict[str, Snapshot]:
     found = {DOMAIN_ADMIN: domain_snapshot(), **{admin_id(rp): rp_snapshot(rp) for rp in rps}}
-    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(found))
 
 
 def cleared() -> None:
     RendezvousPoint.objects.all().delete()
     Peer.objects.all().delete()
-    control.client().flushdb()
+    redis_client().flushdb()
     peers_forget()
 
 
@@ -123,7 +123,7 @@ def test_whoever_follows_from_any_snapshot_has_the_real_state(
 
     def run(steps: list[Any]) -> None:
         for what, which in steps:
-            with suppress(HeraldError):  # there is nothing there to do it to, or it is done already
+            with suppress(ApplicationError):  # there is nothing there to do it to, or it is done already
                 step(what, which)
 
     run(before)

@@ -57,9 +57,9 @@ from eventing.subscriptions.services.subscriptions import (
     subscription_update,
 )
 from tests.admin_rp.proving import Proof
-from tests.federation.homes import ANN, OPEN_TO_B, ROOT, Home, join_of, make, now_ms, peer
-from tests.federation.other_domain import OtherDomain
-from tests.federation.own_logs import backup, publish, put_back
+from tests.peering.other_domain import OtherDomain
+from tests.replication.homes import ANN, OPEN_TO_B, ROOT, Home, join_of, make, now_ms, peer
+from tests.replication.own_logs import backup, publish, put_back
 
 pytestmark = pytest.mark.usefixtures("planes")
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench import report
 from bench.measure import Measurement, Options
-from bench.scenarios.console_changes import Kind, all_delays, quantile, slowest
+from bench.scenarios.console_changes import ChangeKind, all_delays, quantile, slowest
 from bench.scenarios.console_domain import _copy
 from bench.targets import checks
 
@@ -53,7 +53,7 @@ def test_p99_is_the_slowest_of_few_and_the_second_slowest_of_a_hundred_and_one()
 
 
 def test_the_slowest_page_of_a_kind_is_named() -> None:
-    kind = Kind("RP created", [(0.2, "overview"), (0.7, "leases"), (0.1, "RP list")])
+    kind = ChangeKind("RP created", [(0.2, "overview"), (0.7, "leases"), (0.1, "RP list")])
     assert slowest(kind) == "leases"
     assert list(all_delays({"RP created": kind})) == [0.2, 0.7, 0.1]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import wire
-from bench.load import Client, Load, LoadError, Outcome, Plan, compile_load
+from bench.load import ConnectionScript, Load, LoadError, LoadOutcome, LoadPlan, compile_load
 from tests.bench.frame_server import FrameServer, running
 
 SESSIONS, EVENTS = 20, 50
@@ -25,12 +25,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_load(tmp_path_factory.mktemp("load"))
 
 
-def plan_for(server: FrameServer) -> Plan:
+def plan_for(server: FrameServer) -> LoadPlan:
     upgrade = wire.upgrade(server.port, "/")
-    return Plan(
+    return LoadPlan(
         port=server.port,
-        sessions=[Client(upgrade, wire.frame(b"subscribe"))] * SESSIONS,
-        publishers=[Client(upgrade)],
+        sessions=[ConnectionScript(upgrade, wire.frame(b"subscribe"))] * SESSIONS,
+        publishers=[ConnectionScript(upgrade)],
         templates=[wire.frame(b'"' + wire.data(0) + b'"')],
         ready='"op":"ok"',
         good='"op":"ok"',
@@ -45,7 +45,7 @@ def plan_for(server: FrameServer) -> Plan:
     )
 
 
-def outcome_of(program: Path, server: FrameServer) -> Outcome:
+def outcome_of(program: Path, server: FrameServer) -> LoadOutcome:
     with running(server), Load(program, plan_for(server), program.with_name("plan")) as load:
         load.open()
         load.ready()

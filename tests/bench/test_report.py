@@ -13,7 +13,7 @@ import pytest
 from bench import __main__ as command
 from bench import report
 from bench.measure import Measurement, Options
-from bench.processes import Group
+from bench.processes import ServerProcesses
 from bench.targets import checks
 
 
@@ -64,7 +64,7 @@ def test_cpu_and_memory_of_a_server_include_its_children(tmp_path: Path) -> None
         "while time.process_time() < end: pass\nprint('done', flush=True)\ntime.sleep(60)"
     )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-    with Group(tmp_path) as group:
+    with ServerProcesses(tmp_path) as group:
         group.start("parent", [sys.executable, "-c", parent])
         log = tmp_path / "parent.log"
         deadline = time.monotonic() + 30

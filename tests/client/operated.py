@@ -13,11 +13,12 @@ import django
 django.setup()
 
 from eventing.peering.services.evidence import evidence_keep  # noqa: E402
+from eventing.reports.rules.runs import Extent  # noqa: E402
 from eventing.reports.services import reports  # noqa: E402
-from tests.admin_rp.peer_behind import PEER, behind  # noqa: E402
-from tests.control.conftest import principal  # noqa: E402
-from tests.control.test_reports import NOW, Extent, claimed, written  # noqa: E402
-from tests.federation.shared_rp import Origin  # noqa: E402
+from tests.operations.peer_behind import PEER, behind  # noqa: E402
+from tests.planes import principal  # noqa: E402
+from tests.replication.shared_rp import Origin  # noqa: E402
+from tests.reports.test_runs import NOW, claimed, written  # noqa: E402
 
 
 def main() -> None:

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from herald.errors import Closed, HeraldError, Problem
-from herald.events import Received, encode
+from herald.events import Gap, Received, encode
 from herald.reconnection import Reconnection
+from herald.replica_locations import ReplicaLocations
 from herald.rollover import Rollover, learnable
 from herald.session import (
-    Answered,
     Collided,
     Deliver,
     Drop,
@@ -26,16 +26,16 @@ from herald.session import (
     Established,
     Interest,
     NotHere,
-    Operation,
+    OperationAnswered,
     OperationNotHere,
+    OperationRefused,
     Output,
+    PendingOperation,
     Redirected,
-    Refused,
     Send,
-    Session,
+    SessionMachine,
     Target,
 )
-from herald.whereabouts import Whereabouts
 
 Neutral = dict[str, Any]
 
@@ -56,18 +56,20 @@ class Machine:
         urls: Sequence[str],
         *,
         refreshable: bool = False,
-        where: Whereabouts | None = None,
+        where: ReplicaLocations | None = None,
         refused: Mapping[str, HeraldError] | None = None,
         ids: Iterator[int] | None = None,
         now: float = 0.0,
     ) -> None:
-        self.where = where or Whereabouts(list(urls))
+        self.where = where or ReplicaLocations(list(urls))
         self.ids = ids or itertools.count(1)
         self.rollover = Rollover(urls, Half(), refused or {}, now)
-        self.session = Session(Half(), ids=self.ids, elsewhere=self.rollover.many)
+        self.session = SessionMachine(Half(), ids=self.ids, elsewhere=self.rollover.many)
         self.reconnection = Reconnection(self.rollover, self.session, refreshable)
         self.refreshable = refreshable
-        self.leaving: dict[int, Interest | dict[int, Operation]] = {}  # key -> what another machine is to go on with
+        self.leaving: dict[
+            int, Interest | dict[int, PendingOperation]
+        ] = {}  # key -> what another machine is to go on with
         self.left_at: dict[int, Target] = {}
         self.sent: list[Any] = []  # ids, in order
         self._operations: dict[int, int] = {}  # key of a request -> id of its operation
@@ -198,7 +200,7 @@ class Machine:
                 place = {"epoch": item.epoch, "offset": item.offset, "cursor": item.cursor}
                 self._out.append({"event": key, "rp": item.rp, **place, "value": dict(item.event)})
                 self.reconnection.understood()
-            case Deliver(key, gap, _):
+            case Deliver(key, Gap() as gap, _):
                 self._out.append(
                     {
                         "gap": key,
@@ -212,13 +214,13 @@ class Machine:
                     }
                 )
                 self.reconnection.understood()
-            case Answered(id, frame):
+            case OperationAnswered(id, frame):
                 self.reconnection.accepted()
                 self.reconnection.understood()
                 answer = {name: value for name, value in frame.items() if name not in ("op", "id")}
                 self._out.append({"settled": self._key(id), "answer": answer})
                 self._go_back_when_answered()
-            case Refused(id, error):
+            case OperationRefused(id, error):
                 self._out.append({"failed": self._key(id), "code": _code(error)})
                 self._go_back_when_answered()
             case Established(key, cursor):

@@ -663,14 +663,14 @@ for number, garbage in enumerate(
         frame(event(1)),
         up(sends("subscribe", rp=NAME, from_="e:0")),
     )
-for garbage in (
+for wrong in (
     {"rp": 5}, {"rp": None}, {"epoch": None}, {"epoch": ["e"]}, {"offset": "0"}, {"offset": None}, {"cursor": 1}, {"cursor": "\ud800"},
 ):  # fmt: skip
     scenario(
-        f"an answer to a subscribe that is not understood costs the connection: {json.dumps(garbage)}",
+        f"an answer to a subscribe that is not understood costs the connection: {json.dumps(wrong)}",
         wants(),
         up(sends("subscribe", rp=NAME, from_="now")),
-        frame({**subscribed(1), **garbage}, *DROPPED),
+        frame({**subscribed(1), **wrong}, *DROPPED),
         up(sends("subscribe", rp=NAME, from_="now")),
     )
 scenario(
@@ -891,11 +891,11 @@ scenario(
     ),
     frame(at_replica("y", 6, 5, 2, "two"), gets_at("y", 6, 5, 2, "two")),
 )  # fmt: skip
-for garbage in ([[1, 2]], "text", 5, None):
+for feeds in ([[1, 2]], "text", 5, None):
     scenario(
-        f"feeds of a gap that are no object are none: {json.dumps(garbage)}",
+        f"feeds of a gap that are no object are none: {json.dumps(feeds)}",
         reading(),
-        frame(gap(1, 2, feeds=garbage), misses(1, 1, 2)),
+        frame(gap(1, 2, feeds=feeds), misses(1, 1, 2)),
     )
 scenario(
     "a hole in a feed of a durable subscription is told although no offset is missing",
@@ -957,7 +957,7 @@ scenario(
 
 # ---- other domains ----
 
-PAIR = {"urls": (A, B)}
+PAIR: dict[str, Any] = {"urls": (A, B)}
 scenario(
     "when the first domain goes away its readers go on at the next, and it is asked whether it is back",
     reading(),
@@ -1146,16 +1146,16 @@ scenario(
 
 # ---- what one replica refuses and another may serve ----
 
-for code in ("not-found", "gone", "forbidden", "unauthenticated", "token-revoked", "moved"):
+for refusal in ("not-found", "gone", "forbidden", "unauthenticated", "token-revoked", "moved"):
     scenario(
-        f"a subscription that one replica refuses as {code} goes on at another, and ends when all refuse",
+        f"a subscription that one replica refuses as {refusal} goes on at another, and ends when all refuse",
         wants(from_="earliest"),
         *up(sends("subscribe", rp=NAME, from_="earliest")),
-        frame(error(1, code), {"elsewhere": 1}),
+        frame(error(1, refusal), {"elsewhere": 1}),
         step("go-on", from_=0, on=1, key=1),
         step("dial", connect(B), on=1, at=100),
-        step("open", moved(A, B, "does not serve it now" if code == "moved" else "refuses (D)"), sends("subscribe", rp=NAME, from_="earliest"), on=1),
-        frame(error(1, "not-found"), ended(1, code), on=1),
+        step("open", moved(A, B, "does not serve it now" if refusal == "moved" else "refuses (D)"), sends("subscribe", rp=NAME, from_="earliest"), on=1),
+        frame(error(1, "not-found"), ended(1, refusal), on=1),
         **PAIR,
     )  # fmt: skip
 scenario(

@@ -20,7 +20,7 @@ from herald.commands import cli
 from herald.subscription import Subscription
 from herald.sync import Client as SyncClient
 
-from tests.servers import ROOT, Domain, wait_for
+from demo.harness.servers import ROOT, Domain, wait_for
 
 pytestmark = pytest.mark.processes
 WAIT_S = 30.0

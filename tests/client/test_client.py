@@ -97,7 +97,7 @@ async def test_a_batch_is_one_frame_and_answers_each_event(gateway: FakeGateway,
 
 
 async def test_a_refused_publish_raises_the_problem(gateway: FakeGateway, client: Client) -> None:
-    gateway.refusals = [{"type": "urn:herald:problem:forbidden", "title": "This is not allowed to you"}]
+    gateway.refusals = [{"type": "urn:herald:problem:forbidden", "title": "Operation not permitted"}]
     with pytest.raises(Problem) as caught:
         await client.publish("r", 1)
     assert caught.value.code == "forbidden"
@@ -300,6 +300,7 @@ async def test_a_closed_subscription_ends_the_iteration(gateway: FakeGateway, cl
     await gateway.append("r", 1)
     seen = []
     async for item in subscription:
+        assert isinstance(item, Received)
         seen.append(item.data)
         await subscription.aclose()
     assert seen == [1]
@@ -355,7 +356,7 @@ async def test_terminal_codes_end_with_an_error(gateway: FakeGateway, client: Cl
 async def test_one_lost_right_does_not_end_the_other_subscriptions(gateway: FakeGateway, client: Client) -> None:
     gone = await client.subscribe("gone")
     other = await client.subscribe("other")
-    gateway.refusals = [{"type": "urn:herald:problem:not-found", "title": "There is nothing here"}]
+    gateway.refusals = [{"type": "urn:herald:problem:not-found", "title": "Resource not found"}]
     await gateway.close(4103)
     with pytest.raises(Problem):
         await take(gone, 1)
@@ -382,7 +383,7 @@ async def test_an_expired_token_is_replaced_if_there_is_a_source_of_tokens(gatew
 
 
 async def test_a_refused_handshake_raises_the_problem(gateway: FakeGateway, client: Client) -> None:
-    problem = {"type": "urn:herald:problem:unauthenticated", "title": "A valid token is needed", "detail": "Make one."}
+    problem = {"type": "urn:herald:problem:unauthenticated", "title": "Valid token required", "detail": "Make one."}
     gateway.refuse_handshakes = [(401, problem, None)]
     with pytest.raises(Problem) as caught:
         await client.subscribe("r")

@@ -139,7 +139,7 @@ def test_pub_warns_of_data_that_begins_as_json_and_is_none(
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("published r offset 1, id ")
     assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith("herald: The data begins as JSON does and is none (")
+    assert result.stderr.startswith("herald: The data begins like JSON but is not valid JSON (")
     assert where in result.stderr
     assert threaded_gateway.log("r").events[0]["data"] == data
 
@@ -273,7 +273,7 @@ def test_interrupting_sub_prints_the_place_and_how_to_go_on(threaded_gateway: Fa
         process.send_signal(signal_number)
         _, stderr = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert stderr.strip() == "stopped at a:1. Go on: herald sub r --from a:1"
+    assert stderr.strip() == "stopped at a:1. To resume: herald sub r --from a:1"
 
 
 def test_a_reader_of_the_output_may_leave(threaded_gateway: FakeGateway) -> None:
@@ -303,7 +303,7 @@ def test_pull_names_the_rendezvous_point_of_a_gap(hostile: Hostile) -> None:
 
     hostile.answer = answer
     said = herald("sub-durable", "pull", "s", "--url", hostile.url).stderr
-    assert said == f"gap: the history of {'q' * 26} no longer holds everything: offsets 1 to 9 are missing\n"
+    assert said == f"gap: the history of {'q' * 26} was trimmed: offsets 1 to 9 are missing\n"
     assert (
         json.loads(herald("sub-durable", "pull", "s", "--json", "--url", hostile.url).stderr)["gap"]["rp"] == "q" * 26
     )

@@ -168,7 +168,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Backoff, "next", at_once)
     monkeypatch.setattr("herald.rest.PATIENCE_S_MAX", 0.0)
-    monkeypatch.setattr("herald.commands.report.LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr("herald.commands.report.POLL_S", 0.001)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -214,7 +214,7 @@ def test_nan_is_no_json(hostile: Hostile) -> None:
     result = CliRunner().invoke(cli, ["rp", "list", "--url", hostile.url, "--token", "t"])
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
-    assert "is not understood" in result.stderr
+    assert "cannot be read" in result.stderr
 
 
 def test_a_token_that_no_header_can_carry_is_used_wrongly(hostile: Hostile) -> None:
@@ -289,8 +289,8 @@ def test_no_frame_ends_a_command_with_a_traceback(gateway: tuple[str, list[Maker
 def test_a_gateway_that_is_never_understood_is_given_up(gateway: tuple[str, list[Maker]]) -> None:
     url, makers = gateway
     makers[:] = [Maker("x")]
-    makers[0].frame = lambda _: "{"  # type: ignore[method-assign]
+    makers[0].frame = lambda asked: "{"  # type: ignore[method-assign]
     for command in ("sub r", "pub r x", "sub-durable attach s"):
         result = CliRunner().invoke(cli, [*command.split(), "--url", url])
         assert result.exit_code == 1
-        assert "is not understood" in result.stderr.rstrip("\n").rsplit("\n", maxsplit=1)[-1]
+        assert "cannot be read" in result.stderr.rstrip("\n").rsplit("\n", maxsplit=1)[-1]

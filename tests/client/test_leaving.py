@@ -26,6 +26,12 @@ HERALD = [sys.executable, "-c", "from herald.commands import main; main()"]
 WAIT_S = 20.0
 
 
+def offset_of(item: Received | Gap) -> int:
+    """The offset of an event."""
+    assert isinstance(item, Received)
+    return item.offset
+
+
 class Failed(Exception):
     """What a program's own handling of an event raises."""
 
@@ -51,14 +57,14 @@ def stored(state: Path, rp: str = "r") -> str | None:
 
 async def breaks(reading: Subscription) -> None:
     async for item in reading:
-        if item.offset == 3:
+        if offset_of(item) == 3:
             break
 
 
 async def breaks_through_finally(reading: Subscription) -> None:
     async for item in reading:
         try:
-            if item.offset == 3:
+            if offset_of(item) == 3:
                 break
         finally:
             await asyncio.sleep(0)
@@ -66,8 +72,8 @@ async def breaks_through_finally(reading: Subscription) -> None:
 
 async def returns(reading: Subscription) -> int:
     async for item in reading:
-        if item.offset == 3:
-            return item.offset
+        if offset_of(item) == 3:
+            return offset_of(item)
     return 0
 
 
@@ -81,20 +87,20 @@ async def breaks_after_an_error_that_it_handled(reading: Subscription) -> None:
         try:
             raise Failed
         except Failed:
-            if item.offset == 3:
+            if offset_of(item) == 3:
                 break
 
 
 async def raises(reading: Subscription) -> None:
     async for item in reading:
-        if item.offset == 3:
+        if offset_of(item) == 3:
             raise Failed
 
 
 async def raises_in_what_it_awaits(reading: Subscription) -> None:
     async def handle(item: Any) -> None:
         await asyncio.sleep(0)
-        if item.offset == 3:
+        if offset_of(item) == 3:
             raise Failed
 
     async for item in reading:
@@ -109,7 +115,7 @@ async def raises_one_by_one(reading: Subscription) -> None:
 
 async def is_cancelled(reading: Subscription) -> None:
     async for item in reading:
-        if item.offset == 3:
+        if offset_of(item) == 3:
             asyncio.current_task().cancel()  # type: ignore[union-attr]
             try:
                 await asyncio.sleep(WAIT_S)
@@ -122,7 +128,7 @@ async def runs_out_of_time(reading: Subscription) -> None:
     try:
         async with asyncio.timeout(0.05):
             async for item in reading:
-                if item.offset == 3:
+                if offset_of(item) == 3:
                     await asyncio.sleep(WAIT_S)
     except TimeoutError:
         raise Failed from None
@@ -235,13 +241,13 @@ async def test_closing_inside_the_loop_says_that_its_event_is_done(gateway: Fake
     async with Client(gateway.url) as client:
         reading = client.subscribe("r", from_="earliest", state=state)
         async for item in reading:
-            if item.offset == 3:
+            if offset_of(item) == 3:
                 await reading.aclose()
                 assert stored(state) == "a:3"
     gateway.acked["s"] = ("r", 0)
     client = Client(gateway.url)
     async for item in client.attach("s", renew=False):
-        if item.offset == 3:
+        if offset_of(item) == 3:
             await client.aclose()
     assert gateway.acked["s"] == ("r", 3)
 
@@ -251,7 +257,7 @@ async def test_what_another_task_is_still_working_on_is_not_done(gateway: FakeGa
 
     async def read(reading: Subscription) -> None:
         async for item in reading:
-            if item.offset == 3:
+            if offset_of(item) == 3:
                 handling.set()
                 await asyncio.sleep(WAIT_S)
 
@@ -266,7 +272,7 @@ async def test_what_another_task_is_still_working_on_is_not_done(gateway: FakeGa
 
 async def test_a_task_that_failed_unnoticed_leaves_its_event_undone(gateway: FakeGateway, state: Path) -> None:
     async with Client(gateway.url) as client:
-        task = asyncio.create_task(raises(client.subscribe("r", from_="earliest", state=state)))  # type: ignore[arg-type]
+        task = asyncio.create_task(raises(client.subscribe("r", from_="earliest", state=state)))
         await asyncio.wait([task])
     assert stored(state) == "a:2"
     assert isinstance(task.exception(), Failed)
@@ -299,7 +305,7 @@ async def test_a_second_loop_over_a_subscription_goes_on_behind_the_first(gatewa
         with suppress(Failed):
             await raises(reading)
         async for item in reading:
-            assert item.offset == 4
+            assert offset_of(item) == 4
             break
     assert stored(state) == "a:4"
 
@@ -310,12 +316,12 @@ async def test_a_subscription_made_anew_in_the_same_client_goes_on_from_the_stat
     async with Client(gateway.url) as client:
         with suppress(Failed):
             await raises(client.subscribe("r", from_="earliest", state=state))
-        assert [item.offset for item in await take(client.subscribe("r", state=state), 2)] == [3, 4]
+        assert [offset_of(item) for item in await take(client.subscribe("r", state=state), 2)] == [3, 4]
     assert stored(state) == "a:4", "the older subscription does not put its own place over it"
     FileCursorStore(state).save("r", "a:0")
     client = Client(gateway.url)
     await take(client.subscribe("r", state=state), 3)
-    assert [item.offset for item in await take(client.subscribe("r", state=str(state)), 2)] == [3, 4]
+    assert [offset_of(item) for item in await take(client.subscribe("r", state=str(state)), 2)] == [3, 4]
     await client.aclose()
     assert stored(state) == "a:4"
 
@@ -348,7 +354,7 @@ async def test_an_acknowledged_item_is_done_whatever_follows(gateway: FakeGatewa
     async def read() -> None:
         async with Client(gateway.url) as client:
             async for item in client.subscribe("r", from_="earliest", state=state):
-                if item.offset == 3:
+                if offset_of(item) == 3:
                     await item.ack()
                     assert stored(state) == "a:3"
                     raise Failed
@@ -428,7 +434,7 @@ def test_a_program_without_asyncio_is_told_nothing_twice_either(threaded_gateway
 
     def leaves_in_order(reading: Any) -> None:
         for item in reading:
-            if item.offset == 3:
+            if offset_of(item) == 3:
                 break
 
     def takes(reading: Any) -> None:
@@ -437,7 +443,7 @@ def test_a_program_without_asyncio_is_told_nothing_twice_either(threaded_gateway
 
     def fails(reading: Any) -> None:
         for item in reading:
-            if item.offset == 3:
+            if offset_of(item) == 3:
                 raise Failed
 
     def fails_and_goes_on(reading: Any) -> None:
@@ -446,19 +452,19 @@ def test_a_program_without_asyncio_is_told_nothing_twice_either(threaded_gateway
 
     def acknowledges(reading: Any) -> None:
         for item in reading:
-            if item.offset == 3:
+            if offset_of(item) == 3:
                 item.ack()
                 raise Failed
 
     def acknowledges_there(reading: Any) -> None:
         for item in reading:
-            if item.offset == 3:
+            if offset_of(item) == 3:
                 reading.ack(item)
                 raise Failed
 
     def closes(reading: Any) -> None:
         for item in reading:
-            if item.offset == 3:
+            if offset_of(item) == 3:
                 reading.close()
 
     def closes_in_trouble(reading: Any) -> None:

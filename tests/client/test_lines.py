@@ -82,7 +82,7 @@ def test_a_line_that_is_no_json_object_is_said_in_one_line(domain: Hostile, body
 
 def test_an_export_that_is_cut_off_is_said(domain: Hostile) -> None:
     domain.body = jsonl(ROW)
-    with pytest.raises(ConnectionLost, match="cut off"):
+    with pytest.raises(ConnectionLost, match="incomplete"):
         asyncio.run(rows(domain.url))
 
 

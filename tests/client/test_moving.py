@@ -17,9 +17,9 @@ from herald.commands import cli
 from tests.client.fake_gateway import FakeGateway
 from tests.client.test_client import data, take, until
 
-FORBIDDEN = {"type": "urn:herald:problem:forbidden", "title": "This is not allowed to you", "detail": "Ask Ann."}
+FORBIDDEN = {"type": "urn:herald:problem:forbidden", "title": "Operation not permitted", "detail": "Ask Ann."}
 UNAUTHENTICATED = {"type": "urn:herald:problem:unauthenticated", "title": "No good token", "status": 401}
-NOT_FOUND = {"type": "urn:herald:problem:not-found", "title": "There is nothing here", "detail": "There is none."}
+NOT_FOUND = {"type": "urn:herald:problem:not-found", "title": "Resource not found", "detail": "There is none."}
 Pair = tuple[FakeGateway, FakeGateway]
 
 
@@ -259,4 +259,4 @@ def test_the_command_takes_urls_and_tokens_from_the_environment_with_commas(
     assert threaded_gateway.handshakes == ["second"]
     monkeypatch.setenv("HERALD_TOKEN", "1,2,3")
     refused: Any = CliRunner().invoke(cli, ["pub", "r", "hello"], catch_exceptions=False)
-    assert (refused.exit_code, "one for all, or for each" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "one token for all, or one for each" in refused.stderr) == (2, True)

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from herald import Client, ConnectionLost, Problem
 from herald.commands import cli
 
-from tests.edge.server import Edge, Prepared
+from tests.gateway.server import LiveGateway, Prepared
 
 pytestmark = pytest.mark.processes
 
@@ -29,16 +29,16 @@ MADE_WITHIN_S = 60.0
 class Operator:
     """An administrator at a terminal; `made` is what there is in the domain (tests/client/operated.py)."""
 
-    def __init__(self, edge: Edge) -> None:
-        self.edge = edge
-        self.token = edge.token("root", admin=True)
-        with edge.python("-m", "tests.client.operated") as process:
+    def __init__(self, live_gateway: LiveGateway) -> None:
+        self.live_gateway = live_gateway
+        self.token = live_gateway.token("root", admin=True)
+        with live_gateway.python("-m", "tests.client.operated") as process:
             said, _ = process.communicate(timeout=MADE_WITHIN_S)
         self.made: dict[str, str] = json.loads(said)
 
     def herald(self, *arguments: str, token: str | None = None) -> Result:
         clean = {name: None for name in os.environ if name.startswith("HERALD_")}
-        env = {**clean, "HERALD_URL": self.edge.url(), "HERALD_TOKEN": token or self.token}
+        env = {**clean, "HERALD_URL": self.live_gateway.url(), "HERALD_TOKEN": token or self.token}
         return CliRunner().invoke(cli, arguments, env=env)
 
     def says(self, *arguments: str) -> str:
@@ -52,9 +52,9 @@ class Operator:
 
 @pytest.fixture(scope="module")
 def operator(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[Operator]:
-    with Edge(tmp_path_factory.mktemp("operated") / "var", prepared) as edge:
-        yield Operator(edge)
-        assert "Traceback" not in edge.log, edge.log[-3000:]
+    with LiveGateway(tmp_path_factory.mktemp("operated") / "var", prepared) as live_gateway:
+        yield Operator(live_gateway)
+        assert "Traceback" not in live_gateway.log, live_gateway.log[-3000:]
 
 
 def later(item: dict[str, Any], than: dict[str, Any]) -> bool:
@@ -62,8 +62,8 @@ def later(item: dict[str, Any], than: dict[str, Any]) -> bool:
 
 
 def test_leases_of_every_kind_are_listed_and_renewed(operator: Operator) -> None:
-    rp = operator.edge.create_rp(lease_s=60, name="leased/here")
-    made = operator.edge.admin.post(f"/api/v1/rps/{rp}/subscriptions", json={"lease_s": 50}).json()
+    rp = operator.live_gateway.create_rp(lease_s=60, name="leased/here")
+    made = operator.live_gateway.admin.post(f"/api/v1/rps/{rp}/subscriptions", json={"lease_s": 50}).json()
     soon = operator.rows("lease", "list", "--within", "10m")
     assert [(one["kind"], one["id"]) for one in soon] == [("subscription", made["id"]), ("rp", rp)]
     assert operator.says("lease", "list", "--kind", "rp", "--within", "10m").split()[:2] == ["rp", rp]
@@ -71,7 +71,7 @@ def test_leases_of_every_kind_are_listed_and_renewed(operator: Operator) -> None
     assert peer["id"] == operator.made["peer"]
 
     (renewed,) = operator.rows("lease", "renew", "rp", "leased/here")
-    assert renewed["lease"]["granted_s"] == 60, "as long as it was granted"
+    assert renewed["lease"]["granted_s"] == 60, "the granted duration"
     assert later(renewed["lease"], soon[1])
     (renewed,) = operator.rows("lease", "renew", "subscription", made["id"], "--lease-s", "1200")
     assert renewed["lease"]["granted_s"] == 1200
@@ -83,20 +83,20 @@ def test_leases_of_every_kind_are_listed_and_renewed(operator: Operator) -> None
 
     assert operator.herald("lease", "renew", "peer", "b.test", "--lease-s", "5").exit_code == 2
     gone = operator.herald("lease", "renew", "peer", "nobody.test")
-    assert (gone.exit_code, gone.stderr) == (1, "herald: There is no such peer. `herald peer list` shows all.\n")
-    assert "There are more, which end later: --limit 10" in operator.herald("lease", "list", "--limit", "1").stderr
-    assert operator.herald("lease", "list", "--within", "1s").stderr == "No lease ends by then.\n"
-    refused = operator.herald("lease", "list", token=operator.edge.token("ann"))
+    assert (gone.exit_code, gone.stderr) == (1, "herald: There is no such peer. `herald peer list` shows all peers.\n")
+    assert "There are more, which expire later: --limit 10" in operator.herald("lease", "list", "--limit", "1").stderr
+    assert operator.herald("lease", "list", "--within", "1s").stderr == "No lease expires by then.\n"
+    refused = operator.herald("lease", "list", token=operator.live_gateway.token("ann"))
     assert (refused.exit_code, refused.stdout) == (1, "")
 
 
 def test_subscriptions_are_listed_the_furthest_behind_first(operator: Operator) -> None:
-    rp = operator.edge.create_rp()
+    rp = operator.live_gateway.create_rp()
     path = f"/api/v1/rps/{rp}/subscriptions"
-    first = operator.edge.admin.post(path, json={"from": "now"}).json()["id"]
-    operator.edge.publish(rp, 3)
-    second = operator.edge.admin.post(path, json={"from": "now"}).json()["id"]
-    operator.edge.publish(rp, 2, prefix="more")
+    first = operator.live_gateway.admin.post(path, json={"from": "now"}).json()["id"]
+    operator.live_gateway.publish(rp, 3)
+    second = operator.live_gateway.admin.post(path, json={"from": "now"}).json()["id"]
+    operator.live_gateway.publish(rp, 2, prefix="more")
     assert [(one["id"], one["lag"]) for one in operator.rows("sub-durable", "list", "--rp", rp)] == [
         (first, 5),
         (second, 2),
@@ -104,21 +104,31 @@ def test_subscriptions_are_listed_the_furthest_behind_first(operator: Operator) 
     line, _ = operator.says("sub-durable", "list", "--rp", rp).splitlines()
     assert line.startswith(first)
     assert "5 behind  until" in line
-    narrow = operator.edge.create_rp(history={"max_events": 4})
-    operator.edge.admin.post(f"/api/v1/rps/{narrow}/subscriptions", json={}).raise_for_status()
-    operator.edge.publish(narrow, 1200)
+    narrow = operator.live_gateway.create_rp(history={"max_events": 4})
+    operator.live_gateway.admin.post(f"/api/v1/rps/{narrow}/subscriptions", json={}).raise_for_status()
+    operator.live_gateway.publish(narrow, 1200)
     assert "1,200 behind, 1,196 of them lost  until" in operator.says("sub-durable", "list", "--rp", narrow)
     lossy = operator.rows("sub-durable", "list", "--rp", narrow)[0]["id"]
     assert "1,200 behind, 1,196 of them lost" in operator.says("sub-durable", "show", lossy)
     assert len(operator.rows("sub-durable", "list", "--rp", rp, "--sort", "ends", "--limit", "1")) == 1
-    assert operator.herald("sub-durable", "list", "--owner", "nobody").stderr == "There is none.\n"
+    assert operator.herald("sub-durable", "list", "--owner", "nobody").stderr == "There are no subscriptions.\n"
 
 
 def test_what_is_shared_with_a_peer_says_who_lacks_how_much(operator: Operator) -> None:
     peer, rp = operator.made["peer"], operator.made["rp"]
     (link,) = operator.rows("peer", "links", peer)
     assert (link["rp"], link["backlog"], link["ahead"]) == (rp, 4, 0)
-    assert operator.says("peer", "links", peer).split() == [rp, link["link"], "it", "lacks", "4", "we", "lack", "0"]
+    assert operator.says("peer", "links", peer).split() == [
+        rp,
+        link["link"],
+        "peer",
+        "lacks",
+        "4",
+        "this",
+        "domain",
+        "lacks",
+        "0",
+    ]
 
 
 def test_a_proof_of_two_stories_is_listed_shown_and_kept(operator: Operator, tmp_path: Path) -> None:
@@ -128,11 +138,11 @@ def test_a_proof_of_two_stories_is_listed_shown_and_kept(operator: Operator, tmp
     assert operator.says("misbehaviour", "evidence").startswith(listed["digest"])
     said = operator.says("misbehaviour", "evidence", listed["digest"], "--save", str(file))
     assert said.startswith(f"{peer} signed two seals of its feed ")
-    assert f"It is in {file}; whoever has it can check it without this domain." in said
+    assert f"The proof is in {file}; anybody can verify it without this domain." in said
     kept = json.loads(file.read_text())
     assert kept == operator.rows("misbehaviour", "evidence", listed["digest"])[0]
     assert len({seal["signature"] for seal in kept["seals"]}) == 2
-    assert operator.herald("misbehaviour", "evidence", "--domain", "c.test").stderr.startswith("There is none")
+    assert operator.herald("misbehaviour", "evidence", "--domain", "c.test").stderr.startswith("There are no proofs")
     assert operator.herald("misbehaviour", "evidence", "--save", str(file)).exit_code == 2
     nowhere = operator.herald("misbehaviour", "evidence", listed["digest"], "--save", str(tmp_path / "no" / "x"))
     assert (nowhere.exit_code, nowhere.stderr.endswith("cannot be written: No such file or directory.\n")) == (2, True)
@@ -149,33 +159,35 @@ def test_the_domain_as_it_is_and_all_names_are_valid_at_a_cursor(operator: Opera
         "quarantine    b.test since ",
     ):
         assert f"\n{part}" in f"\n{said}"
-    assert "\nwhat changes: herald sub domain.admin --from " in said
+    assert "\nfollow changes: herald sub domain.admin --from " in said
 
-    rp = operator.edge.create_rp(name="as/it/is", title="As it is")
-    operator.edge.publish(rp, 3)
+    rp = operator.live_gateway.create_rp(name="as/it/is", title="As it is")
+    operator.live_gateway.publish(rp, 3)
     said = operator.says("admin", "snapshot", "as/it/is")
     assert said.startswith("/localhost/as/it/is/  As it is\n3 events held, offsets 1 to 3, ")
-    assert f"\nwhat changes: herald sub {rp}.admin --from " in said
+    assert f"\nfollow changes: herald sub {rp}.admin --from " in said
 
     *rows, end = operator.rows("admin", "names")
     assert {"id": rp, "name": "/localhost/as/it/is/", "title": "As it is", "home": "localhost", "version": 1} in rows
     assert list(end) == ["cursor"]
     cursor = operator.herald("admin", "names").stderr.rsplit(maxsplit=1)[1]
-    operator.edge.admin.delete(f"/api/v1/rps/{rp}").raise_for_status()
-    changed = operator.edge.admin.get("/api/v1/rps/domain.admin/events", params={"after": cursor}).json()["events"]
+    operator.live_gateway.admin.delete(f"/api/v1/rps/{rp}").raise_for_status()
+    changed = operator.live_gateway.admin.get("/api/v1/rps/domain.admin/events", params={"after": cursor}).json()[
+        "events"
+    ]
     assert [one["data"]["rp"]["id"] for one in changed if one["type"] == "io.herald.rp.deleted"] == [rp]
 
 
 def test_a_table_comes_whole_in_chunks(operator: Operator, tmp_path: Path) -> None:
     """All of a table, as CSV and as Parquet, by the library and by the command; a refusal is a Problem, not a file."""
     run, file = operator.made["run"], tmp_path / "table.csv"
-    csv = asyncio.run(downloaded(operator.edge.url(), operator.token, run, "principals", "csv"))
+    csv = asyncio.run(downloaded(operator.live_gateway.url(), operator.token, run, "principals", "csv"))
     assert csv.decode().splitlines() == ["principal,operations", *(f"'=name{number},{number}" for number in range(7))]
-    parquet = asyncio.run(downloaded(operator.edge.url(), operator.token, run, "principals", "parquet"))
+    parquet = asyncio.run(downloaded(operator.live_gateway.url(), operator.token, run, "principals", "parquet"))
     table = pq.read_table(pa.BufferReader(parquet))
     assert table["principal"].to_pylist() == [f"=name{number}" for number in range(7)]
     with pytest.raises(Problem) as caught:
-        asyncio.run(downloaded(operator.edge.url(), operator.token, run, "nothing", "csv"))
+        asyncio.run(downloaded(operator.live_gateway.url(), operator.token, run, "nothing", "csv"))
     assert (caught.value.code, caught.value.status) == ("not-found", 404)
 
     assert operator.herald("report", "download", run, "principals").stdout_bytes == csv

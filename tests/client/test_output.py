@@ -27,7 +27,7 @@ from tests.client.hostile import Hostile
 
 HERALD = [sys.executable, "-c", "from herald.commands import main; main()"]
 WAIT_S = 60.0
-# Moves and colours (ESC, and CSI of C1), titles (OSC), a bell, backspaces, a carriage return, DEL, bidirectional marks, a
+# Moves and colours (ESC, and CSI of C1), titles (OSC), a notification channel, backspaces, a carriage return, DEL, bidirectional marks, a
 # separator of lines, a byte order mark, a surrogate, and last a line that is none.
 EVIL = "a\x1b[2J\x9b31m\x1b]0;x\x07\x08\r\x7f\u202e\u2066\u200f\u2028\ufeff\nherald: b"
 DOOR = "output.py"

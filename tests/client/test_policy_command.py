@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from herald.commands import cli
 from herald.commands.policy import INPUT_CHARS_MAX
 
-from tests.servers import Domain
+from demo.harness.servers import Domain
 
 ID = "https://id.example.org"
 POLICY = [
@@ -67,7 +67,7 @@ def test_it_says_which_rule_decided_and_why_the_others_did_not(
         "publish is allowed, decided by rule 2\n"
         "Rule 2 is the first that matches the bearer, and it allows publish.\n"
         f"  rule 1    no match  {ID}: The token is of this domain.\n"
-        "  rule 2    matches   domain: The issuer is the bearer's, and all its predicates hold.\n"
+        "  rule 2    matches   domain: The rule's issuer is the bearer's, and all its predicates hold.\n"
     )
     refused = herald("policy", "explain", token, rp, "history", **asker)
     assert refused.exit_code == 0  # the question was answered
@@ -103,7 +103,7 @@ def test_claims_and_strangers_are_explained_too(asker: dict[str, str], rp: str) 
     told = herald("policy", "explain", "-", rp, "subscribe", input=json.dumps(child), **asker)
     assert "Claim age is 17, not a number of at least 18." in told.stdout
     told = herald("policy", "explain", "anonymous", rp, "subscribe", **asker)
-    assert "The bearer shows no token." in told.stdout
+    assert "The bearer has no token." in told.stdout
 
 
 @pytest.mark.processes

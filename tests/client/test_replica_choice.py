@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from herald.errors import Closed, Problem
 from herald.repeats import WINDOW, Repeats
+from herald.replica_locations import REDIRECTS_MAX, ReplicaLocations
 from herald.rollover import (
     HOLD_S,
     HOLD_S_MAX,
@@ -21,13 +22,12 @@ from herald.rollover import (
     Rollover,
     learnable,
 )
-from herald.whereabouts import TURNS_MAX, Whereabouts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 A, B, C = "https://a.example", "https://b.example", "https://c.example"
-FORBIDDEN = Problem("urn:herald:problem:forbidden", "This is not allowed to you", 403, "Ask the creator.")
+FORBIDDEN = Problem("urn:herald:problem:forbidden", "Operation not permitted", 403, "Ask the creator.")
 X = ("rp", "x")
 
 
@@ -203,11 +203,11 @@ def test_a_move_is_said_in_words() -> None:
     assert str(Move(B, A, "answers again", back=True)) == "a.example answers again; going back to a.example"
 
 
-# ---- whereabouts ----
+# ---- replica locations ----
 
 
 def test_what_one_replica_refuses_another_is_asked_for_and_when_all_did_that_is_the_end() -> None:
-    where = Whereabouts([A, B])
+    where = ReplicaLocations([A, B])
     assert where.refuses(X, A, FORBIDDEN) is None
     assert list(where.refused(X)) == [A]
     end = where.refuses(X, B, Problem("urn:herald:problem:not-found", detail="There is none."))
@@ -217,11 +217,11 @@ def test_what_one_replica_refuses_another_is_asked_for_and_when_all_did_that_is_
 
 
 def test_the_only_domain_s_refusal_is_the_end_at_once() -> None:
-    assert Whereabouts([A]).refuses(X, A, FORBIDDEN) is FORBIDDEN
+    assert ReplicaLocations([A]).refuses(X, A, FORBIDDEN) is FORBIDDEN
 
 
 def test_a_rendezvous_point_that_has_moved_is_looked_for_where_the_domain_says() -> None:
-    where = Whereabouts([A])
+    where = ReplicaLocations([A])
     moved = Problem("urn:herald:problem:moved", extra={"to": [B, "http://c.example"]})
     assert where.refuses(X, A, moved) is None
     assert where.candidates(X) == [A, B]
@@ -229,7 +229,7 @@ def test_a_rendezvous_point_that_has_moved_is_looked_for_where_the_domain_says()
 
 
 def test_what_is_sent_to_and_fro_is_followed_but_not_for_ever() -> None:
-    where = Whereabouts([A, B])
+    where = ReplicaLocations([A, B])
     here_a, here_b = (Problem("urn:herald:problem:moved", extra={"to": [to]}) for to in (A, B))
     assert where.refuses(X, A, here_b) is None
     for _ in range(10):  # the holders of a shared subscription take turns
@@ -237,7 +237,7 @@ def test_what_is_sent_to_and_fro_is_followed_but_not_for_ever() -> None:
         assert list(where.refused(X)) == [B]
         assert where.refuses(X, A, here_b) is None
         assert list(where.refused(X)) == [A]
-    answers = [where.refuses(X, *answer) for _ in range(TURNS_MAX) for answer in ((B, here_a), (A, here_b))]
+    answers = [where.refuses(X, *answer) for _ in range(REDIRECTS_MAX) for answer in ((B, here_a), (A, here_b))]
     assert any(answer is not None for answer in answers)
 
 

@@ -24,7 +24,7 @@ def test_publish_and_read_without_asyncio(threaded_gateway: FakeGateway, tmp_pat
 
 
 def test_errors_are_the_same(threaded_gateway: FakeGateway) -> None:
-    threaded_gateway.refusals = [{"type": "urn:herald:problem:forbidden", "title": "This is not allowed to you"}]
+    threaded_gateway.refusals = [{"type": "urn:herald:problem:forbidden", "title": "Operation not permitted"}]
     with Client(threaded_gateway.url) as client, pytest.raises(Problem):
         client.subscribe("r")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from joserfc.jwk import OKPKey
 
 from eventing.core import merkle, signing
-from eventing.core.signing import BATCH_MAX, FLOOR, SEAL, SIGNATURE_BYTES, Signed, sign, sign_all, verified
+from eventing.core.signing import BATCH_MAX, LOW_WATER_MARK, SEAL, SIGNATURE_BYTES, Signed, sign, sign_all, verified
 
 
 def _key() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -32,7 +32,7 @@ def test_each_of_a_batch_is_verified_by_itself(count: int) -> None:
     assert [one.payload for one in made] == payloads(count)
     assert all(verified(SEAL, one, PUBLIC) for one in made)
     assert not any(verified(SEAL, one, OTHER) for one in made)
-    assert not any(verified(FLOOR, one, PUBLIC) for one in made), "of another kind"
+    assert not any(verified(LOW_WATER_MARK, one, PUBLIC) for one in made), "of another kind"
     assert len({one.signature[:SIGNATURE_BYTES] for one in made}) == -(-count // BATCH_MAX)
 
 
@@ -85,4 +85,4 @@ def test_the_signature_of_a_batch_is_none_of_a_statement() -> None:
     made = sign_all(SEAL, payloads(2), PRIVATE)
     root = merkle.root(merkle.leaves([SEAL + b"\0" + payload for payload in payloads(2)]))
     alone = Signed(bytes([2]) + root, PRIVATE["kid"], made[0].signature[:SIGNATURE_BYTES])
-    assert not any(verified(kind, alone, PUBLIC) for kind in (SEAL, FLOOR, signing.DOMAIN, signing.DESCRIPTOR))
+    assert not any(verified(kind, alone, PUBLIC) for kind in (SEAL, LOW_WATER_MARK, signing.DOMAIN, signing.DESCRIPTOR))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.errors import HeraldError, InvalidEvent, TooLarge
+from eventing.core.errors import ApplicationError, InvalidEvent, TooLarge
 from eventing.core.events import cloudevents
 from eventing.core.events.cloudevents import DEPTH_MAX, Event, nests_deeper, parse_batch, parse_many, parse_structured
 
@@ -356,7 +356,7 @@ def test_any_member_given_twice_is_refused(members: dict[str, Any], compact: boo
 )
 def test_both_ways_through_agree(members: dict[str, Any], complete: bool) -> None:
     raw = json.dumps({**MINIMAL, **members} if complete else members).encode()
-    answers = []
+    answers: list[Any] = []
     for way in (parse, cloudevents._parse_exactly):
         try:
             answers.append(way(raw))
@@ -369,7 +369,7 @@ def refusal(attempt: Callable[[bytes], object], raw: bytes) -> str:
     """The detail of the refusal, empty if it was taken; anything but our errors comes through."""
     try:
         attempt(raw)
-    except HeraldError as error:
+    except ApplicationError as error:
         return error.detail
     return ""
 

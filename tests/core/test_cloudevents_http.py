@@ -12,7 +12,7 @@ from cloudevents.core.v1.event import CloudEvent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.core.errors import HeraldError, InvalidEvent, TooLarge, UnsupportedMediaType
+from eventing.core.errors import ApplicationError, InvalidEvent, TooLarge, UnsupportedMediaType
 from eventing.core.events.cloudevents import DEPTH_MAX, Event, parse_structured
 from eventing.core.events.cloudevents_http import parse_http
 
@@ -146,7 +146,7 @@ def test_any_string_survives_the_encoding_of_the_binding(value: str) -> None:
         ({"ce-subject": ""}, "subject must be"),
         ({"ce-time": "yesterday"}, "time must be"),
         ({"ce-source": "a b"}, "source must be"),
-        ({"ce-datacontenttype": "text/plain"}, "ce-datacontenttype must not be given"),
+        ({"ce-datacontenttype": "text/plain"}, "ce-datacontenttype must not be sent"),
         ({"ce-data": "x"}, "data is a reserved name"),
         ({"ce-data_base64": "QQ=="}, "cannot name an attribute"),
         ({"ce-my-ext": "x"}, "cannot name an attribute"),
@@ -442,10 +442,11 @@ header_values = (
 
 @given(st.lists(st.tuples(header_names | st.binary(), header_values), max_size=8), st.binary() | st.just(STRUCTURED))
 def test_arbitrary_requests_raise_nothing_but_our_errors(headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-    detail, events = "", []
+    detail = ""
+    events: list[Event] = []
     try:
         events, _ = parse(headers, body)
-    except HeraldError as error:
+    except ApplicationError as error:
         detail = error.detail
     assert detail.isprintable()
     for event in events:

@@ -3,6 +3,7 @@
 import contextlib
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -78,7 +79,8 @@ def test_every_setting_says_what_it_is_and_its_default_is_within_its_bounds() ->
         assert field.metadata["unit"]
         assert field.metadata["about"].endswith(".")
         for bound, sign in ((field.metadata["low"], 1), (field.metadata["high"], -1)):
-            assert bound is None or field.default * sign >= bound * sign
+            default: Any = field.default
+            assert bound is None or default * sign >= bound * sign
     assert {field.name for field in fields(Config) if field.metadata["secret"]} == {
         "redis_url",
         "database_url",

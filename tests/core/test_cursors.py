@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventing.core.errors import InvalidCursor
-from eventing.core.events.cursors import CURSOR_CHARS_MAX, OFFSET_MAX, PLACE_CHARS_MAX, VECTOR_FEEDS_MAX, Cursor
+from eventing.core.events.cursors import CURSOR_CHARS_MAX, OFFSET_MAX, POSITION_CHARS_MAX, VECTOR_FEEDS_MAX, Cursor
 from eventing.core.events.vectors import SEQUENCE_MAX
 
 epochs = st.from_regex(r"[a-z2-7]{1,26}", fullmatch=True)
@@ -19,7 +19,7 @@ A, B = "a" * 16, "b" * 16
 def test_cursor_survives_being_written_and_read(cursor: Cursor) -> None:
     assert Cursor.parse(str(cursor)) == cursor
     assert len(str(cursor)) <= CURSOR_CHARS_MAX
-    assert len(str(cursor.place)) <= PLACE_CHARS_MAX
+    assert len(str(cursor.place)) <= POSITION_CHARS_MAX
 
 
 @given(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demo.harness.servers import ROOT
 from eventing.core import decoding
 from eventing.core.decoding import EXPLANATION_CHARS_MAX, NestedTooDeeply, Undecodable, json_reader, msgpack_reader
 from eventing.core.events.cloudevents_attributes import is_string
@@ -21,22 +22,22 @@ from eventing.core.signing import Signed
 from eventing.overlay import broadcast
 from eventing.peering.wire import messages as wire
 from eventing.replication.joining import messages as replica_messages
-from eventing.subscriptions.rules.shared_subscriptions import BadStatement, record_read
+from eventing.rps.rules.statements import BadStatement
+from eventing.subscriptions.rules.shared_subscriptions import record_read
 from eventing.subscriptions.sharing import messages as subscription_messages
-from tests.servers import ROOT
 
 SERVER = ("eventing", "admin_rp", "portal", "workers")
 JSON_LOADS = {
     "eventing/core/strict_json.py": "the reader of strangers' untyped JSON",
     "eventing/core/events/cloudevents.py": "names the repeated member of an object that was decoded before",
     "eventing/access/rules/policy.py": "canonical JSON of rules that were read strictly",
-    "eventing/reports/selectors/reports.py": "this domain's own note in Redis",
-    "eventing/operations/samples/peer_traffic.py": "this domain's own rows in Redis",
+    "eventing/store/presence.py": "this domain's own note in Redis",
+    "eventing/peering/traffic_samples.py": "this domain's own rows in Redis",
     "admin_rp/snapshots.py": "this domain's own rows in Redis",
     "portal/console/oidc/fetching.py": "the identity provider's documents; refuses every kind of malformed text",
-    "portal/reporting/process.py": "lines of this domain's own process",
+    "portal/supervisor/reporting/process.py": "lines of this domain's own process",
     "portal/supervisor/data_folder.py": "a file of this domain",
-    "portal/supervisor/reporter.py": "a file of this domain",
+    "portal/supervisor/reporting/reporter.py": "a file of this domain",
     "portal/console/load_history.py": "this domain's own administrative events",
     "portal/console/rp_history.py": "this domain's own administrative events",
     "portal/recording.py": "an answer that this process made",
@@ -127,7 +128,12 @@ def test_the_explanation_is_one_short_printable_line_whatever_the_bytes_say() ->
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
-    for read in (msgpack_reader(wire.Request), msgpack_reader(object), json_reader(Members), json_reader(object)):
+    for read in (
+        msgpack_reader(wire.ExchangeRequest),
+        msgpack_reader(object),
+        json_reader(Members),
+        json_reader(object),
+    ):
         with contextlib.suppress(Undecodable):
             read(data)
 
@@ -142,7 +148,7 @@ MESSAGES: dict[str, tuple[Callable[[bytes], object], type[Exception]]] = {
         wire.BadMessage,
     ),
     "a seal": (lambda data: seals.seal_read(Signed(data, "k", b"")), seals.BadSeal),
-    "a floor": (lambda data: seals.floor_read(Signed(data, "k", b"")), seals.BadSeal),
+    "a floor": (lambda data: seals.low_water_mark_read(Signed(data, "k", b"")), seals.BadSeal),
     "a subscription's record": (lambda data: record_read(Signed(data, "k", b"")), BadStatement),
 }
 

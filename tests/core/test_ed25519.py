@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demo.harness.servers import ROOT
 from eventing.access.rules import tokens
 from eventing.core import signing
 from eventing.core.ed25519 import BadPublicKey, public_key, public_key_check, public_key_text
@@ -19,7 +20,6 @@ from eventing.core.errors import Unauthenticated
 from eventing.core.signing import SEAL, Signed
 from tests.core.ed25519_vectors import NEUTRAL, NOT_CANONICAL, NOT_ON_THE_CURVE, SMALL_ORDER
 from tests.core.test_decoding import SERVER
-from tests.servers import ROOT
 
 PRIME = 2**255 - 19
 D = -121665 * pow(121666, -1, PRIME) % PRIME
@@ -36,7 +36,7 @@ def point(data: bytes) -> tuple[int, int]:
     for x in (root, root * pow(2, (PRIME - 1) // 4, PRIME) % PRIME):
         if x * x % PRIME == square:
             return (-x % PRIME if x % 2 != sign else x), y
-    raise AssertionError("no point of the curve")
+    raise AssertionError("not a point of the curve")
 
 
 def added(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
@@ -72,7 +72,7 @@ def test_a_second_encoding_of_a_point_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", NOT_ON_THE_CURVE)
 def test_what_is_no_point_of_the_curve_is_refused(text: str) -> None:
-    with pytest.raises(BadPublicKey, match="no point of the curve"):
+    with pytest.raises(BadPublicKey, match="not a point of the curve"):
         public_key_check(bytes.fromhex(text))
 
 

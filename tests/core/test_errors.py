@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from eventing.core import errors
-from eventing.core.errors import HeraldError, QuotaExceeded
+from eventing.core.errors import ApplicationError, QuotaExceeded
 
 FAMILY = [
     kind
     for kind in vars(errors).values()
-    if isinstance(kind, type) and issubclass(kind, HeraldError) and kind is not HeraldError
+    if isinstance(kind, type) and issubclass(kind, ApplicationError) and kind is not ApplicationError
 ]
 
 
@@ -27,7 +27,7 @@ def test_problem_document_has_the_members_of_rfc_9457_and_extras() -> None:
     error = QuotaExceeded("No room.", limit=5, retry_after_s=3)
     assert error.document() == {
         "type": "urn:herald:problem:quota-exceeded",
-        "title": "The domain's quota does not allow this",
+        "title": "Quota exceeded",
         "status": 409,
         "detail": "No room.",
         "limit": 5,

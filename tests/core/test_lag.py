@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
-from eventing.core.events.lag import Lag, Waiting, in_words, lag_by_offset, lag_by_vector, loss_in_s, share_used
+from eventing.core.events.lag import Lag, WaitingEvents, in_words, lag_by_offset, lag_by_vector, loss_in_s, share_used
 from eventing.core.events.positions import LogState, raised, resolve, resume
 from eventing.core.events.vectors import merged
 
@@ -18,8 +18,8 @@ BOUNDS = HistoryBounds(500, 1_000_000, None)
 OWN, OTHER = "a" * 16, "b" * 16
 
 
-def waiting(events: int, age_s: float, size: int = 0, newest_age_s: float = 0.0) -> Waiting:
-    return Waiting(events, size, age_s, newest_age_s)
+def waiting(events: int, age_s: float, size: int = 0, newest_age_s: float = 0.0) -> WaitingEvents:
+    return WaitingEvents(events, size, age_s, newest_age_s)
 
 
 def test_a_reader_that_fell_behind_a_history_of_500_events() -> None:
@@ -33,16 +33,16 @@ def test_a_reader_that_fell_behind_a_history_of_500_events() -> None:
     first=st.integers(1, 50),
     held=st.integers(0, 50),
     offset=st.integers(0, 120),
-    floor=st.integers(0, 100),
+    oldest_granted=st.integers(0, 100),
     same=st.booleans(),
 )
 def test_what_is_lost_is_the_gap_that_a_pull_reports(
-    first: int, held: int, offset: int, floor: int, same: bool
+    first: int, held: int, offset: int, oldest_granted: int, same: bool
 ) -> None:
     log = LogState("e", first, first + held)
-    cursor, floor = Cursor("e" if same else "old", offset), min(floor, log.next)
-    lag = lag_by_offset(cursor, log, floor)
-    start = raised(resolve(cursor, log), floor)
+    cursor, oldest_granted = Cursor("e" if same else "old", offset), min(oldest_granted, log.next)
+    lag = lag_by_offset(cursor, log, oldest_granted)
+    start = raised(resolve(cursor, log), oldest_granted)
     gap = 0 if start.gap is None else start.gap.end - start.gap.start + 1
     assert lag.lost == gap
     assert lag.events - lag.lost == log.next - start.next
@@ -85,7 +85,7 @@ def test_by_vector_it_is_the_gap_of_its_feeds(
         pytest.param(waiting(0, 0), BOUNDS, 0, None, id="nothing waits"),
     ],
 )
-def test_time_to_loss(found: Waiting, bounds: HistoryBounds, acked_per_s: float, loss_s: Any) -> None:
+def test_time_to_loss(found: WaitingEvents, bounds: HistoryBounds, acked_per_s: float, loss_s: Any) -> None:
     assert loss_in_s(found, bounds, acked_per_s) == (None if loss_s is None else pytest.approx(loss_s))
 
 

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from eventing.core.errors import InvalidCursor
 from eventing.core.events.cursors import Cursor
-from eventing.core.events.positions import PLACES, Gap, LogState, Start, by_vector, fits, parse_from, resolve, resume
+from eventing.core.events.positions import (
+    NAMED_POSITIONS,
+    LogState,
+    OffsetGap,
+    Start,
+    by_vector,
+    fits,
+    parse_from,
+    resolve,
+    resume,
+)
 from eventing.core.events.vectors import Vector, covers
 
 LOG = LogState("abc", first=5, next=9)  # holds 5, 6, 7, 8
@@ -29,13 +39,13 @@ TRIMMED = LogState("abc", first=9, next=9)
         (Cursor("abc", 8), LOG, Start("abc", 9, True)),
         (Cursor("abc", 6), LOG, Start("abc", 7, True)),
         (Cursor("abc", 4), LOG, Start("abc", 5, True)),
-        (Cursor("abc", 3), LOG, Start("abc", 5, False, Gap("abc", 4, 4))),
-        (Cursor("abc", 0), LOG, Start("abc", 5, False, Gap("abc", 1, 4))),
+        (Cursor("abc", 3), LOG, Start("abc", 5, False, OffsetGap("abc", 4, 4))),
+        (Cursor("abc", 0), LOG, Start("abc", 5, False, OffsetGap("abc", 1, 4))),
         (Cursor("abc", 0), EMPTY, Start("abc", 1, True)),
-        (Cursor("abc", 7), TRIMMED, Start("abc", 9, False, Gap("abc", 8, 8))),
-        (Cursor("xyz", 6), LOG, Start("abc", 5, False, Gap("abc", 1, 4))),
-        (Cursor("abc", 9), LOG, Start("abc", 5, False, Gap("abc", 1, 4))),
-        (Cursor("abc", 1), EMPTY, Start("abc", 1, False, Gap("abc", 1, 0))),
+        (Cursor("abc", 7), TRIMMED, Start("abc", 9, False, OffsetGap("abc", 8, 8))),
+        (Cursor("xyz", 6), LOG, Start("abc", 5, False, OffsetGap("abc", 1, 4))),
+        (Cursor("abc", 9), LOG, Start("abc", 5, False, OffsetGap("abc", 1, 4))),
+        (Cursor("abc", 1), EMPTY, Start("abc", 1, False, OffsetGap("abc", 1, 0))),
     ],
 )
 def test_start_says_what_is_recovered_and_what_is_lost(wanted: Any, log: LogState, start: Start) -> None:
@@ -43,7 +53,7 @@ def test_start_says_what_is_recovered_and_what_is_lost(wanted: Any, log: LogStat
 
 
 logs = st.builds(lambda first, held: LogState("abc", first, first + held), st.integers(1, 50), st.integers(0, 50))
-wishes = st.sampled_from(PLACES) | st.builds(Cursor, st.sampled_from(["abc", "xyz"]), st.integers(0, 120))
+wishes = st.sampled_from(NAMED_POSITIONS) | st.builds(Cursor, st.sampled_from(["abc", "xyz"]), st.integers(0, 120))
 
 
 @given(wishes, logs)
@@ -68,7 +78,7 @@ def test_cursor_is_read_from_text_and_from_an_event_frame(cursor: Cursor) -> Non
     assert parse_from({"epoch": cursor.epoch, "offset": cursor.offset, "rp": "x"}) == cursor
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", NAMED_POSITIONS)
 def test_places_are_read_as_words(place: str) -> None:
     assert parse_from(place) == place
 
@@ -110,10 +120,10 @@ GONE = {OWN: 2, OTHER: 2}
         ({OWN: 2, OTHER: 2}, 5, Start("abc", 5, True, None, {OWN: 2, OTHER: 2})),
         ({OWN: 4, OTHER: 2}, 7, Start("abc", 7, True, None, {OWN: 4, OTHER: 2})),
         ({OWN: 5, OTHER: 90}, 9, Start("abc", 9, True, None, {OWN: 5, OTHER: 90})),
-        ({OWN: 5}, 3, Start("abc", 5, False, Gap("abc", 3, 4, {OTHER: (1, 2)}), {OWN: 5, OTHER: 2})),
-        ({OWN: 1, OTHER: 9}, 1, Start("abc", 5, False, Gap("abc", 4, 4, {OWN: (2, 2)}), {OWN: 2, OTHER: 9})),
-        ({OWN: 6, OTHER: 2}, 9, Start("abc", 5, False, Gap("abc", 1, 4), GONE)),
-        ({OWN: 6, OTHER: 3}, 9, Start("abc", 5, False, Gap("abc", 1, 4), {OWN: 2, OTHER: 3})),
+        ({OWN: 5}, 3, Start("abc", 5, False, OffsetGap("abc", 3, 4, {OTHER: (1, 2)}), {OWN: 5, OTHER: 2})),
+        ({OWN: 1, OTHER: 9}, 1, Start("abc", 5, False, OffsetGap("abc", 4, 4, {OWN: (2, 2)}), {OWN: 2, OTHER: 9})),
+        ({OWN: 6, OTHER: 2}, 9, Start("abc", 5, False, OffsetGap("abc", 1, 4), GONE)),
+        ({OWN: 6, OTHER: 3}, 9, Start("abc", 5, False, OffsetGap("abc", 1, 4), {OWN: 2, OTHER: 3})),
     ],
 )
 def test_vector_of_another_replica_says_what_is_recovered_and_what_is_lost(

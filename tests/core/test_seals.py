@@ -120,15 +120,15 @@ def test_a_seal_of_another_place_or_content_needs_another_signature(changes: dic
 
 
 def test_a_floor_does_not_pass_as_a_seal_nor_a_seal_as_a_floor() -> None:
-    floor = seals.floor_make(rp=RP, feed=FEED, first=9, stated_at_ms=5000, private_jwk=PRIVATE)
-    read = seals.floor_read(floor)
+    floor = seals.low_water_mark_make(rp=RP, feed=FEED, first=9, stated_at_ms=5000, private_jwk=PRIVATE)
+    read = seals.low_water_mark_read(floor)
     assert (read.rp, read.feed, read.first) == (RP, FEED, 9)
-    assert seals.signed_by(signing.FLOOR, floor, read.stated_at_ms, KEYS)
+    assert seals.signed_by(signing.LOW_WATER_MARK, floor, read.stated_at_ms, KEYS)
     assert not seals.signed_by(signing.SEAL, floor, read.stated_at_ms, KEYS)
     with pytest.raises(BadSeal):
         seals.seal_read(floor)
     with pytest.raises(BadSeal):
-        seals.floor_read(sealed([b"x"]))
+        seals.low_water_mark_read(sealed([b"x"]))
 
 
 def test_a_key_seals_within_its_window_only() -> None:

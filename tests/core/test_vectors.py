@@ -17,7 +17,8 @@ def test_vectors_merged_within_a_bound_cover_the_same_and_stay_within_it(
     found = merged_within(vectors, feeds_max)
     assert all(len(one) <= feeds_max for one in found)
     assert all(any(covers(one, vector) for one in found) for vector in vectors)
-    whole, joined = {}, {}
+    whole: dict[str, int] = {}
+    joined: dict[str, int] = {}
     for vector in vectors:
         whole = merged(whole, vector)
     for one in found:

@@ -20,9 +20,10 @@ from eventing.core.events.positions import LogState
 from eventing.log import control, scripts
 from eventing.log.appender import Appender, Outcome
 from eventing.log.reader import LogReader
-from eventing.log.scripts import Appended, NoLog, Run
+from eventing.log.scripts import Appended, LogRun, NoLog
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.store.connection import Durability
+from eventing.store.scripts import Script
 
 NEW_RP = (f"{number:a>26}".translate(str.maketrans("01234567890", "bcdefghijkl")) for number in itertools.count(1))
 
@@ -41,7 +42,7 @@ class Log:
         self._window_s = window_s
         self._ids_max = ids_max
 
-    def call(self, script: scripts.Script, args: list[Any]) -> Any:
+    def call(self, script: Script, args: list[Any]) -> Any:
         """Run a script. Raises NoLog."""
         try:
             return self.client.eval(script.text, *args)
@@ -58,15 +59,15 @@ class Log:
         args = scripts.append_args(self.rp, events, self._window_s, self._ids_max)
         return scripts.appended(self.call(scripts.APPEND, args), len(events))
 
-    def read(self, first: int = 1, events_max: int = 1000, bytes_max: int = 1 << 20) -> Run:
+    def read(self, first: int = 1, events_max: int = 1000, bytes_max: int = 1 << 20) -> LogRun:
         return scripts.run(self.call(scripts.READ, scripts.read_args(self.rp, first, events_max, bytes_max)))
 
     def trim(self) -> control.Trimmed:
         return control.Trimmed(*self.call(scripts.TRIM, scripts.trim_args(self.rp)))
 
-    def floor(self, max_events: int = 1000, max_bytes: int = 1 << 20, max_age_s: int | None = None) -> int:
+    def oldest_granted(self, max_events: int = 1000, max_bytes: int = 1 << 20, max_age_s: int | None = None) -> int:
         bounds = HistoryBounds(max_events, max_bytes, max_age_s)
-        return int(self.call(scripts.FLOOR, scripts.floor_args(self.rp, bounds)))
+        return int(self.call(scripts.OLDEST_GRANTED, scripts.oldest_granted_args(self.rp, bounds)))
 
     def acknowledge(self, cursor: Cursor, subscription: str = "sub_a") -> Cursor:
         args = control.acknowledge_args(self.rp, subscription, cursor)

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from demo.harness.servers import free_port, wait_for
 from eventing.core.errors import AckUnavailable
 from eventing.log import appender as appender_module
 from eventing.log.scripts import Appended
 from tests.log.harness import Harness, calls_of, descriptor, make_event
-from tests.log.redis_process import RedisProcess
-from tests.servers import free_port, wait_for
+from tests.store.redis_process import RedisProcess
 
 MakeHarness = Callable[..., Awaitable[Harness]]
 

@@ -1,4 +1,4 @@
-"""append.lua and create.lua on a real Redis: numbering, deduplication, bounds, and the bell's one ring per run."""
+"""append.lua and create.lua on a real Redis: numbering, deduplication, bounds, and the notification channel's one ring per run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from demo.harness.servers import wait_for
+from eventing.core.events.cloudevents import Event
 from eventing.log import scripts
 from eventing.log.scripts import Appended, NoLog
 from eventing.store import keys
 from tests.log.harness import Log, make_event
-from tests.servers import wait_for
 
 
 def held(log: Log) -> list[bytes]:
@@ -39,7 +40,7 @@ def test_a_run_as_large_as_a_script_call_may_be_is_numbered_in_its_order(log: Lo
 
 def test_any_bytes_are_kept_as_they_are(log: Log) -> None:
     bodies = [bytes(range(256)), b"", b"\r\n$5\r\n", "\u00e9\U0001f600".encode()]
-    log.append(*(scripts.Event("/tests", str(number), "test", body) for number, body in enumerate(bodies)))
+    log.append(*(Event("/tests", str(number), "test", body) for number, body in enumerate(bodies)))
     assert held(log) == bodies
 
 
@@ -52,19 +53,19 @@ def test_numbering_goes_on_after_all_events_have_gone(log: Log) -> None:
 def test_offsets_stay_exact_beyond_what_lua_writes_as_a_plain_number(log: Log) -> None:
     log.client.hset(keys.meta_key(log.rp), "n", 2**52)
     listener = log.client.pubsub()
-    listener.subscribe(keys.bell_channel(log.rp))
+    listener.subscribe(keys.notification_channel(log.rp))
     assert listener.get_message(timeout=20)["type"] == "subscribe"
     assert log.append(make_event("a"), make_event("b")).offsets == [2**52, 2**52 + 1]
     assert log.append(make_event("a")) == Appended(log.read().state.epoch, [2**52], [True])
     run = log.read(2**52 + 1)
     assert (run.first, run.events, run.state.first) == (2**52 + 1, [b"b"], 2**52)
-    assert scripts.parse_bell(listener.get_message(timeout=20)["data"])[1] == 2**52
+    assert scripts.parse_own_notification(listener.get_message(timeout=20)["data"])[1] == 2**52
     listener.close()
 
 
 def test_without_a_log_nothing_is_made(new_log: Callable[..., Log]) -> None:
     log = new_log()
-    for call in (lambda: log.append(make_event("a")), log.read, log.trim, log.floor):
+    for call in (lambda: log.append(make_event("a")), log.read, log.trim, log.oldest_granted):
         with pytest.raises(NoLog):
             call()
     assert not list(log.client.scan_iter(match=f"*{log.rp}*"))
@@ -136,12 +137,12 @@ def test_source_and_id_are_not_confused_with_each_other(log: Log) -> None:
 def test_a_run_of_repetitions_only_does_not_ring_the_bell(log: Log) -> None:
     log.append(make_event("a"))
     listener = log.client.pubsub(ignore_subscribe_messages=True)
-    listener.subscribe(keys.bell_channel(log.rp))
+    listener.subscribe(keys.notification_channel(log.rp))
     listener.get_message(timeout=0.1)
     log.append(make_event("a"))
     log.append(make_event("b"))
     message = wait_for(lambda: listener.get_message(timeout=0.1), 20)
-    assert scripts.parse_bell(message["data"]) == (log.read().state.epoch, 2, [b"b"])
+    assert scripts.parse_own_notification(message["data"]) == (log.read().state.epoch, 2, [b"b"])
     listener.close()
 
 
@@ -276,18 +277,18 @@ def test_the_bound_by_age_cuts_between_old_and_young(new_log: Callable[..., Log]
     assert run.state.bytes == sum(map(len, run.events))
 
 
-# The bell
+# The notification channel
 
 
 def test_a_run_rings_once_with_epoch_first_offset_and_the_new_events_only(log: Log) -> None:
     listener = log.client.pubsub(ignore_subscribe_messages=True)
-    listener.subscribe(keys.bell_channel(log.rp))
+    listener.subscribe(keys.notification_channel(log.rp))
     listener.get_message(timeout=0.1)
     log.append(make_event("a"))
     log.append(make_event("a"), make_event("b", 70_000), make_event("c"))
     epoch = log.read().state.epoch
     rings = [wait_for(lambda: listener.get_message(timeout=0.1), 20)["data"] for _ in range(2)]
-    assert [scripts.parse_bell(ring) for ring in rings] == [
+    assert [scripts.parse_own_notification(ring) for ring in rings] == [
         (epoch, 1, [b"a"]),
         (epoch, 2, [make_event("b", 70_000).body, b"c"]),
     ]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from eventing.core.errors import HeraldError, NotFound, Unavailable
+from eventing.core.errors import ApplicationError, NotFound, Unavailable
 from eventing.core.events.cloudevents import Event
 from eventing.log import appender as appender_module
 from eventing.log.scripts import Appended
 from eventing.store import keys
 from tests.log.harness import Harness, Outcomes, calls_of, descriptor, make_event
-from tests.log.redis_process import RedisProcess
+from tests.store.redis_process import RedisProcess
 
 
 async def test_an_append_is_answered_with_its_place(harness: Harness) -> None:
@@ -102,7 +102,7 @@ async def test_publishers_are_told_to_come_back_when_too_much_waits(
     for number in range(50):
         harness.appender.append(rp, [make_event(f"e{number}", 1000)], outcomes.expect())
     settled = await outcomes.settled()
-    refused = [outcome for outcome in settled if isinstance(outcome, HeraldError)]
+    refused = [outcome for outcome in settled if isinstance(outcome, ApplicationError)]
     assert refused
     assert all(isinstance(outcome, Unavailable) and outcome.retry_after_s for outcome in refused)
     assert len(await harness.stored(rp.id)) == len(settled) - len(refused)

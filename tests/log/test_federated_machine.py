@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,17 +11,32 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from eventing.core import merkle
+from eventing.core.events.cloudevents import Event
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.vectors import covers
-from eventing.log import control, federated, scripts
-from eventing.log.federated import OWN
+from eventing.log import control, federated, federated_bulk, scripts
+from eventing.log.federated_bulk import Incoming, OwnSeal
+from eventing.log.federated_types import LogHead
+from eventing.log.scripts import OWN
 from eventing.store import keys
+from eventing.store.client import client
+from eventing.store.scripts import Script, script_of
 from tests.log.harness import NEW_RP, make_event
+from tests.log.runs import receive_run, runs_after, seal_keep, unsealed
 
 FEEDS = [Feed(origin, "abc").key for origin in ("b.example", "c.example", "d.example")]
-BOUNDS = {"max_events": st.sampled_from([1, 3, 10, 40, 1000]), "max_bytes": st.sampled_from([1, 200, 100_000])}
+BOUNDS: dict[str, Any] = {
+    "max_events": st.sampled_from([1, 3, 10, 40, 1000]),
+    "max_bytes": st.sampled_from([1, 200, 100_000]),
+}
 SIZES = st.integers(1, 12)
+
+
+def numbers(key: str) -> list[int]:
+    """The numbers of the entries of a stream."""
+    entries: Any = client().xrange(key)
+    return [int(entry.split(b"-")[0]) for entry, _ in entries]
 
 
 class Entry(NamedTuple):
@@ -41,15 +56,15 @@ class Kept:
     offsets: list[int]
 
 
-def tip(feed: str, last: int) -> bytes:
-    """The tip of the seal that ends a feed at a sequence."""
+def seal_head(feed: str, last: int) -> bytes:
+    """The head of the seal that ends a feed at a sequence."""
     return f"{feed}{last}".encode()
 
 
-def foreign(feed: str, sequence: int) -> scripts.Event:
+def foreign(feed: str, sequence: int) -> Event:
     """The event that a feed has at a sequence; its id may be that of an own one, or of one of another feed."""
     event = make_event(str(sequence % 20))
-    return scripts.Event(event.source, event.id, event.type, f"{feed[:2]}{sequence}".encode())
+    return Event(event.source, event.id, event.type, f"{feed[:2]}{sequence}".encode())
 
 
 class FederatedMachine(RuleBasedStateMachine):
@@ -63,7 +78,7 @@ class FederatedMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         control.delete_log(self.rp)
-        assert not list(control.client().scan_iter(match=f"*{self.rp}*"))
+        assert not list(client().scan_iter(match=f"*{self.rp}*"))
 
     def _reset(self, epoch: str) -> None:
         self.epoch, self.own_key = epoch, Feed("a.example", epoch).key
@@ -72,7 +87,7 @@ class FederatedMachine(RuleBasedStateMachine):
         self.now: dict[str, int] = {}  # with what was left out at the end of a feed
         self.kept: dict[str, list[Kept]] = {}
         self.places: dict[str, int] = {}
-        self.tips: dict[str, bytes] = {}
+        self.seal_heads: dict[str, bytes] = {}
         self.sealed = self.held = 0
         self.jumped = False
 
@@ -118,13 +133,13 @@ class FederatedMachine(RuleBasedStateMachine):
         before = (new[0] if new else last + 1) - 1  # what must be held, or left out
         events = [foreign(feed, sequence) for sequence in range(first, last + 1)]
         leaves = merkle.leaves(event.body for event in events)
-        received = federated.receive(
+        received = receive_run(Incoming(
             self.rp, feed, first, last,
             [event.body for event in events[size - len(given) :]],
             [scripts.digest(event) for event in events[size - len(given) :]],
             merkle.root(leaves), leaves[: merkle.HASH_BYTES * (size - len(given))], ["x.example", "y.example"],
-            before if accepted else None, tip(feed, last),
-        )  # fmt: skip
+            before if accepted else None, seal_head(feed, last),
+        ))  # fmt: skip
         if held >= last:
             assert received == ("known", held, 0, 0)
         elif before > held and not accepted:
@@ -134,7 +149,7 @@ class FederatedMachine(RuleBasedStateMachine):
             for sequence, offset in zip(new, offsets, strict=True):
                 self.places.setdefault(str(sequence % 20), offset)
             self.now[feed] = last
-            self.tips[feed] = tip(feed, last)
+            self.seal_heads[feed] = seal_head(feed, last)
             self.jumped |= before > held
             self.kept.setdefault(feed, []).append(Kept(first, last, offsets))
             self._trim()
@@ -147,7 +162,7 @@ class FederatedMachine(RuleBasedStateMachine):
             for offset, entry in enumerate(self.entries, 1)
             if entry.feed == OWN and entry.sequence > self.sealed and offset >= self.first
         ]
-        found = federated.unsealed(self.rp, events_max, bytes_max)
+        found = unsealed(self.rp, events_max, bytes_max)
         lost = waiting[0][1].sequence if waiting else self.now.get(OWN, 0) + 1
         assert (found.first, found.lost, found.epoch) == (self.sealed + 1, lost, self.epoch)
         assert found.events == [entry.body for _, entry in waiting[: len(found.events)]]
@@ -161,9 +176,9 @@ class FederatedMachine(RuleBasedStateMachine):
         assert (found.o, found.z) == (offsets[0], offsets[-1])
         leaves = merkle.leaves(found.events)
         seal = (self.rp, self.own_key, lost, found.last, merkle.root(leaves), leaves, found.o, found.z)
-        assert not federated.seal_keep(*seal, epoch="other")
-        assert federated.seal_keep(*seal, epoch=found.epoch, tip=tip(OWN, found.last))
-        assert not federated.seal_keep(*seal, epoch=found.epoch)
+        assert not seal_keep(OwnSeal(*seal, "other"))
+        assert seal_keep(OwnSeal(*seal, found.epoch, seal_head(OWN, found.last)))
+        assert not seal_keep(OwnSeal(*seal, found.epoch))
         self.kept.setdefault(self.own_key, []).append(Kept(lost, found.last, offsets))
         self.sealed = found.last
 
@@ -180,13 +195,12 @@ class FederatedMachine(RuleBasedStateMachine):
         for _ in range(5):  # each call drops a bounded number
             assert control.trim_log(self.rp).first == self.first
         for feed, kept in self.kept.items():
-            ids = [int(entry[0].split(b"-")[0]) for entry in control.client().xrange(keys.seals_key(self.rp, feed))]
+            ids = numbers(keys.seals_key(self.rp, feed))
             wanted = [one.last for one in kept if one.offsets and one.offsets[-1] >= self.first]
             assert ids[-1] == kept[-1].last
             assert set(wanted) <= set(ids)
             assert len(ids) <= 1 or any(one.last == ids[0] for one in kept if not one.offsets) or ids[0] in wanted
-        marks = control.client().xrange(keys.vectors_key(self.rp))
-        assert sum(int(entry[0].split(b"-")[0]) < self.first for entry in marks) <= 1
+        assert sum(number < self.first for number in numbers(keys.vectors_key(self.rp))) <= 1
 
     @rule()
     def renumber(self) -> None:
@@ -240,7 +254,7 @@ class FederatedMachine(RuleBasedStateMachine):
             for feed, kept in self.kept.items()
         }
         given: dict[str, list[bytes]] = {feed: [] for feed in expected}
-        while runs := federated.runs_after(self.rp, have, self.own_key, events_max, bytes_max):
+        while runs := runs_after(self.rp, have, self.own_key, events_max, bytes_max):
             events = [event for run in runs for event in run.events]
             assert len(runs) == 1 or (len(events) <= events_max and sum(map(len, events)) <= bytes_max)
             for run in runs:
@@ -257,9 +271,16 @@ class FederatedMachine(RuleBasedStateMachine):
     @invariant()
     def the_head_is_right(self) -> None:
         others = {feed: sequence for feed, sequence in self.now.items() if feed != OWN}
-        own = tip(OWN, self.sealed) if self.sealed else b""
-        head = federated.Head(
-            self.epoch, self.first, len(self.entries) + 1, self.now.get(OWN, 0), others, self.sealed, own, self.tips
+        own = seal_head(OWN, self.sealed) if self.sealed else b""
+        head = LogHead(
+            self.epoch,
+            self.first,
+            len(self.entries) + 1,
+            self.now.get(OWN, 0),
+            others,
+            self.sealed,
+            own,
+            self.seal_heads,
         )
         assert federated.heads([self.rp]) == [head]
 
@@ -280,7 +301,8 @@ class FederatedMachine(RuleBasedStateMachine):
     def a_place_is_known_while_it_is_held(self) -> None:
         for offset in {1, self.first - 1, self.first, len(self.entries), len(self.entries) + 1} - {0}:
             held = self.first <= offset <= len(self.entries)
-            assert federated.place_of(self.rp, offset) == (self.entries[offset - 1] if held else None)
+            place: tuple[object, ...] | None = federated.feed_event_at(self.rp, offset)
+            assert place == (self.entries[offset - 1] if held else None)
 
 
 @pytest.mark.parametrize(("every", "reach"), [(3, 4), pytest.param(256, 4096, marks=pytest.mark.long)])
@@ -289,10 +311,10 @@ def test_the_log_of_several_feeds_behaves_as_its_model(
 ) -> None:
     """Also with a checkpoint every few entries and own runs that reach over few, so that short logs have many."""
     for name, script in list(vars(scripts).items()):
-        if isinstance(script, scripts.Script) and "local CHECKPOINT_EVERY = 256" in script.text:
+        if isinstance(script, Script) and "local CHECKPOINT_EVERY = 256" in script.text:
             text = script.text.replace("local CHECKPOINT_EVERY = 256", f"local CHECKPOINT_EVERY = {every}")
-            monkeypatch.setattr(scripts, name, scripts.script_of(text))
-    monkeypatch.setattr(federated, "RUN_OFFSETS_MAX", reach)
+            monkeypatch.setattr(scripts, name, script_of(text))
+    monkeypatch.setattr(federated_bulk, "RUN_OFFSETS_MAX", reach)
     run_state_machine_as_test(
         FederatedMachine,
         settings=settings(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from demo.harness.servers import wait_for
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
@@ -14,13 +15,12 @@ from eventing.core.events.lag import Lag
 from eventing.gateway.delivery.shared_subscriptions import NO_EPOCH
 from eventing.gateway.delivery.start_positions import own_feed, start_of
 from eventing.log import control, scripts
-from eventing.log.lags import CALL_MAX, Asked, Found, lags
+from eventing.log.lags import CALL_MAX, LagQuery, LagResult, lags
 from eventing.log.reader import LogReader
-from eventing.log.shared_subscriptions import Place, join
+from eventing.log.shared_subscriptions import SubscriptionKey, join
 from eventing.store.connection import async_client
 from tests.log.harness import NEW_RP, make_event
 from tests.log.test_federated import receive
-from tests.servers import wait_for
 
 B = Feed("b.example", "abc").key
 GRANTED = HistoryBounds(10, 10_000)
@@ -40,8 +40,8 @@ def publish(rp: str, count: int, name: str = "e", bounds: HistoryBounds = GRANTE
     return control.append(rp, [make_event(f"{name}{stamp}-{number}") for number in range(count)], bounds).epoch
 
 
-def one(rp: str, start: str, bounds: HistoryBounds = GRANTED, *, shared: bool = False) -> Found:
-    return lags([Asked(rp, "sub_a", start, bounds, shared)])[0]
+def one(rp: str, start: str, bounds: HistoryBounds = GRANTED, *, shared: bool = False) -> LagResult:
+    return lags([LagQuery(rp, "sub_a", start, bounds, shared)])[0]
 
 
 async def gap(rp: str, redis_url: str, cursor: Cursor, bounds: HistoryBounds = GRANTED) -> int:
@@ -49,7 +49,9 @@ async def gap(rp: str, redis_url: str, cursor: Cursor, bounds: HistoryBounds = G
     client = async_client(redis_url)
     reader = LogReader(client)
     try:
-        start = await start_of(reader, rp, cursor, await reader.state(rp), floor=await reader.floor(rp, bounds))
+        start = await start_of(
+            reader, rp, cursor, await reader.state(rp), oldest_granted=await reader.oldest_granted(rp, bounds)
+        )
     finally:
         await client.aclose()
     if start.gap is None:
@@ -107,11 +109,18 @@ async def test_by_vector_at_a_replica_whose_log_has_other_offsets(rp: str, redis
     publish(rp, 6)
     receive(rp, B, 7, 9)
     own = own_feed(epoch)
-    read = ({}, {own: 4, B: 2}, {own: 10, B: 2}, {own: 3, B: 9}, {own: 10, B: 8}, {own: 10, B: 9})
+    read: tuple[dict[str, int], ...] = (
+        {},
+        {own: 4, B: 2},
+        {own: 10, B: 2},
+        {own: 3, B: 9},
+        {own: 10, B: 8},
+        {own: 10, B: 9},
+    )
     for number, acked in enumerate(read):
         shared_key = f"sub_{number}"
-        join(Place(rp, shared_key), acked, 60)
-        (found,) = lags([Asked(rp, shared_key, f"{epoch}:0", GRANTED, True)])
+        join(SubscriptionKey(rp, shared_key), acked, 60)
+        (found,) = lags([LagQuery(rp, shared_key, f"{epoch}:0", GRANTED, True)])
         assert found.lag.events == 19 - sum(acked.values()), acked
         assert found.lag.lost == await gap(rp, redis_url, Cursor(NO_EPOCH, 0, acked)), acked
         assert (found.waiting is None) == (found.lag.events == found.lag.lost), acked
@@ -119,10 +128,10 @@ async def test_by_vector_at_a_replica_whose_log_has_other_offsets(rp: str, redis
 
 def test_many_of_one_log_are_asked_in_parts_and_answered_in_order(rp: str) -> None:
     epoch = publish(rp, 8)
-    asked = [Asked(rp, f"sub_{number}", f"{epoch}:{number % 9}", GRANTED) for number in range(2 * CALL_MAX + 3)]
+    asked = [LagQuery(rp, f"sub_{number}", f"{epoch}:{number % 9}", GRANTED) for number in range(2 * CALL_MAX + 3)]
     other = next(NEW_RP)
     control.ensure_log(other, GRANTED)
-    mixed = [Asked(other, "sub_x", "abc:0", GRANTED), *asked, Asked(other, "sub_y", "abc:0", GRANTED)]
+    mixed = [LagQuery(other, "sub_x", "abc:0", GRANTED), *asked, LagQuery(other, "sub_y", "abc:0", GRANTED)]
     found = lags(mixed)
     assert [each.lag.events for each in found[1:-1]] == [8 - number % 9 for number in range(len(asked))]
     assert len(scripts.lags_args(rp, [])) == 4

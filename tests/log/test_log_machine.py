@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import redis
 from hypothesis import HealthCheck, settings
@@ -16,7 +18,7 @@ from tests.log.harness import NEW_RP, Log, make_event
 
 IDS_MAX = 1_000_000  # nothing is forgotten within one run of the machine
 EVENTS = st.builds(make_event, st.integers(0, 30).map(str), st.integers(0, 60))
-BOUNDS = {"max_events": st.integers(1, 12), "max_bytes": st.integers(1, 400)}
+BOUNDS: dict[str, Any] = {"max_events": st.integers(1, 12), "max_bytes": st.integers(1, 400)}
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -81,11 +83,11 @@ class LogMachine(RuleBasedStateMachine):
         assert not run.events or run.first == max(first, self.first)
 
     @rule(max_events=st.integers(1, 20), max_bytes=st.integers(1, 400))
-    def floor(self, max_events: int, max_bytes: int) -> None:
+    def oldest_granted(self, max_events: int, max_bytes: int) -> None:
         granted = min(self.held, max_events)
         while granted > 1 and sum(map(len, self.stored[-granted:])) > max_bytes:
             granted -= 1
-        assert self.log.floor(max_events, max_bytes) == len(self.stored) + 1 - granted
+        assert self.log.oldest_granted(max_events, max_bytes) == len(self.stored) + 1 - granted
 
     @rule(offset=st.integers(0, 60))
     def acknowledge(self, offset: int) -> None:

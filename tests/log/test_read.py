@@ -1,4 +1,4 @@
-"""read.lua, trim.lua, floor.lua and acknowledge.lua on a real Redis."""
+"""read.lua, trim.lua, oldest_granted.lua and acknowledge.lua on a real Redis."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from demo.harness.servers import wait_for
 from eventing.core.errors import InvalidCursor
 from eventing.core.events.cursors import Cursor
 from eventing.log.scripts import NoLog
 from eventing.store import keys
 from tests.log.harness import Log, make_event
-from tests.servers import wait_for
 
 
 def fill(log: Log, count: int, size: int = 0) -> list[bytes]:
@@ -94,20 +94,20 @@ def test_trim_without_a_bound_by_age_removes_nothing(log: Log) -> None:
 
 def test_the_floor_by_count(log: Log) -> None:
     fill(log, 10)
-    assert [log.floor(max_events=count) for count in (1, 3, 10, 99)] == [10, 8, 1, 1]
+    assert [log.oldest_granted(max_events=count) for count in (1, 3, 10, 99)] == [10, 8, 1, 1]
 
 
 def test_the_floor_by_bytes_always_grants_the_newest(log: Log) -> None:
     fill(log, 10, 100)
-    assert [log.floor(max_bytes=size) for size in (1, 100, 199, 200, 999, 1000)] == [10, 10, 10, 9, 2, 1]
+    assert [log.oldest_granted(max_bytes=size) for size in (1, 100, 199, 200, 999, 1000)] == [10, 10, 10, 9, 2, 1]
 
 
 def test_the_floor_by_age(log: Log) -> None:
     fill(log, 5)
-    assert log.floor(max_age_s=60) == 1
-    wait_for(lambda: log.floor(max_age_s=1) == 6, 5)
+    assert log.oldest_granted(max_age_s=60) == 1
+    wait_for(lambda: log.oldest_granted(max_age_s=1) == 6, 5)
     log.append(make_event("young"))
-    assert log.floor(max_age_s=1) == 6
+    assert log.oldest_granted(max_age_s=1) == 6
     assert log.read().state.first == 1  # another's bounds leave the log as it is
 
 
@@ -115,11 +115,11 @@ def test_the_floor_is_never_below_what_the_log_holds(new_log: Callable[..., Log]
     log = new_log()
     log.create(max_events=3)
     fill(log, 10)
-    assert log.floor(max_events=100) == 8
+    assert log.oldest_granted(max_events=100) == 8
 
 
 def test_the_floor_of_an_empty_log_is_its_end(log: Log) -> None:
-    assert log.floor(max_events=1) == 1
+    assert log.oldest_granted(max_events=1) == 1
 
 
 # Acknowledge

@@ -16,7 +16,7 @@ from eventing.log.reader import LogReader
 from eventing.log.scripts import NoLog
 from eventing.store.connection import async_client
 from tests.log.harness import NEW_RP, Log, calls_of, make_event
-from tests.log.redis_process import RedisProcess
+from tests.store.redis_process import RedisProcess
 
 
 async def test_thousands_of_readers_asking_at_once_cost_a_few_round_trips(
@@ -58,7 +58,7 @@ async def test_scripts_that_the_server_forgot_are_sent_again(log: Log, aclient: 
     await aclient.script_flush()
     assert (await reader.read(log.rp, 1)).events == [b"a"]
     await aclient.script_flush()
-    assert await reader.floor(log.rp, HistoryBounds(1, 1)) == 1
+    assert await reader.oldest_granted(log.rp, HistoryBounds(1, 1)) == 1
 
 
 async def test_a_redis_that_is_away_is_an_error_at_once_and_reads_go_on_when_it_is_back(
@@ -101,7 +101,7 @@ async def test_cursors_that_the_log_has_not_are_refused_each_for_itself(
 ) -> None:
     epoch = log.append(*(make_event(name) for name in "abc")).epoch
     cursors = [Cursor(epoch, 2), Cursor("zzzzzzzz", 1), Cursor(epoch, 4), Cursor("yyyyyyyy", 9)]
-    expected = [Cursor(epoch, 2), epoch, "only what was delivered", epoch]
+    expected = [Cursor(epoch, 2), epoch, "only delivered events", epoch]
     found = await LogReader(aclient).acknowledge_all(log.rp, "sub_a", [cursors[at] for at in order])
     for at, outcome in zip(order, found, strict=True):
         wanted = expected[at]

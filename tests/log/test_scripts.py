@@ -1,4 +1,4 @@
-"""The pure side of the scripts: how runs are split, and what the bell's message carries."""
+"""The pure side of the scripts: how runs are split, and what the notification channel's message carries."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import OFFSET_MAX, Cursor
 from eventing.log import scripts
-from eventing.log.scripts import RUN_BYTES_MAX, RUN_EVENTS_MAX, parse_bell
+from eventing.log.scripts import RUN_BYTES_MAX, RUN_EVENTS_MAX, parse_own_notification
 from tests.log.harness import make_event
 
 EPOCHS = st.text("abcdefghijklmnopqrstuvwxyz234567", min_size=1, max_size=26)
@@ -24,16 +25,13 @@ def bell_message(epoch: str, first: int, events: list[bytes]) -> bytes:
 
 @given(EPOCHS, st.integers(1, OFFSET_MAX), st.lists(st.binary(max_size=300), max_size=20))
 def test_a_bell_message_is_read_as_it_was_written(epoch: str, first: int, events: list[bytes]) -> None:
-    assert parse_bell(bell_message(epoch, first, events)) == (epoch, first, events)
+    assert parse_own_notification(bell_message(epoch, first, events)) == (epoch, first, events)
 
 
 @given(st.lists(st.integers(1, RUN_BYTES_MAX * 2), min_size=1, max_size=30))
 def test_runs_keep_the_order_and_are_as_long_as_the_bound_by_bytes_allows(sizes: list[int]) -> None:
     events = [make_event(str(number)) for number in range(len(sizes))]
-    sized = [
-        scripts.Event(event.source, event.id, event.type, _Sized(size))
-        for event, size in zip(events, sizes, strict=True)
-    ]
+    sized = [Event(event.source, event.id, event.type, _Sized(size)) for event, size in zip(events, sizes, strict=True)]
     parts = scripts.runs(sized)
     assert [event for part in parts for event in part] == sized
     for part, following in zip(parts, [*parts[1:], None], strict=True):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from demo.harness.servers import Domain
 from tests import scheduling
-from tests.edge.server import Prepared
-from tests.portal.browsing import CHROMIUM
-from tests.portal.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
-from tests.servers import Domain
+from tests.gateway.server import Prepared
+from tests.portal.console.browsing import CHROMIUM
+from tests.portal.console.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
+from tests.portal.console.people import Person, link_in
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def console_domain(
     secret.touch(mode=0o600)
     secret.write_text(CLIENT_SECRET + "\n")
     with IdentityProvider() as provider:
-        settings = {
+        settings: dict[str, Any] = {
             "oidc_issuer": provider.issuer,
             "oidc_client_id": CLIENT_ID,
             "oidc_client_secret_file": str(secret),
@@ -46,6 +48,27 @@ def console_domain(
         }
         with scheduling.shared_by("console_domain") as shared:
             yield provider, shared.enter_context(Domain(folder / "var", seed=prepared.migrated, **settings))
+
+
+@pytest.fixture(scope="session")
+def admin(console_domain: tuple[IdentityProvider, Domain]) -> Person:
+    """The first administrator of `console_domain`, by the link that `manage.py login_link` prints."""
+    domain = console_domain[1]
+    return Person(domain).by_link(domain.manage("login_link").stdout.strip())
+
+
+@pytest.fixture(scope="session")
+def invited(admin: Person) -> Callable[..., Person]:
+    """Invites `name` with `role` and logs them in by their link; each name is made once."""
+    made: dict[str, Person] = {}
+
+    def invite(name: str, role: str = "", *, password: bool = False) -> Person:
+        if name not in made:
+            person = Person(admin.domain).by_link(link_in(admin.submit("/users/new", {"name": name, "role": role})))
+            made[name] = person.set_password() if password else person
+        return made[name]
+
+    return invite
 
 
 @pytest.fixture(scope="module")  # while Playwright runs, an event loop runs in this thread: later modules need theirs

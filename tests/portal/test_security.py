@@ -17,6 +17,7 @@ from django.test import Client, RequestFactory, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.views.defaults import server_error
 
+from demo.harness.servers import Domain, manage
 from eventing.conf import config
 from eventing.core.config import Config
 from portal.console.accounts import login_link_create
@@ -25,7 +26,6 @@ from portal.middleware import SecurityHeaders, SessionLife
 from portal.security import Weakness, is_exposed, refusal, warnings, weaknesses
 from portal.supervisor.diagnosis.exposure import security_findings
 from portal.supervisor.diagnosis.settings_table import settings_in_use
-from tests.servers import Domain, manage
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -71,7 +71,7 @@ def addresses(patterns: list[Any] | None = None, prefix: str = "/") -> Iterator[
 def test_every_address_of_the_urlconf_answers_with_the_headers(logged_in: Callable[..., Client], who: str) -> None:
     walked = sorted(set(addresses()))
     assert len(walked) >= 25
-    assert {"/users", "/login", "/login/oidc", "/console/token", "/.well-known/jwks.json"} <= set(walked)
+    assert {"/users", "/login", "/login/oidc", "/console/session", "/.well-known/jwks.json"} <= set(walked)
     pages = 0
     client = Client()  # one for all that keep its session: each new one walks all static files
     for address in walked:
@@ -99,7 +99,7 @@ def test_error_pages_of_every_status_have_them_too(logged_in: Callable[..., Clie
     ):
         assert response.status_code == status
         protected(response, page=True)
-    broken = SecurityHeaders(lambda request: server_error(request))(RequestFactory().get("/"))
+    broken: Any = SecurityHeaders(lambda request: server_error(request))(RequestFactory().get("/"))
     assert broken.status_code == 500
     protected(broken, page=True)
 
@@ -161,7 +161,7 @@ def test_redirects_stay_where_the_browser_is(logged_in: Callable[..., Client]) -
 def test_what_strangers_get_wrong_fills_no_log() -> None:
     said: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = said.append  # type: ignore[method-assign]
+    handler.emit = said.append  # type: ignore[method-assign, assignment]
     logging.getLogger().addHandler(handler)
     try:
         assert Client().get("/login", headers={"Host": "not_a_host"}).status_code == 400
@@ -212,7 +212,7 @@ def settings(folder: Path, **stated: Any) -> Config:
 
 
 def test_what_is_exposed() -> None:
-    for stated, exposed in (
+    cases: tuple[tuple[dict[str, Any], bool], ...] = (
         ({}, False),
         ({"host": "127.0.0.2"}, False),
         ({"host": "::1"}, False),
@@ -223,7 +223,8 @@ def test_what_is_exposed() -> None:
         ({"host": "192.0.2.1"}, True),
         ({"public_url": "http://[broken"}, True),
         ({"public_url": "https://herald.example.org"}, True),
-    ):
+    )
+    for stated, exposed in cases:
         assert is_exposed(Config(**stated)) is exposed, stated
 
 
@@ -305,8 +306,10 @@ def test_what_may_be_right_in_its_place_is_a_loud_warning(tmp_path: Path, stated
 
 def test_no_page_shows_a_password_of_the_settings() -> None:
     secret = "the-" + RANDOM
-    urls = {field.name: f"http://user:{secret}@host:1" for field in fields(Config) if field.metadata["unit"] == "URL"}
-    texts = dict.fromkeys(("secret_key", "metrics_token", "oidc_client_secret"), secret)
+    urls: dict[str, Any] = {
+        field.name: f"http://user:{secret}@host:1" for field in fields(Config) if field.metadata["unit"] == "URL"
+    }
+    texts: dict[str, Any] = dict.fromkeys(("secret_key", "metrics_token", "oidc_client_secret"), secret)
     assert {"redis_url", "database_url", "otlp_url"} <= urls.keys()
     shown = {one.name: one.value for one in settings_in_use(replace(Config(), **urls, **texts), {})}
     public = {"HERALD_PUBLIC_URL", "HERALD_OIDC_ISSUER"}  # names that everybody is told

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from demo.harness.servers import wait_for
 from eventing.records import encoding, retention, segments
 from eventing.records.buffer import CHUNK_ROWS, Buffer
 from eventing.records.rows import DELIVER, LOST, WIDTH, Cells, Who
 from eventing.records.spool import FOLDER, Leftover, Spool
 from eventing.records.writer import Writer
 from tests.records.reading import read_records
-from tests.servers import wait_for
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
 ANN = Who("ann", "localhost", "http")

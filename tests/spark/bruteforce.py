@@ -177,7 +177,7 @@ def load_rps(records: list[Record], zone: str) -> list[Row]:
         moved = {h: traffic(group)["moved"] for h, group in by(some, hour_of).items()}
         peak = max(moved.items(), key=lambda item: (item[1], -item[0].timestamp()))
         one, two = (sum(n for h, n in moved.items() if (h < middle) == early) for early in (True, False))
-        daily = defaultdict(int)
+        daily: defaultdict[int, int] = defaultdict(int)
         for record in some:
             daily[(day(record) - first_day).days] += traffic([record])["moved"]
         mean_x, mean_y = days / 2, sum(daily.values()) / (days + 1)

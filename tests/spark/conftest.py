@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark.java import java_check
-from spark.problems import Problem
+from spark.problems import JobProblem
 from spark.session import Engine, fit, start
 from tests.spark.frames import Frames
 
@@ -19,7 +19,7 @@ def need_java() -> None:
     """Skip where reports cannot run; in CI they must."""
     try:
         java_check()
-    except Problem as problem:
+    except JobProblem as problem:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(str(problem))

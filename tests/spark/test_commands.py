@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from spark.places import Place
-from spark.writing import Run, current
-from tests.servers import wait_for
+from demo.harness.servers import wait_for
+from spark.locations import Location
+from spark.writing import JobRun, current
 from tests.spark import bruteforce, samples
 from tests.spark.conftest import need_java
 from tests.spark.samples import HOME, utc
@@ -69,7 +69,7 @@ def test_a_cluster_makes_the_same_report_and_a_killed_job_leaves_it(
         assert done.returncode == 0, done.stderr
         lines = [json.loads(line) for line in done.stderr.splitlines()]
         assert any(line["stage"] == "peers" and line["done"] == line["total"] > 0 for line in lines)
-        report = current(Place(str(output)), "federation")
+        report = current(Location(str(output)), "federation")
         assert report is not None
         expected = bruteforce.federation_peers(made, max(r["time"] for r in made if r["peer"]))
         assert report["headline"]["operations"]["value"] == sum(row["operations"] for row in expected)
@@ -83,7 +83,7 @@ def test_a_cluster_makes_the_same_report_and_a_killed_job_leaves_it(
                     break
             killed.kill()
             killed.wait(10)
-        assert current(Place(str(output)), "federation") == report, "the report of before is still in place"
+        assert current(Location(str(output)), "federation") == report, "the earlier report is still in place"
         abandoned = [path for path in (output / "federation").glob("run=*") if not (path / "report.json").exists()]
         assert len(abandoned) == 1, "it was killed midway"
 
@@ -109,7 +109,7 @@ def test_a_job_that_is_told_to_end_takes_away_what_it_wrote(
     assert [line for line in progress if not line.startswith("{")] == [], (
         "beside progress nothing is said but the last line"
     )
-    assert last == "The job was ended by SIGTERM; what was there before is still in place."
+    assert last == "The job was ended by SIGTERM; earlier output is still in place."
     assert not list((output / "load").glob("**/*.*")), "no file of its is left"
     assert not list((output / "load").glob("run=*"))
 
@@ -119,8 +119,8 @@ def test_when_java_dies_that_is_said_and_the_report_of_before_stays(
     folder: Path, tmp_path: Path, made: list[dict[str, Any]], how: str
 ) -> None:
     need_java()
-    output = Place(str(tmp_path / "reports"))
-    before = Run.begin(output, "federation")
+    output = Location(str(tmp_path / "reports"))
+    before = JobRun.begin(output, "federation")
     before.commit({"report": "of before"})
     if how == "out of memory":  # one name of 200 MiB; it is copied as Spark reads and groups it
         long = made[0] | {"peer": "x" * (200 << 20), "operation": "federation.exchange", "gateway": "gw-long"}
@@ -136,7 +136,7 @@ def test_when_java_dies_that_is_said_and_the_report_of_before_stays(
         *_, said = process.stderr.read().splitlines()
         assert process.wait(WAIT_S) == 1
     assert ("Java was killed by SIGKILL" if how == "killed" else "ran out of memory") in said
-    assert said.endswith("the report of before is still in place.")
+    assert said.endswith("the earlier report is still in place.")
     assert current(output, "federation") == {"report": "of before"}
     assert [path.name for path in (tmp_path / "reports" / "federation").glob("run=*")] == [f"run={before.name}"]
 

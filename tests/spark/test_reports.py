@@ -22,10 +22,10 @@ import pytest
 from eventing.records import schema as gateway_schema
 from spark import reading
 from spark.jobs import generate
-from spark.jobs.running import Request, Runner
+from spark.jobs.running import JobRequest, JobRunner
+from spark.locations import Location
 from spark.periods import Period, period
-from spark.places import Place
-from spark.progress import Progress
+from spark.progress import ProgressReporter
 from spark.writing import current
 from tests.spark import bruteforce, samples
 from tests.spark.samples import HOME, utc
@@ -43,8 +43,8 @@ LIMITS = {
 """For the forecast: some that are reached, some that will be, some that never will."""
 
 
-def make(engine: Any, request: Request, *jobs: str) -> None:
-    runner = Runner(engine, request, Progress("none"))
+def make(engine: Any, request: JobRequest, *jobs: str) -> None:
+    runner = JobRunner(engine, request, ProgressReporter("none"))
     for job in jobs:
         runner.run(job, import_module(f"spark.jobs.{job}").build)
 
@@ -103,7 +103,7 @@ def test_reports_equal_a_count_in_plain_python(
 
     output = tmp_path / "reports"
     limits = LIMITS if zone == "Europe/Berlin" else {}
-    request = Request(Place(str(folder)), Place(str(output)), asked, HOME, limits=limits)
+    request = JobRequest(Location(str(folder)), Location(str(output)), asked, HOME, limits=limits)
     jobs = JOBS if zone == "Europe/Berlin" and begin.startswith("2027-03") else ("access", "load")
     make(engine, request, *jobs)
 
@@ -283,7 +283,7 @@ def test_damaged_segments_are_named_skipped_and_counted(engine: Any, folder: Pat
     elsewhere.mkdir()
     shutil.copy(good, elsewhere / "misplaced.parquet")
 
-    request = Request(Place(str(folder)), Place(str(tmp_path / "reports")), Period(), HOME)
+    request = JobRequest(Location(str(folder)), Location(str(tmp_path / "reports")), Period(), HOME)
     make(engine, request, "federation")
 
     report = current(request.output, "federation")
@@ -325,7 +325,7 @@ def test_regions_of_alike_subscribers_are_found(engine: Any, folder: Path, tmp_p
     made = [template | {"number": n, "rp": rp, "principal": who} for n, (rp, who) in enumerate(pairs)]
     samples.write_segment(folder, hour, "only-000001", made)
 
-    request = Request(Place(str(folder)), Place(str(tmp_path / "reports")), Period(), HOME)
+    request = JobRequest(Location(str(folder)), Location(str(tmp_path / "reports")), Period(), HOME)
     make(engine, request, "overlap")
 
     found = {row["region"]: row for row in rows(tmp_path / "reports", "overlap", "regions")}
@@ -338,9 +338,9 @@ def test_regions_of_alike_subscribers_are_found(engine: Any, folder: Path, tmp_p
 
 
 def test_generated_records_are_reported_as_their_answer_says(engine: Any, folder: Path, tmp_path: Path) -> None:
-    plan = generate.Plan(20_000, days=2, rps=60, principals=300, seed=7, domain=HOME)
-    answer = generate.run(plan, Place(str(folder)), Progress("none"))
-    request = Request(Place(str(folder)), Place(str(tmp_path / "reports")), Period(), HOME)
+    plan = generate.GenerationPlan(20_000, days=2, rps=60, principals=300, seed=7, domain=HOME)
+    answer = generate.run(plan, Location(str(folder)), ProgressReporter("none"))
+    request = JobRequest(Location(str(folder)), Location(str(tmp_path / "reports")), Period(), HOME)
     limits = {"rp-publish-events": 0.001, "domain-publish-bytes": 1e9}
     request.limits = limits
     make(engine, request, *JOBS)

@@ -21,13 +21,13 @@ from eventing.records import schema as gateway_schema
 from eventing.records.segments import NAME
 from spark import bench, document, problems, reading, schemas, session
 from spark.jobs import compaction
-from spark.jobs.running import Request
+from spark.jobs.running import JobRequest
+from spark.locations import Location
 from spark.periods import Period, period
-from spark.places import Place
-from spark.progress import Progress
+from spark.progress import ProgressReporter
 from spark.report import Summary
 from spark.transforms.overlap import connected
-from spark.writing import Run, current
+from spark.writing import JobRun, current
 from tests.spark import samples
 from tests.spark.samples import HOME, utc
 
@@ -56,9 +56,9 @@ def test_segments_that_may_share_records_are_found(spans: list[tuple[str | None,
 
 
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=20))
-def test_what_edges_connect_is_one_region(edges: list[tuple[int, int]]) -> None:
+def test_what_edges_connect_is_one_region(live_gateways: list[tuple[int, int]]) -> None:
     groups: list[set[str]] = []
-    names = [(f"r{a:02d}", f"r{b:02d}") for a, b in edges]
+    names = [(f"r{a:02d}", f"r{b:02d}") for a, b in live_gateways]
     for a, b in names:
         touched = [group for group in groups if a in group or b in group]
         groups = [group for group in groups if group not in touched] + [{a, b}.union(*touched)]
@@ -87,14 +87,14 @@ def test_days_have_the_hours_of_their_zone() -> None:
 def test_a_period_that_is_none_is_refused_in_a_sentence(
     begin: str | None, end: str | None, zone: str, said: str
 ) -> None:
-    with pytest.raises(problems.Problem, match=said):
+    with pytest.raises(problems.JobProblem, match=said):
         period(begin, end, zone)
 
 
 def keys(folder: Path) -> list[Key]:
     """(gateway, number) of all records in segments, as often as they are there."""
     found = []
-    for segment in reading.inspect(Place(str(folder)), Period()).segments:
+    for segment in reading.inspect(Location(str(folder)), Period()).segments:
         table = pq.ParquetFile(segment.path).read(["gateway", "number"])
         found += list(zip(table["gateway"].to_pylist(), table["number"].to_pylist(), strict=True))
     return found
@@ -103,13 +103,15 @@ def keys(folder: Path) -> list[Key]:
 def content(folder: Path) -> list[tuple[Any, ...]]:
     """All records with all columns, in the order of their keys, each once."""
     found = set()
-    for segment in reading.inspect(Place(str(folder)), Period()).segments:
+    for segment in reading.inspect(Location(str(folder)), Period()).segments:
         found |= {tuple(row.values()) for row in pq.ParquetFile(segment.path).read().to_pylist()}
     return sorted(found, key=lambda row: (row[1], row[2]))
 
 
 def compact(folder: Path, output: Path, now: Any = LONG_AFTER) -> dict[str, Any]:
-    return compaction.run(Request(Place(str(folder)), Place(str(output)), Period(), HOME), Progress("none"), now)
+    return compaction.run(
+        JobRequest(Location(str(folder)), Location(str(output)), Period(), HOME), ProgressReporter("none"), now
+    )
 
 
 def test_compaction_keeps_exactly_the_same_records_and_leaves_the_last_hour(folder: Path, tmp_path: Path) -> None:
@@ -131,7 +133,7 @@ def test_compaction_keeps_exactly_the_same_records_and_leaves_the_last_hour(fold
     assert report["headline"]["segments_before"]["value"] == len(paths) - len(last)
     again = compact(folder, tmp_path / "out", now)
     assert again["headline"]["hours"]["value"] == 0, "there is nothing left to join"
-    late = reading.inspect(Place(str(folder)), Period())
+    late = reading.inspect(Location(str(folder)), Period())
     assert not any(segment.late for segment in late.segments if segment.joined)
     assert not any(segment.path in {s.path for s in late.suspect} for segment in late.segments if segment.joined)
 
@@ -159,13 +161,13 @@ def test_a_crash_of_compaction_is_harmless(
 
 
 def _die_at(patch: pytest.MonkeyPatch, step: str) -> None:
-    removed = []
+    removed: list[Any] = []
     really = compaction._remove
 
     def put(written: Path, target: Path) -> None:
         raise KeyboardInterrupt
 
-    def remove(place: Place, segment: reading.Segment) -> None:
+    def remove(place: Location, segment: reading.Segment) -> None:
         if len(removed) >= (1 if step == "first-removed" else 5):
             raise KeyboardInterrupt
         removed.append(segment)
@@ -241,7 +243,7 @@ def test_compaction_leaves_what_it_cannot_read_and_names_it(folder: Path, tmp_pa
 def test_a_new_segment_shows_in_the_digest(folder: Path) -> None:
     made = samples.records(random.Random(6), 50, HOUR, 1)
     samples.write_segment(folder, HOUR, "one-000001", made[:25])
-    place = Place(str(folder))
+    place = Location(str(folder))
     before = reading.inspect(place, Period()).digest
     assert reading.digest(reading.listing(place, Period())) == before
     samples.write_segment(folder, HOUR, "two-000001", made[25:])
@@ -249,21 +251,21 @@ def test_a_new_segment_shows_in_the_digest(folder: Path) -> None:
 
 
 def test_a_commit_is_whole_and_keeps_the_report_before_for_its_readers(tmp_path: Path) -> None:
-    output = Place(str(tmp_path))
-    runs = [Run.begin(output, "load") for _ in range(4)]
+    output = Location(str(tmp_path))
+    runs = [JobRun.begin(output, "load") for _ in range(4)]
     for number, run in enumerate(runs[:3]):
         run.commit({"number": number})
         assert current(output, "load") == {"number": number}
     folders = {path.name for path in (tmp_path / "load").iterdir()}
     assert folders == {"manifest.json", f"run={runs[1].name}", f"run={runs[2].name}"}
     Path(runs[3].folder).mkdir()  # one that goes on meanwhile is not touched
-    Run.begin(output, "load").commit({"number": 4})
+    JobRun.begin(output, "load").commit({"number": 4})
     assert Path(runs[3].folder).exists()
 
 
 def test_progress_for_programs_is_an_object_a_line() -> None:
     stream = io.StringIO()
-    progress = Progress("json", stream)
+    progress = ProgressReporter("json", stream)
     progress.say("load", "cells", 0, 0)
     progress.say("load", "cells", 0, 0)
     progress.say("load", "cells", 3, 4)
@@ -279,7 +281,7 @@ def test_progress_for_programs_is_an_object_a_line() -> None:
         (OSError(28, os.strerror(28)), "disk is full"),
         (RuntimeError("org.apache.spark.SparkException: java.io.IOException: No space left on device"), "disk is full"),
         (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), "--memory"),
-        (PermissionError(13, "Permission denied", "/x"), "may not be read"),
+        (PermissionError(13, "Permission denied", "/x"), "Permission to read"),
     ],
     ids=["system", "spark", "memory", "denied"],
 )
@@ -295,7 +297,7 @@ def test_errors_are_one_sentence(error: Exception, said: str) -> None:
 def test_a_death_of_java_is_said_in_a_sentence(status: int, said: str) -> None:
     text = problems.java_death(status)
     assert said in text
-    assert text.endswith("the report of before is still in place.")
+    assert text.endswith("the earlier report is still in place.")
 
 
 def test_an_error_whose_text_died_with_java_is_a_sentence_all_the_same() -> None:
@@ -311,13 +313,13 @@ def test_an_error_whose_text_died_with_java_is_a_sentence_all_the_same() -> None
 
 @pytest.mark.parametrize("memory", ["256m", "511m"])
 def test_less_memory_than_spark_starts_with_is_refused(memory: str) -> None:
-    with pytest.raises(problems.Problem, match=f"{memory} is too little .* 512m or more"):
+    with pytest.raises(problems.JobProblem, match=f"{memory} is too little .* 512m or more"):
         session.start(session.Engine(memory=memory), "never")
 
 
 def test_a_list_of_sums_adds_up_all_rows_of_its_table(tmp_path: Path) -> None:
     """Not only those that are on another list: each of 60 principals was refused a little, one failed."""
-    run = Run.begin(Place(str(tmp_path)), "access")
+    run = JobRun.begin(Location(str(tmp_path)), "access")
     seen = {"first_seen": HOUR, "last_seen": HOUR}
     made = [
         {"outcome": "refused", "reason": ("forbidden", "rate-limited", "forbidden")[n % 3], "operation": "publish"}

@@ -73,7 +73,7 @@ def hourly(rp: str, after: timedelta = timedelta(0), **more: Any) -> dict[str, A
 
 
 def test_rps_are_sums_of_their_hours(frames: Frames) -> None:
-    sums = {name: number for number, name in enumerate(TRAFFIC) if name not in ("fan_out", "moved")}
+    sums: dict[str, Any] = {name: number for number, name in enumerate(TRAFFIC) if name not in ("fan_out", "moved")}
     by_hour = frames.table(
         "load",
         "rp_hours",

@@ -75,8 +75,8 @@ def test_regions_come_by_what_they_save(frames: Frames) -> None:
     regions = {"a": "a", "b": "a", "c": "a", "d": "d", "e": "d", "f": "f", "g": "f"}
     members = frames.table("overlap", "members", *({"rp": rp, "region": region} for rp, region in regions.items()))
     given = pairs(frames, a="wxyz", b="wxyz", c="wxy", d="xy", e="xy", f="uv", g="uv", alone="abc")
-    edges = [("a", "b", 1.0), ("b", "c", 0.8), ("a", "c", 0.9), ("d", "e", 1.0), ("f", "g", 1.0)]
-    verified = frames.table("overlap", "pairs", *({"rp_a": a, "rp_b": b, "jaccard": j} for a, b, j in edges))
+    live_gateways = [("a", "b", 1.0), ("b", "c", 0.8), ("a", "c", 0.9), ("d", "e", 1.0), ("f", "g", 1.0)]
+    verified = frames.table("overlap", "pairs", *({"rp_a": a, "rp_b": b, "jaccard": j} for a, b, j in live_gateways))
     assert ordered(overlap.regions(members, given, verified), of="overlap.regions") == [
         ("a", 3, 4, 11, 7, 0.8),
         ("d", 2, 2, 4, 2, 1.0),

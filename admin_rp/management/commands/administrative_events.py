@@ -17,7 +17,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--write", action="store_true", help="bring docs/administrative-events.md up to date")
+        parser.add_argument("--write", action="store_true", help="update docs/administrative-events.md")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["write"]:

@@ -1,6 +1,6 @@
 """The `herald` command: one module per group of commands, imported when needed so that each starts quickly.
 
-Exit codes: 0 done, 1 refused or answered with what is not understood, 2 used wrongly, 3 cannot connect, 130 interrupted.
+Exit codes: 0 success, 1 refused or malformed answer, 2 wrong usage, 3 cannot connect, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _MODULES = {
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module when it is asked for."""
+    """Group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of first use."""
+        """Return the commands in the order of first use."""
         return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported."""
+        """Return the command, imported."""
         if cmd_name not in _MODULES:
             return None
         command = import_module(f"herald.commands.{_MODULES[cmd_name]}").command
@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; complaints about its use may hold foreign text as well."""
+        """Run a command; messages about wrong usage may contain foreign text as well."""
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
@@ -63,14 +63,14 @@ class LazyGroup(click.Group):
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="herald-client", prog_name="herald")
 def cli() -> None:
-    """Publish events to rendezvous points, subscribe, resume, miss nothing.
+    """Publish events to rendezvous points, subscribe, and resume without loss.
 
     \b
-    A token is needed for nearly everything:
+    Nearly all commands need a token:
       export HERALD_TOKEN=$(herald token create)
     """
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     cli(prog_name="herald")

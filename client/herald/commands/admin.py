@@ -1,4 +1,4 @@
-"""`herald admin`: the domain, or a rendezvous point, as it is now, and the place to follow what changes from."""
+"""`herald admin`: snapshot of the domain or of a rendezvous point, with the cursor from which to follow changes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.output import note
 
 _SHOWN = 10
-"""Rows of a list that are shown; --json has all."""
+"""Rows of a list in the output; --json prints all."""
 
 
-@click.group(cls=Group, short_help="The domain as it is now; all names.")
+@click.group(cls=CommandGroup, short_help="Snapshots of the domain; export of all names.")
 def command() -> None:
-    """What administrative events begin with: the domain as it is now, and all names. Needs a viewer's token.
+    """Print snapshots of the domain, and all names. Requires a viewer's token.
 
-    Each tells the cursor that it is valid at: what changes afterwards is read from there, and nothing is missed.
+    Each output ends with the cursor at which it is valid: reading administrative events from there misses no change.
     """
 
 
@@ -26,7 +26,7 @@ def command() -> None:
 @click.argument("rp", required=False)
 @domain_options
 def snapshot(target: Target, rp: str | None) -> None:
-    """Show the domain as it is now, or the rendezvous point RP; --json has all of it."""
+    """Show the present state of the domain, or of the rendezvous point RP; --json prints all of it."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -52,7 +52,7 @@ def names(target: Target) -> None:
                 else:
                     target.show(row, lambda row: f"{row['id']}  {row['name'] or '-'}  {row['title']}".rstrip())
         if cursor:
-            note(f"what changes: herald sub domain.admin --from {cursor}")
+            note(f"follow changes: herald sub domain.admin --from {cursor}")
 
     run(work())
 
@@ -61,7 +61,7 @@ def _snapshot(found: Mapping[str, Any], rp: str | None) -> list[str]:
     state = found["state"]
     lines = _domain(state) if rp is None else _rp(state)
     at = "domain.admin" if rp is None else f"{(state['rp'] or {}).get('id', rp)}.admin"
-    return [*lines, f"what changes: herald sub {at} --from {found['cursor']}"]
+    return [*lines, f"follow changes: herald sub {at} --from {found['cursor']}"]
 
 
 def _domain(state: Mapping[str, Any]) -> list[str]:
@@ -83,7 +83,7 @@ def _domain(state: Mapping[str, Any]) -> list[str]:
 def _rp(state: Mapping[str, Any]) -> list[str]:
     rp, history = state["rp"], state["history"]
     if rp is None:
-        return ["It is gone."]
+        return ["The rendezvous point has ended."]
     lines = [f"{rp['name'] or rp['id']}  {rp['title']}".rstrip()]
     if history is not None:
         held = history["next"] - history["first"]
@@ -121,7 +121,7 @@ def _peer(name: str, row: Mapping[str, Any]) -> str:
 
 def _subscription(name: str, row: Mapping[str, Any]) -> str:
     events = row["lag"]["events"]
-    behind = "not looked at yet" if events is None else f"{events:,} events behind"
+    behind = "not sampled yet" if events is None else f"{events:,} events behind"
     return f"{name} of {row['owner']}: {behind}, lease until {row['lease']['expires_at']}"
 
 

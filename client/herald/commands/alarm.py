@@ -1,4 +1,4 @@
-"""`herald alarm`: what is wrong in a domain, and who looks after it."""
+"""`herald alarm`: list and acknowledge a domain's alarms, and set its watch rules."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.output import note
 from herald.commands.watching import rules_of_file
 
 
-@click.group(cls=Group, short_help="See what is wrong; acknowledge; set the domain's rules.")
+@click.group(cls=CommandGroup, short_help="List and acknowledge alarms; set the domain's watch rules.")
 def command() -> None:
-    """See the alarms of a domain, say that you look after one, and set the domain's watch rules."""
+    """List a domain's alarms, acknowledge one, and set the domain's watch rules."""
 
 
 @command.command(name="list", cls=Command)
 @click.option("--state", type=click.Choice(["open", "cleared", "all"]), default="open", help="Default: open.")
-@click.option("--rp", help="Only those of this rendezvous point, by id or name.")
+@click.option("--rp", help="Only alarms of this rendezvous point, by id or name.")
 @domain_options
 def list_(target: Target, state: str, rp: str | None) -> None:
     """List alarms, newest first."""
@@ -31,17 +31,17 @@ def list_(target: Target, state: str, rp: str | None) -> None:
                 empty = False
                 target.show(item, _line)
         if empty and not target.json:
-            note("No alarm is in force." if state == "open" else "There is none.")
+            note("No alarm is in force." if state == "open" else "There are no alarms.")
 
     run(work())
 
 
 @command.command(cls=Command)
 @click.argument("alarm")
-@click.option("--note", default="", help="What others should know.")
+@click.option("--note", default="", help="Note for other operators.")
 @domain_options
 def ack(target: Target, alarm: str, note: str) -> None:
-    """Say that you look after ALARM (its id in the list). It stays until its rule is kept again."""
+    """Acknowledge ALARM (its id in the list). The alarm stays open until its rule is kept again."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -56,7 +56,7 @@ def ack(target: Target, alarm: str, note: str) -> None:
     "--set",
     "path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON file of all rules that the domain is to have.",
+    help="JSON file with the complete list of the domain's rules.",
 )
 @domain_options
 def rules(target: Target, path: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""`herald audit`: who did what in a domain, and what was refused."""
+"""`herald audit`: administrative acts and refusals in a domain."""
 
 from __future__ import annotations
 
@@ -23,31 +23,35 @@ SHOWN_DEFAULT = 50
 SHOWN_MAX = 100_000
 
 
-@click.command(cls=Command, short_help="See who did what, and what was refused.")
+@click.command(cls=Command, short_help="Show administrative acts and refusals.")
 @click.option(
-    "--since", callback=moment, metavar="WHEN", help="From this moment on: 2026-11-21T08:00, or 30m, 2h, 7d ago."
+    "--since", callback=moment, metavar="WHEN", help="From this time on: 2026-11-21T08:00, or 30m, 2h, 7d ago."
 )
-@click.option("--until", callback=moment, metavar="WHEN", help="Before this moment.")
+@click.option("--until", callback=moment, metavar="WHEN", help="Before this time.")
 @click.option(
-    "--who", metavar="NAME", help="Of this identity only: a subject, ISSUER#SUBJECT, a console user, an address."
+    "--who",
+    metavar="NAME",
+    help="Only entries of this identity: a subject, ISSUER#SUBJECT, a console user, an address.",
 )
-@click.option("--action", metavar="NAME", help="Of this action only, such as rp.delete; rp.* for all of a kind.")
-@click.option("--outcome", type=click.Choice(["ok", "refused", "failed"]), help="With this outcome only.")
-@click.option("--on", metavar="ID", help="On this rendezvous point, subscription, token, key or user only.")
+@click.option(
+    "--action", metavar="NAME", help="Only entries of this action, such as rp.delete; rp.* for all of a kind."
+)
+@click.option("--outcome", type=click.Choice(["ok", "refused", "failed"]), help="Only entries with this outcome.")
+@click.option("--on", metavar="ID", help="Only entries on this rendezvous point, subscription, token, key or user.")
 @click.option(
     "--limit",
     type=click.IntRange(1, SHOWN_MAX),
     default=SHOWN_DEFAULT,
     show_default=True,
-    help="Show the newest so many, oldest first.",
+    help="Number of newest entries to show, oldest first.",
 )
-@click.option("--follow", is_flag=True, help="Then go on with those that come, until Ctrl-C.")
-@click.option("--export", metavar="FILE", help="Write all of them to FILE as JSON Lines instead; - is the output.")
+@click.option("--follow", is_flag=True, help="Then print new entries, until Ctrl-C.")
+@click.option("--export", metavar="FILE", help="Write all entries to FILE as JSON Lines instead; - is standard output.")
 @domain_options
 def command(target: Target, limit: int, follow: bool, export: str | None, **filters: str | None) -> None:
-    """See who did what in the domain, and what was refused. Needs the token of who oversees it: an administrator's."""
+    """Show administrative acts and refusals in the domain. Requires an administrator's token."""
     if export is not None and follow:
-        raise click.UsageError("--export and --follow do not go together.")
+        raise click.UsageError("--export and --follow cannot be combined.")
     run(_export(target, export, filters) if export is not None else _show(target, limit, follow, filters))
 
 
@@ -57,7 +61,7 @@ async def _show(target: Target, limit: int, follow: bool, filters: Mapping[str, 
         for entry in reversed(entries):
             target.show(entry, _line)
         last = entries[0]["id"] if entries else None
-        if follow and last is None:  # nothing matches yet: what comes is what is newer than all there is now
+        if follow and last is None:  # nothing matches yet: new entries are those after all present ones
             last = max((entry["id"] for entry in await _newest(client, 1, {})), default=0)
         while follow:
             page = await client.audit(order="oldest", after=last, limit=PAGE, **filters)
@@ -69,7 +73,7 @@ async def _show(target: Target, limit: int, follow: bool, filters: Mapping[str, 
 
 
 async def _newest(client: Client, limit: int, filters: Mapping[str, str | None]) -> list[dict[str, Any]]:
-    """The newest `limit` entries, newest first."""
+    """Return the newest `limit` entries, newest first."""
     entries: list[dict[str, Any]] = []
     cursor = None
     while len(entries) < limit:
@@ -82,7 +86,7 @@ async def _newest(client: Client, limit: int, filters: Mapping[str, str | None])
 
 
 def _line(entry: Mapping[str, Any]) -> str:
-    """An entry for people."""
+    """Return an entry as a line for people."""
     on, count, address = entry["on"], entry["count"], entry["address"]
     parts = [
         f"{entry['at']}  {entry['outcome']:7}  {entry['action']}",
@@ -95,7 +99,7 @@ def _line(entry: Mapping[str, Any]) -> str:
 
 
 async def _export(target: Target, file: str, filters: Mapping[str, str | None]) -> None:
-    """Write the lines to a file that appears when it is whole; only its owner can read it."""
+    """Write the lines to a file that appears when it is complete; only its owner can read it."""
     if file == "-":
         async with target.client() as client:
             async for line in client.audit_export(**filters):

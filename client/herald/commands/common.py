@@ -1,4 +1,4 @@
-"""What all commands share: where the domain is, how results are shown, what an error says to do next."""
+"""Shared parts of all commands: the domain's address, output of results, error messages with advice."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _HINTS = {
     "unauthenticated": "Make a token: export HERALD_TOKEN=$(herald token create)",
     "token-revoked": "Make a token: export HERALD_TOKEN=$(herald token create)",
     "forbidden": "Ask the creator of the rendezvous point, or use another token.",
-    "gone": "Its lease ended; create it anew.",
-    "precondition-failed": "Its etag: herald rp show",
+    "gone": "Its lease has expired; create it anew.",
+    "precondition-failed": "Show its present etag: herald rp show",
     "invalid-cursor": "Use --from earliest or --from now, or a cursor exactly as it was printed.",
 }
 _NO_TOKEN = "No token was given. " + _HINTS["unauthenticated"]
@@ -42,7 +42,7 @@ _NO_TOKEN = "No token was given. " + _HINTS["unauthenticated"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The options that every command has. `others` are URLs of other replicas, with the token of each."""
+    """The options that every command has. `others` are URLs of other replicas, each with its token."""
 
     url: str
     token: str | None = field(repr=False)
@@ -50,7 +50,9 @@ class Target:
     others: tuple[tuple[str, str | None], ...] = field(default=(), repr=False)
 
     def client(self, **options: Any) -> Client:
-        """A client that gives up at once if nobody is there, and never once it was connected. It says when it moves."""
+        """Return a client that fails at once if it cannot connect, and reconnects once it was connected. It reports
+        moves to another replica.
+        """
         try:
             if not self.others:
                 return Client(self.url, token=self.token, first_patience_s=0, on_move=_say_move, **options)
@@ -61,16 +63,16 @@ class Target:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """All URLs, the preferred one first."""
+        """Return all URLs, the preferred one first."""
         return (self.url, *(url for url, _ in self.others))
 
     def show(self, found: T, text: str | Callable[[T], str | list[str]]) -> None:
         """Print a result: the document on one line with --json, else its text.
 
         Args:
-            text: what people are shown, or a function that makes it of what a domain answered; a list: several lines.
+            text: the text for people, or a function that makes it from a domain's answer; a list: several lines.
 
-        Raises MalformedAnswer if the answer is not as that function knows them.
+        Raises MalformedAnswer if that function cannot read the answer.
         """
         if self.json:
             document(found)
@@ -84,10 +86,10 @@ class Target:
 
 
 class Command(click.Command):
-    """A command whose errors are one line that says what to do next, and an exit code."""
+    """A command whose errors are one line with advice, and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it."""
+        """Run the command."""
         _hear_warnings()
         try:
             return super().invoke(ctx)
@@ -102,14 +104,14 @@ class Command(click.Command):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            # The outermost place. Commands read answers member by member: one of another shape ends here.
+            # The outermost place. Commands read answers member by member: an unexpected shape ends here.
             if os.environ.get(TRACEBACK):
                 raise
             complain(explain(MalformedAnswer(f"{type(error).__name__}: {error}."), ctx))
             ctx.exit(REFUSED)
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of such commands."""
 
     command_class = Command
@@ -123,14 +125,15 @@ def domain_options(function: F) -> F:
         envvar="HERALD_URL",
         multiple=True,
         type=Several(),
-        help="Address of the domain (HERALD_URL). Repeated, or with commas: of its replicas too, the preferred one first.",
+        help="Address of the domain (HERALD_URL). Repeated, or separated by commas: also of other replicas, the "
+        "preferred one first.",
     )
     @click.option(
         "--token",
         envvar="HERALD_TOKEN",
         multiple=True,
         type=Several(),
-        help="Token to show (HERALD_TOKEN). Repeated, or with commas: one for each address.",
+        help="Token to use (HERALD_TOKEN). Repeated, or separated by commas: one for each address.",
     )
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
     @wraps(function)
@@ -153,7 +156,7 @@ def _target(urls: tuple[str, ...], tokens: tuple[str, ...], as_json: bool) -> Ta
         shown = (shown or [None]) * len(addresses)
     if len(shown) != len(addresses):
         raise click.UsageError(
-            f"There are {len(addresses)} addresses and {len(shown)} tokens: one for all, or for each."
+            f"There are {len(addresses)} addresses and {len(shown)} tokens: give one token for all, or one for each."
         )
     others = tuple(zip(addresses[1:], shown[1:], strict=True))
     return Target(addresses[0], shown[0], as_json, others)
@@ -167,27 +170,27 @@ def history_options(function: F) -> F:
     """Add the bounds of a history; see `history_of`."""
     for name, about in (
         ("--max-age-s", "Keep events no longer than this, in seconds."),
-        ("--max-bytes", "Keep at most so many bytes of events."),
-        ("--max-events", "Keep at most so many events."),
+        ("--max-bytes", "Keep at most this many bytes of events."),
+        ("--max-events", "Keep at most this many events."),
     ):
         function = click.option(name, type=click.IntRange(min=1), help=about)(function)
     return function
 
 
 def history_of(max_events: int | None, max_bytes: int | None, max_age_s: int | None) -> dict[str, int] | None:
-    """The stated bounds; None if none is."""
+    """Return the stated bounds; None if there are none."""
     stated = {"max_events": max_events, "max_bytes": max_bytes, "max_age_s": max_age_s}
     return {name: value for name, value in stated.items() if value is not None} or None
 
 
 def url_default() -> str:
-    """The domain on this machine."""
+    """Return the address of the domain on this machine."""
     port = os.environ.get("HERALD_PORT")
     return f"http://127.0.0.1:{port}" if port else URL_DEFAULT
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a command's work to its end; SIGTERM ends it as Ctrl-C does, so that places are saved."""
+    """Run a command's coroutine to its end; SIGTERM ends it as Ctrl-C does, so that positions are saved."""
 
     async def guarded() -> None:
         task = asyncio.current_task()
@@ -202,7 +205,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _hear_warnings() -> None:
-    """Let the library's warnings pass the door of output.py, unless the program around us has its own logging."""
+    """Print the library's warnings through output.py, unless the calling program has its own logging."""
     root = logging.getLogger()
     if not root.handlers:
         root.addHandler(Complaints(logging.WARNING))
@@ -215,22 +218,22 @@ def _exit_code(error: HeraldError) -> int:
 
 
 def explain(error: HeraldError, ctx: click.Context) -> str:
-    """What went wrong and what to do next, on one line."""
+    """Return what went wrong and what to do next, on one line."""
     url = " or ".join(ctx.params.get("url") or [url_default()])
     token = any(ctx.params.get("token") or ())
     if isinstance(error, ConnectionLost):
-        return f"{error} Is the domain running (make run), and is {url} its address (--url)?"
+        return f"{error} Check that the domain is running (make run) and that {url} is its address (--url)."
     if isinstance(error, Closed) and error.code in (4100, 4101):
         return f"{error} {_HINTS['unauthenticated']}"
     if isinstance(error, MalformedAnswer):
-        return f"What {url} answered is not understood: {error.detail} Is that the address of a Herald domain (--url)?"
+        return f"The answer of {url} cannot be read: {error.detail} Check that it is the address of a Herald domain (--url)."
     if not isinstance(error, Problem):
         return str(error)
     if error.code == "unauthenticated" and not token:
         return _NO_TOKEN
     hint = _HINTS.get(error.code, "")
     if error.code == "not-found" and "rendezvous point" in error.detail:
-        hint = "See what there is: herald rp list"
+        hint = "List rendezvous points: herald rp list"
     parts = [(error.detail or error.title or str(error)).rstrip(".") + ".", hint]
     if error.retry_after_s:
         parts.append(f"Try again in {error.retry_after_s:g} s.")

@@ -1,4 +1,4 @@
-"""`herald token biscuit`, `delegate` and `inspect`: a token for somebody else, narrowed here and now."""
+"""`herald token biscuit`, `delegate` and `inspect`: make and inspect narrowed tokens locally."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def operations(ctx: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
-    """click's callback for a list of operations."""
+    """Parse a list of operations; a callback of click."""
     if value is None:
         return None
     stated = [name.strip() for name in value.split(",") if name.strip()]
     unknown = [name for name in stated if name not in OPERATIONS]
     if unknown or not stated:
-        raise click.BadParameter(f"use some of {', '.join(OPERATIONS)}, separated by commas")
+        raise click.BadParameter(f"use one or several of {', '.join(OPERATIONS)}, separated by commas")
     return stated
 
 
@@ -35,14 +35,14 @@ def _duration(ctx: click.Context, parameter: click.Parameter, value: str | None)
         return None
     found = _DURATION.fullmatch(value)
     if found is None or int(found[1]) < 1:
-        raise click.BadParameter("say a time such as 90s, 10m, 1h or 7d")
+        raise click.BadParameter("use a time such as 90s, 10m, 1h or 7d")
     return int(found[1]) * _UNITS_S[found[2]]
 
 
 @click.command(cls=Command)
 @domain_options
 def biscuit(target: Target) -> None:
-    """Make your token one that can be delegated. Asks the domain, once:
+    """Exchange your token for one that can be delegated, by one request to the domain:
 
     export HERALD_TOKEN=$(herald token biscuit)
     """
@@ -52,18 +52,22 @@ def biscuit(target: Target) -> None:
 @click.command(cls=Command)
 @click.argument("argument", metavar="[TOKEN]", required=False)
 @click.option(
-    "--rp", "rps", multiple=True, metavar="RP", help="Only this: an id, a name, or /a/b/* for all below. Repeat."
+    "--rp",
+    "rps",
+    multiple=True,
+    metavar="RP",
+    help="Only this rendezvous point: an id, a name, or /a/b/* for all below. May be repeated.",
 )
 @click.option("--ops", callback=operations, metavar="OP,...", help=f"Only these operations: {', '.join(OPERATIONS)}.")
-@click.option("--for", "for_s", callback=_duration, metavar="TIME", help="Only so long: 90s, 10m, 1h, 7d.")
+@click.option("--for", "for_s", callback=_duration, metavar="TIME", help="Lifetime: 90s, 10m, 1h, 7d.")
 @domain_options
 def delegate(
     target: Target, argument: str | None, rps: tuple[str, ...], ops: list[str] | None, for_s: int | None
 ) -> None:
-    """Make a token for somebody else that can do less than yours. No server is asked.
+    """Make a narrower token from yours, for somebody else. Needs no server.
 
-    TOKEN is a Biscuit (herald token biscuit); - reads it from the input. Default: --token or HERALD_TOKEN; the latter is
-    not shown to other users of this machine.
+    TOKEN is a Biscuit (herald token biscuit); - reads it from standard input. Default: --token or HERALD_TOKEN; other
+    users of this machine cannot see the latter.
 
     \b
       herald token delegate --rp weather --ops subscribe,history,describe --for 1h
@@ -76,7 +80,7 @@ def delegate(
 @click.argument("argument", metavar="[TOKEN]", required=False)
 @domain_options
 def inspect(target: Target, argument: str | None) -> None:
-    """Show what a token says. No server is asked, so this says nothing of whether it is accepted.
+    """Show the content of a token. Needs no server, so this does not show whether the token is accepted.
 
     TOKEN as in delegate.
     """
@@ -95,7 +99,7 @@ def _shown(target: Target, token: str | None) -> str:
         token = sys.stdin.read(2 * delegation.TOKEN_CHARS_MAX).strip()
     token = token or target.token
     if not token:
-        raise click.UsageError("Show the token: as the argument, with --token, or in HERALD_TOKEN.")
+        raise click.UsageError("Give the token: as the argument, with --token, or in HERALD_TOKEN.")
     return token
 
 
@@ -112,16 +116,16 @@ def _lines(found: delegation.Inspected) -> list[str]:
     ]
     if found.expires_at is not None:
         left = found.expires_at - time.time()
-        lines.append(f"expires     {_moment(found.expires_at)} ({f'in {left:.0f} s' if left > 0 else 'over'})")
+        lines.append(f"expires     {_moment(found.expires_at)} ({f'in {left:.0f} s' if left > 0 else 'expired'})")
     lines.append(f"key         {found.key_id}")
     for name in sorted(set(claims) - {"iss", "sub", "aud", "exp", "admin"}):
         lines.append(f"{name:<11} {dump(claims[name])}")
     for number, block in enumerate(found.checks, 1):
         lines += [f"block {number:<5} {check.rstrip(';')}" for check in block or ("(nothing)",)]
     if found.chained:
-        lines.append("Every block is signed by the one before; whether the key is the domain's, the domain knows.")
+        lines.append("Every block is signed by the one before; only the domain can verify that the key is its own.")
     else:
-        lines.append("The signature was not looked at: the domain's key is not in the token.")
+        lines.append("The signature was not verified: the token does not contain the domain's key.")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""`herald doctor`: the server's own checks where its folder is, else what can be seen from outside."""
+"""`herald doctor`: the server's own checks if its folder is on this machine, else checks from outside."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from herald.errors import HeraldError
 
 
 @click.command(cls=Command, short_help="Check the installation, or a domain from outside.")
-@click.option("--remote", is_flag=True, help="Look at the domain at --url only, even if the server's folder is here.")
+@click.option(
+    "--remote", is_flag=True, help="Check the domain at --url from outside, even if the server's folder is here."
+)
 @domain_options
 def command(target: Target, remote: bool) -> None:
-    """Check the installation and list its settings; or, away from the server's folder, check the domain at --url."""
+    """Check the installation and list its settings; without the server's folder, check the domain at --url from
+    outside.
+    """
     home = None if remote else find_home()
     if home is not None:
         click.get_current_context().exit(manage(home, "doctor", *(["--json"] if target.json else [])))
-    run(_look(target))
+    run(_check(target))
 
 
-async def _look(target: Target) -> None:
-    """Ask the domain step by step; each line says what was found or what to do."""
+async def _check(target: Target) -> None:
+    """Check the domain step by step; each line states a result or what to do."""
     ctx = click.get_current_context()
     found: dict[str, Any] = {"url": target.url}
     healthy = True
@@ -44,7 +48,7 @@ async def _look(target: Target) -> None:
             say("fingerprint", in_groups(about["fingerprint"]))
         try:
             await client.ready()
-            say("readiness", "everything it needs is up")
+            say("readiness", "all services that it needs are up")
         except HeraldError as error:
             say("readiness", str(error), ok=False)
         try:

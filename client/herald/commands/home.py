@@ -1,4 +1,4 @@
-"""The server's own folder, for commands that need its secrets or its settings: they run its manage.py."""
+"""The server's folder, for commands that need its secrets or settings: they run its manage.py."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from herald.commands.output import flush
 
 
 def find_home() -> Path | None:
-    """The folder with the server's manage.py: HERALD_HOME, else the source tree we lie in, else the current folder.
+    """Return the folder with the server's manage.py: HERALD_HOME, else this source tree, else the current folder.
 
-    None if there is none; a HERALD_HOME without manage.py is None too, so that it is never silently another server.
+    None if there is none; None also for a HERALD_HOME without manage.py, so that never another server is used silently.
     """
     stated = os.environ.get("HERALD_HOME")
     if stated:
@@ -27,7 +27,7 @@ def _home(folder: Path) -> Path | None:
 
 
 def manage(home: Path, *arguments: str) -> int:
-    """Run manage.py there, with our own input and output; its exit code."""
+    """Run manage.py in this folder, with this process's input and output; return its exit code."""
     python = home / ".venv" / "bin" / "python"
     command = [str(python) if python.exists() else sys.executable, "manage.py", *arguments]
     flush()

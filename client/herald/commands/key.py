@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 
 
-@click.group(cls=Group, short_help="Rotate and retire the signing keys.")
+@click.group(cls=CommandGroup, short_help="Rotate and retire the signing keys.")
 def command() -> None:
-    """See, rotate and retire the keys that sign the domain's tokens. All of it needs an administrator's token."""
+    """List, rotate and retire the keys that sign the domain's tokens. Requires an administrator's token."""
 
 
 def _line(key: dict[str, Any]) -> str:
@@ -35,11 +35,11 @@ def list_(target: Target) -> None:
 @click.option(
     "--signs-after-s",
     type=click.IntRange(min=0),
-    help="Seconds until the new key signs. Default: long enough for everybody to have read its publication.",
+    help="Seconds until the new key signs. Default: long enough for other domains to have read it.",
 )
 @domain_options
 def rotate(target: Target, signs_after_s: int | None) -> None:
-    """Make the next signing key and publish it. The present one goes on until then, and no token ends early."""
+    """Make the next signing key and publish it. The present one signs until then, and all tokens stay valid."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -51,10 +51,12 @@ def rotate(target: Target, signs_after_s: int | None) -> None:
 
 @command.command(cls=Command)
 @click.argument("kid")
-@click.option("--reason", default="", help="Why, for other administrators.")
+@click.option("--reason", default="", help="Reason, for other administrators.")
 @domain_options
 def retire(target: Target, kid: str, reason: str) -> None:
-    """End a key now, because its secret may be known: every token that it signed is refused from now on, yours perhaps too."""
+    """End a key now, because its secret may be known: every token that it signed is refused from now on, perhaps yours
+    too.
+    """
 
     async def work() -> None:
         async with target.client() as client:

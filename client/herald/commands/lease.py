@@ -1,4 +1,4 @@
-"""`herald lease`: what ends when in a domain, and making it last longer."""
+"""`herald lease`: list and renew a domain's leases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from herald.client import Client
-from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.moments import ahead, span
 from herald.commands.output import note
 from herald.leases import Lease
@@ -18,18 +18,20 @@ PAGE = 100
 KINDS = ("rp", "subscription", "replica", "peer")
 
 
-@click.group(cls=Group, short_help="See what ends soon; renew it.")
+@click.group(cls=CommandGroup, short_help="List leases by expiry; renew them.")
 def command() -> None:
-    """See the leases of a domain, the soonest to end first, and renew them. To see them takes a viewer's token."""
+    """List the leases of a domain, the soonest to expire first, and renew them. Listing requires a viewer's token."""
 
 
 @command.command(name="list", cls=Command)
 @click.option("--kind", type=click.Choice(KINDS), help="Only leases of this kind.")
-@click.option("--within", callback=ahead, metavar="TIME", help="Only those that end within 30m, 2h, 7d.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="The next so many.")
+@click.option("--within", callback=ahead, metavar="TIME", help="Only leases that expire within 30m, 2h, 7d.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Number of leases to list."
+)
 @domain_options
 def list_(target: Target, kind: str | None, within: str | None, limit: int) -> None:
-    """List leases, the soonest to end first: of rendezvous points, subscriptions, replicas and peers together."""
+    """List leases, the soonest to expire first: of rendezvous points, subscriptions, replicas and peers together."""
 
     async def work() -> None:
         cursor, left, empty = None, limit, True
@@ -45,9 +47,9 @@ def list_(target: Target, kind: str | None, within: str | None, limit: int) -> N
                 if cursor is None:
                     break
         if empty and not target.json:
-            note("No lease ends by then." if within else "There is none.")
+            note("No lease expires by then." if within else "There are no leases.")
         elif cursor is not None and not target.json:
-            note(f"There are more, which end later: --limit {limit * 10}")
+            note(f"There are more, which expire later: --limit {limit * 10}")
 
     run(work())
 
@@ -55,16 +57,16 @@ def list_(target: Target, kind: str | None, within: str | None, limit: int) -> N
 @command.command(cls=Command)
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name", metavar="ID")
-@click.option("--lease-s", type=click.IntRange(min=1), help="Seconds from now. Default: as long as it was granted.")
+@click.option("--lease-s", type=click.IntRange(min=1), help="Seconds from now. Default: the granted duration.")
 @domain_options
 def renew(target: Target, kind: str, name: str, lease_s: int | None) -> None:
-    """Renew the lease of one thing of the list, by its KIND and ID, from now on.
+    """Renew the lease of one item of the list, by its KIND and ID, from now on.
 
-    It never ends earlier than it would have. Of rendezvous points and subscriptions whoever may change them does this, of
-    replicas and peers an operator.
+    The lease never ends earlier than before. For rendezvous points and subscriptions this requires the right to change
+    them; for replicas and peers, an operator's token.
     """
     if kind == "peer" and lease_s is not None:
-        raise click.UsageError("A peer's lease is as long as the domain says; leave --lease-s out.")
+        raise click.UsageError("The domain sets the duration of a peer's lease. Leave out --lease-s.")
 
     async def work() -> None:
         async with target.client() as client:

@@ -1,4 +1,4 @@
-"""`herald misbehaviour`: what other domains did wrong, the proofs of it, and whose events are refused for it."""
+"""`herald misbehaviour`: misbehaviour of other domains, its proofs, and quarantines."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.output import note, say
 from herald.commands.proof import write
 
 PAGE = 500
 
 
-@click.group(cls=Group, short_help="See what other domains did wrong, and proofs; lift a quarantine.")
+@click.group(cls=CommandGroup, short_help="List misbehaviour of other domains and its proofs; lift a quarantine.")
 def command() -> None:
-    """See what other domains did wrong, the proofs of it, and who is in quarantine; lift a quarantine."""
+    """List misbehaviour of other domains, its proofs, and quarantines; lift a quarantine."""
 
 
 @command.command(name="list", cls=Command)
-@click.option("--kind", help="Of this kind only, such as tampered.")
-@click.option("--domain", help="Only what this domain carried, or is about.")
+@click.option("--kind", help="Only this kind, such as tampered.")
+@click.option("--domain", help="Only misbehaviour that this domain carried or originated.")
 @domain_options
 def list_(target: Target, kind: str | None, domain: str | None) -> None:
-    """List what was counted, and who is in quarantine. Needs the token of who oversees the domain: an administrator's."""
+    """List counted misbehaviour and quarantines. Requires a viewer's token."""
     run(_list(target, kind, domain))
 
 
@@ -44,7 +44,7 @@ async def _list(target: Target, kind: str | None, domain: str | None) -> None:
     for one in quarantines:
         target.show({"quarantine": one}, _quarantine)
     if empty and not quarantines and not target.json:
-        say("Nothing: no domain did anything wrong here.")
+        say("No misbehaviour was recorded.")
 
 
 def _quarantine(found: Mapping[str, Any]) -> str:
@@ -56,19 +56,21 @@ def _line(item: Mapping[str, Any]) -> str:
     times = "once" if item["count"] == 1 else f"{item['count']} times"
     about = f", about {item['origin']}" if item["origin"] != item["carrier"] else ""
     where = f" at {item['rp']}" if item["rp"] else ""
-    return f"{item['last_at']}  {item['kind']:12}  {times}, from {item['carrier'] or 'somebody'}{about}{where}: {item['detail']}"
+    return f"{item['last_at']}  {item['kind']:12}  {times}, from {item['carrier'] or 'an unknown domain'}{about}{where}: {item['detail']}"
 
 
 @command.command(cls=Command)
 @click.argument("origin", metavar="DOMAIN")
 @domain_options
 def lift(target: Target, origin: str) -> None:
-    """Lift the quarantine of DOMAIN: its events are taken again. The evidence is kept. Needs an administrator's token."""
+    """Lift the quarantine of DOMAIN: its events are accepted again. The evidence is kept. Requires an administrator's
+    token.
+    """
 
     async def work() -> None:
         async with target.client() as client:
             await client.lift_quarantine(origin)
-        target.show({"lifted": origin}, f"{origin} is not in quarantine any more; what it publishes is taken again.")
+        target.show({"lifted": origin}, f"{origin} is no longer in quarantine; its events are accepted again.")
 
     run(work())
 
@@ -77,13 +79,13 @@ def lift(target: Target, origin: str) -> None:
 @click.argument("digest", required=False)
 @click.option("--domain", help="Only proofs against this domain.")
 @click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Keep the proof DIGEST in this file, for others."
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the proof DIGEST in this file, for others."
 )
 @domain_options
 def evidence(target: Target, digest: str | None, domain: str | None, save: Path | None) -> None:
-    """List the proofs that a domain told two stories; with DIGEST show one. Others can check it without this domain."""
+    """List the proofs that a domain equivocated; with DIGEST show one. Anybody can verify a proof without this domain."""
     if digest is None and save is not None:
-        raise click.UsageError("Say which proof is to be kept, by its DIGEST: herald misbehaviour evidence lists them.")
+        raise click.UsageError("Give the DIGEST of the proof to save: herald misbehaviour evidence lists them.")
     run(_proofs(target, domain) if digest is None else _proof(target, digest, save))
 
 
@@ -101,7 +103,7 @@ async def _proofs(target: Target, domain: str | None) -> None:
             if cursor is None:
                 break
     if empty and not target.json:
-        note("There is none: no domain was proved to have told two stories.")
+        note("There are no proofs: no domain was proved to have equivocated.")
 
 
 async def _proof(target: Target, digest: str, save: Path | None) -> None:
@@ -113,13 +115,13 @@ async def _proof(target: Target, digest: str, save: Path | None) -> None:
 
 
 def _contradiction(found: Mapping[str, Any], save: Path | None) -> list[str]:
-    kept = "--save FILE keeps it" if save is None else f"It is in {save}"
+    kept = "--save FILE saves the proof" if save is None else f"The proof is in {save}"
     return [
         f"{found['origin']} signed two seals of its feed {found['epoch']} at {found['rp']} that contradict each other.",
-        f"Found {found['found_at']}, brought by {found['carrier'] or 'nobody: it was found here'}.",
+        f"Found {found['found_at']}, delivered by {found['carrier'] or 'no peer: it was found here'}.",
         *(f"  seal by key {seal['kid']}, signature {seal['signature'][:20]}..." for seal in found["seals"]),
         "The keys of its domain document are in the proof."
         if found["document"]
         else "Its domain document is not known here.",
-        f"{kept}; whoever has it can check it without this domain.",
+        f"{kept}; anybody can verify it without this domain.",
     ]

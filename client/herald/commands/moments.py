@@ -1,4 +1,4 @@
-"""Moments as people type them, and how long it is until one."""
+"""Times as people type them, and durations until a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def ahead(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The moment that is so far ahead, as RFC 3339 in UTC."""
+    """Return the time that is this far ahead, as RFC 3339 in UTC."""
     if value is None:
         return None
     found = _AGO.fullmatch(value)
@@ -21,11 +21,11 @@ def ahead(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
             raise ValueError
         return _shown(datetime.now(UTC) + timedelta(**{_UNITS[found[2]]: int(found[1])}))
     except (ValueError, OverflowError):
-        raise click.BadParameter("use how long from now: 30m, 2h, 7d") from None
+        raise click.BadParameter("use a duration from now: 30m, 2h, 7d") from None
 
 
 def span(seconds: float) -> str:
-    """How long, in the largest unit of which there are two: 90 s, 45 min, 30 h, 12 days."""
+    """Return a duration in the largest unit of which there are two: 90 s, 45 min, 30 h, 12 days."""
     for unit, size_s in (("days", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size_s:
             return f"{seconds // size_s:.0f} {unit}"
@@ -33,7 +33,7 @@ def span(seconds: float) -> str:
 
 
 def moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A moment, or how long ago it was, as RFC 3339 in UTC."""
+    """Return a time, or the time this long ago, as RFC 3339 in UTC."""
     if value is None:
         return None
     ago = _AGO.fullmatch(value)
@@ -42,9 +42,9 @@ def moment(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
             found = datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
         else:
             found = datetime.fromisoformat(value)
-            found = found.astimezone(UTC)  # what states no offset is the local time here
+            found = found.astimezone(UTC)  # without an offset: local time
     except (ValueError, OverflowError):
-        raise click.BadParameter("use a moment such as 2026-11-21T08:00, or how long ago: 30m, 2h, 7d") from None
+        raise click.BadParameter("use a time such as 2026-11-21T08:00, or a duration ago: 30m, 2h, 7d") from None
     return _shown(found)
 
 

@@ -1,12 +1,12 @@
-"""The one door through which a command prints. Whatever passes it cannot command the terminal that it is shown on.
+"""Output of commands: the only module that prints. Printed text cannot send control sequences to the terminal.
 
-- Text for people (`say`, `note`, `complain`): every control character, C1 codes and bidirectional marks too, is escaped
-  wherever it goes. One argument is one line, so that foreign text cannot pretend to be a line of its own.
+- Text for people (`say`, `note`, `complain`): every control character, C1 codes and bidirectional marks too, is
+  escaped, also into a pipe. One argument is one line, so that foreign text cannot imitate a line of its own.
 - Documents (`document`, `json_line`): JSON. On a terminal the same characters are escaped as JSON escapes them, so that
-  what is shown is the same document. Into a file or a pipe they go as they are.
-- Data of events and files (`data`, `stream`): on a terminal escaped, into a file or a pipe byte by byte.
+  the document stays the same. Into a file or a pipe they are written unchanged.
+- Data of events and files (`data`, `stream`): escaped on a terminal, unchanged into a file or a pipe.
 
-No command prints around it; a test reads their syntax trees (tests/client/test_output.py).
+No other module prints; a test reads their syntax trees (tests/client/test_output.py).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import IO, Any
 
 import click
 
-LINE_CHARS_MAX = 100_000  # of a line for people; the rest is counted
-COMPLAINT_CHARS_MAX = 2000  # of what a domain says is wrong
+LINE_CHARS_MAX = 100_000  # characters of a line for people; the rest is counted
+COMPLAINT_CHARS_MAX = 2000  # characters of a domain's error message
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can spell them, UTF-8 cannot
-_BEYOND = 10**309  # beyond what a double holds, as the number was that is infinite here
+_BEYOND = 10**309  # beyond a double, like the number that was read as infinite
 
 
 def say(*lines: str) -> None:
@@ -42,7 +42,7 @@ def note(*lines: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print what is wrong, on one line of stderr."""
+    """Print an error on one line of stderr."""
     _print("herald: " + printable(_clipped(text, COMPLAINT_CHARS_MAX)), sys.stderr)
 
 
@@ -52,7 +52,7 @@ def document(value: Any, *, err: bool = False) -> None:
 
 
 def json_line(text: str, *, err: bool = False) -> None:
-    """Print a line of JSON as it came."""
+    """Print a line of JSON as received."""
     stream = sys.stderr if err else sys.stdout
     text = _SURROGATES.sub(_json_escape, text)
     if stream.isatty() and not text.isprintable():
@@ -71,7 +71,7 @@ def data(value: bytes | str) -> None:
 
 
 def stream() -> Callable[[bytes], Any]:
-    """A function that writes the next piece of a file to stdout."""
+    """Return a function that writes the next piece of a file to stdout."""
     if not sys.stdout.isatty():
         sys.stdout.flush()
         return sys.stdout.buffer.write
@@ -84,17 +84,17 @@ def stream() -> Callable[[bytes], Any]:
 
 
 def ask(question: str) -> bool:
-    """Ask on stderr: the output stays the result's."""
+    """Ask a question on stderr: stdout is for results."""
     return click.confirm(printable(question), err=True)
 
 
 def overwrites() -> bool:
-    """Whether stderr is a terminal, on which a line can be written over."""
+    """Return whether stderr is a terminal, on which a line can be overwritten."""
     return sys.stderr.isatty()
 
 
 def over(line: str, width: int) -> int:
-    """Write over the line of stderr that is `width` characters wide; the new width."""
+    """Overwrite the line of stderr that is `width` characters wide; return the new width."""
     shown = printable(line)
     sys.stderr.write("\r" + shown.ljust(width))
     sys.stderr.flush()
@@ -102,37 +102,37 @@ def over(line: str, width: int) -> int:
 
 
 def on_terminal() -> bool:
-    """Whether stdout is a terminal."""
+    """Return whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def flush() -> None:
-    """Let what was printed go before another process prints."""
+    """Flush the output before another process prints."""
     sys.stdout.flush()
 
 
 def hush() -> None:
-    """Print nothing more: whoever read the output has enough. Python would complain when it flushes what is left."""
+    """Stop printing: the reader of the output has closed it. Otherwise Python would complain when it flushes the rest."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def dump(value: Any) -> str:
-    """One line of JSON, valid whatever numbers were read."""
+    """Return one line of valid JSON, whatever numbers were read."""
     try:
         return _dumped(value)
-    except ValueError:  # 1e999 is JSON, and infinite once it was read
+    except ValueError:  # 1e999 is valid JSON, and read as infinity
         return _dumped(_finite(value))
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Text that cannot command the terminal it is shown on: what is not printable, nor in `keep`, is escaped."""
+    """Return the text with characters escaped that are neither printable nor in `keep`."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
 class Complaints(logging.Handler):
-    """Prints the library's warnings as complaints, without tracebacks."""
+    """Prints the library's warnings as errors, without tracebacks."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """See logging.Handler."""
@@ -141,7 +141,7 @@ class Complaints(logging.Handler):
 
 
 def _print(text: str, stream: IO[str], escape: Callable[[str], str] | None = None) -> None:
-    """Print a line; what the stream's encoding does not have is escaped."""
+    """Print a line; characters outside the stream's encoding are escaped."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

@@ -10,26 +10,26 @@ import click
 
 from herald.answers import reading
 from herald.client import Client
-from herald.commands.common import Command, F, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, F, Target, domain_options, run
 from herald.commands.output import ask, note, say
 from herald.commands.output import document as print_document
 from herald.errors import InputError
 from herald.leases import Lease
 
 PAGE = 100
-DOCUMENT_CHARS_MAX = 256 * 1024  # of what a domain publishes; about 12 KiB
+DOCUMENT_CHARS_MAX = 256 * 1024  # characters of a domain's document; usually about 12 KiB
 _file = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 
-@click.group(cls=Group, short_help="Agree with other domains to exchange events.")
+@click.group(cls=CommandGroup, short_help="Manage peers: other domains to exchange events with.")
 def command() -> None:
-    """Agree with other domains to exchange events. Deciding needs an administrator's token.
+    """Manage peers: other domains to exchange events with. Decisions require an administrator's token.
 
-    Both administrators have to agree. Each sees the other domain's fingerprint; compare both over the telephone, or the
-    safety number, which is the same at both:
+    Both administrators must agree. Each sees the other domain's fingerprint. Compare both over the telephone, or the
+    safety number, which is the same for both:
 
     \b
-    herald peer add https://b.example     one of you
+    herald peer add https://b.example     one administrator
     herald peer approve a.example         the other
     """
 
@@ -37,35 +37,39 @@ def command() -> None:
 def trust_options(function: F) -> F:
     """Add --push, --host, --gossip, the rates and --note."""
     for name, about in (
-        ("--requests-per-s", "Requests that it may send per second."),
-        ("--bytes-per-s", "Bytes of events that it may send per second."),
-        ("--events-per-s", "Events that it may send per second."),
+        ("--requests-per-s", "Requests that the peer may send per second."),
+        ("--bytes-per-s", "Bytes of events that the peer may send per second."),
+        ("--events-per-s", "Events that the peer may send per second."),
     ):
         function = click.option(name, type=click.IntRange(min=1), help=about)(function)
     for name, about in (
-        ("--gossip/--no-gossip", "It takes part in gossip. Default: it does."),
-        ("--host/--no-host", "It may have this domain host replicas. Default: it may not."),
-        ("--push/--no-push", "It may send this domain events. Default: it may."),
+        ("--gossip/--no-gossip", "Whether the peer takes part in gossip. Default: yes."),
+        ("--host/--no-host", "Whether the peer may have this domain host replicas. Default: no."),
+        ("--push/--no-push", "Whether the peer may send this domain events. Default: yes."),
     ):
         function = click.option(name, default=None, help=about)(function)
-    return click.option("--note", help="For administrators to read.")(function)
+    return click.option("--note", help="Note for administrators.")(function)
 
 
 @command.command(cls=Command)
 @click.argument("address", metavar="URL", required=False)
+@click.option("--fingerprint", help="Fingerprint from the domain's administrator; if it matches, there is no question.")
 @click.option(
-    "--fingerprint", help="What its administrator told you: it is added without a question if it is this one."
+    "--document", type=_file, help="Saved file of /.well-known/herald of a domain that cannot be reached from here."
 )
-@click.option("--document", type=_file, help="What it publishes at /.well-known/herald, saved: it cannot be reached.")
-@click.option("--yes", is_flag=True, help="Do not ask. Only where nobody can stand between you and the other domain.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Do not ask. Use this only where nobody can intercept the connection to the other domain.",
+)
 @trust_options
 @domain_options
 def add(
     target: Target, address: str | None, fingerprint: str | None, document: Path | None, yes: bool, **trust: Any
 ) -> None:
-    """Ask the domain at URL to be a peer; if it asked already, this approves it."""
+    """Ask the domain at URL to be a peer; if it has asked already, this approves it."""
     if address is None and document is None:
-        raise click.UsageError("Say which domain: its URL, or --document FILE.")
+        raise click.UsageError("Give the domain: its URL, or --document FILE.")
     published = None if document is None else _published(document)
 
     async def work() -> None:
@@ -80,11 +84,13 @@ def add(
 
 @command.command(cls=Command)
 @click.argument("name")
+@click.option("--fingerprint", help="Fingerprint from the domain's administrator; if it matches, there is no question.")
 @click.option(
-    "--fingerprint", help="What its administrator told you: it is approved without a question if it is this one."
+    "--yes",
+    is_flag=True,
+    help="Do not ask. Use this only where nobody can intercept the connection to the other domain.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask. Only where nobody can stand between you and the other domain.")
-@click.option("--peer-url", help="Where it is reached, if not at the address that it says.")
+@click.option("--peer-url", help="Address of the domain, if not the one in its document.")
 @trust_options
 @domain_options
 def approve(target: Target, name: str, fingerprint: str | None, yes: bool, peer_url: str | None, **trust: Any) -> None:
@@ -104,7 +110,7 @@ def approve(target: Target, name: str, fingerprint: str | None, yes: bool, peer_
 @command.command(name="list", cls=Command)
 @domain_options
 def list_(target: Target) -> None:
-    """List the peers, and the domains that ask to be."""
+    """List the peers, and the domains that ask to be peers."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -121,7 +127,7 @@ def list_(target: Target) -> None:
 @click.argument("name")
 @domain_options
 def show(target: Target, name: str) -> None:
-    """Show one peer: its state, its fingerprint, what it may do, and what to do next."""
+    """Show one peer: its state, fingerprint and permissions, and what to do next."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -136,12 +142,12 @@ def show(target: Target, name: str) -> None:
 @command.command(cls=Command)
 @click.argument("name")
 @trust_options
-@click.option("--peer-url", help="Where it is reached.")
+@click.option("--peer-url", help="Address of the peer.")
 @domain_options
 def trust(target: Target, name: str, peer_url: str | None, **trust: Any) -> None:
     """Change what a peer may do and how much it may send."""
     if peer_url is None and all(value is None for value in trust.values()):
-        raise click.UsageError("Say what to change: --push, --no-host, --events-per-s 1000 ...")
+        raise click.UsageError("Give something to change: --push, --no-host, --events-per-s 1000 ...")
 
     async def work() -> None:
         async with target.client() as client:
@@ -153,10 +159,10 @@ def trust(target: Target, name: str, peer_url: str | None, **trust: Any) -> None
 
 @command.command(cls=Command)
 @click.argument("name")
-@click.option("--note", help="Why, for administrators to read.")
+@click.option("--note", help="Reason, for administrators.")
 @domain_options
 def suspend(target: Target, name: str, note: str | None) -> None:
-    """Exchange nothing with a peer until it is resumed; its tokens are refused meanwhile."""
+    """Stop all exchange with a peer until it is resumed; its tokens are refused meanwhile."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -167,10 +173,10 @@ def suspend(target: Target, name: str, note: str | None) -> None:
 
 @command.command(cls=Command)
 @click.argument("name")
-@click.option("--note", help="For administrators to read.")
+@click.option("--note", help="Note for administrators.")
 @domain_options
 def resume(target: Target, name: str, note: str | None) -> None:
-    """Take a suspension back; what was missed meanwhile flows."""
+    """Resume a suspended peer; events that were missed meanwhile are exchanged."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -183,7 +189,7 @@ def resume(target: Target, name: str, note: str | None) -> None:
 @click.argument("name")
 @domain_options
 def retry(target: Target, name: str) -> None:
-    """Try a peer again now, whatever was waited for. An operator's token is enough."""
+    """Retry a peer now, whatever the pause. Requires an operator's token."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -195,15 +201,15 @@ def retry(target: Target, name: str) -> None:
 @command.command(cls=Command)
 @click.argument("name")
 @click.argument("rp")
-@click.option("--after", metavar="CURSOR", help="Only what comes after this cursor. Default: all that is held.")
+@click.option("--after", metavar="CURSOR", help="Only events after this cursor. Default: all held events.")
 @domain_options
 def replay(target: Target, name: str, rp: str, after: str | None) -> None:
-    """Offer a peer the events of a rendezvous point again, because it lost them. An operator's token is enough."""
+    """Offer a peer the events of a rendezvous point again, because it lost them. Requires an operator's token."""
 
     async def work() -> None:
         async with target.client() as client:
             done = await client.peers.replay(name, rp, after=after)
-        target.show(done, lambda done: f"{name} is offered again what comes after {done['after']}")
+        target.show(done, lambda done: f"{name} is offered the events after {done['after']} again")
 
     run(work())
 
@@ -212,7 +218,7 @@ def replay(target: Target, name: str, rp: str, after: str | None) -> None:
 @click.argument("name")
 @domain_options
 def renew(target: Target, name: str) -> None:
-    """Keep a peer that is silent from being forgotten: its lease counts from now. An operator's token is enough."""
+    """Renew the lease of a silent peer from now, so that it is not removed. Requires an operator's token."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -226,7 +232,7 @@ def renew(target: Target, name: str) -> None:
 @click.argument("name")
 @domain_options
 def links(target: Target, name: str) -> None:
-    """List what is shared with a peer, by rendezvous point, and how many events each side lacks. A viewer's token is enough."""
+    """List the rendezvous points shared with a peer, and how many events each side lacks. Requires a viewer's token."""
 
     async def work() -> None:
         cursor, empty = None, True
@@ -249,12 +255,15 @@ def links(target: Target, name: str) -> None:
 @click.argument("name")
 @domain_options
 def remove(target: Target, name: str) -> None:
-    """Remove a peer, or decline a domain that asks. What it sent stays."""
+    """Remove a peer, or decline a domain that asks. Its events are kept."""
 
     async def work() -> None:
         async with target.client() as client:
             await client.peers.remove(name)
-        target.show({"removed": name}, f"{name} is no peer any more. To begin anew, both of you add each other.")
+        target.show(
+            {"removed": name},
+            f"{name} is no longer a peer. To peer again, both administrators must add the other domain.",
+        )
 
     run(work())
 
@@ -262,7 +271,7 @@ def remove(target: Target, name: str) -> None:
 @command.command(cls=Command)
 @domain_options
 def document(target: Target) -> None:
-    """Print what this domain publishes of itself, for the administrator of one that cannot reach it (--document FILE).
+    """Print this domain's document, for the administrator of a domain that cannot reach it (--document FILE).
 
     Needs no token; the fingerprint in it still has to be compared.
     """
@@ -276,12 +285,12 @@ def document(target: Target) -> None:
 
 
 def in_groups(fingerprint: str) -> str:
-    """A fingerprint as people read it to each other."""
+    """Return a fingerprint in groups, as people read it aloud."""
     return " ".join(fingerprint[at : at + 4] for at in range(0, len(fingerprint), 4))
 
 
 def _published(path: Path) -> dict[str, Any]:
-    """What a domain published, from a file. Raises InputError."""
+    """Return a domain's published document from a file. Raises InputError."""
     with click.open_file(str(path)) as file:
         text = file.read(DOCUMENT_CHARS_MAX + 1)
     try:
@@ -289,17 +298,19 @@ def _published(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         members = None
     if not isinstance(members, dict):
-        raise InputError(f"{path} does not hold what a domain publishes. Make it there: herald peer document > FILE")
+        raise InputError(
+            f"{path} does not contain a domain document. Make one at that domain: herald peer document > FILE"
+        )
     return members
 
 
 def _compared(seen: dict[str, Any], yes: bool) -> str:
-    """The fingerprint, once somebody says that it is the right one. Asks on stderr: the output stays the result's."""
+    """Return the fingerprint after a person has confirmed it. Asks on stderr: stdout is for results."""
     if not yes:
         with reading("The answer"):
             note(*_comparison(seen))
-        if not ask("Is that what its administrator sees?"):
-            raise InputError("Nothing was changed. Its administrator sees the fingerprint with: herald doctor")
+        if not ask("Does its administrator see the same?"):
+            raise InputError("Nothing was changed. Its administrator can show the fingerprint with: herald doctor")
     return str(seen["fingerprint"])
 
 
@@ -309,36 +320,37 @@ def _comparison(seen: dict[str, Any]) -> list[str]:
         f"  its fingerprint  {seen['fingerprint_shown']}",
         f"  your own         {seen['own_fingerprint_shown']}",
         f"  safety number    {seen['safety_number']}",
-        "Compare them with its administrator, over the telephone or face to face: the safety number is the same for both.",
+        "Compare them with its administrator, over the telephone or face to face: the safety number is the same for "
+        "both.",
     ]
 
 
 async def _show(target: Target, client: Client, peer: dict[str, Any]) -> None:
-    """The peer after a decision, and what to do next."""
+    """Print the peer after a decision, and what to do next."""
     target.show(peer, "" if target.json else await _next(client, peer))
 
 
 async def _next(client: Client, peer: dict[str, Any]) -> str:
-    """Where the peering stands, and who does what next."""
+    """Return the state of the peering, and who does what next."""
     name, theirs = peer["name"], peer["theirs"]
     if peer["state"] == "asked":
         return f"{name} asks to be a peer. Compare fingerprints, then: herald peer approve {name}"
     if peer["state"] == "suspended":
-        return f"{name} is suspended: nothing is exchanged with it. To go on: herald peer resume {name}"
+        return f"{name} is suspended: nothing is exchanged with it. To resume it: herald peer resume {name}"
     if peer["state"] == "active":
         if theirs == "suspends":
             return (
-                f"{name} is your peer, but has suspended this domain. Talk to its administrator; events wait meanwhile."
+                f"{name} is your peer, but has suspended this domain. Contact its administrator; events wait meanwhile."
             )
         if trouble := _trouble(peer):
-            advice = _advice(peer) or "This domain tries again by itself."
+            advice = _advice(peer) or "This domain retries by itself."
             return f"{name} is your peer: both have agreed, but events wait: {trouble} {advice}"
-        return f"{name} is your peer: both have agreed, and events can flow. Next: herald replica join ID"
+        return f"{name} is your peer: both have agreed, and events can be exchanged. Next: herald replica join ID"
     if theirs == "leaves":
-        return f"{name} declined, or has removed this domain. Talk to its administrator, then: herald peer add {peer['url']}"
+        return f"{name} declined, or has removed this domain. Contact its administrator, then: herald peer add {peer['url']}"
     own = (await client.about()).get("domain", "NAME")
     problem = peer["hello"]["problem"]
-    trouble = f" It could not be told yet, and is told again by itself: {problem}" if problem else ""
+    trouble = f" The notice to it failed and is retried: {problem}" if problem else ""
     return (
         f"Waiting for {name}'s administrator, who runs: herald peer approve {own}. "
         f"Compare fingerprints: theirs is {peer['fingerprint_shown']}, yours {peer['own_fingerprint_shown']}.{trouble}"
@@ -346,9 +358,9 @@ async def _next(client: Client, peer: dict[str, Any]) -> str:
 
 
 def _line(peer: dict[str, Any]) -> str:
-    """A peer on one line."""
+    """Return a peer as one line."""
     may = "".join(f" {name}" for name in ("push", "host", "gossip") if peer[name]) or " nothing"
-    said = {"suspends": "has suspended this domain", "leaves": "has left", None: "not heard of yet"}.get(
+    said = {"suspends": "has suspended this domain", "leaves": "has left", None: "no contact yet"}.get(
         peer["theirs"], ""
     )
     problem = peer.get("problem")
@@ -358,14 +370,14 @@ def _line(peer: dict[str, Any]) -> str:
 
 
 def _heard(peer: dict[str, Any]) -> str:
-    """When there was contact last, and in which directions."""
+    """Return the times of the last contact in each direction."""
     contact = peer.get("contact") or {}
     parts = [f"its last {what} {at}" for what in ("request", "answer") if (at := contact.get(f"{what}_at"))]
     return " ".join([peer["heard_at"] or "never", *([f"({', '.join(parts)})"] if parts else [])])
 
 
 def _trouble(peer: dict[str, Any]) -> str:
-    """Why nothing arrives at it and since when; empty while all is well."""
+    """Return why the peer receives nothing, and since when; empty while delivery works."""
     problem = peer.get("problem")
     if problem is None:
         return str((peer["delivery"] or {}).get("detail") or "")
@@ -374,13 +386,13 @@ def _trouble(peer: dict[str, Any]) -> str:
 
 
 def _advice(peer: dict[str, Any]) -> str:
-    """What to do about it."""
+    """Return what to do about the problem."""
     return str((peer.get("problem") or {}).get("advice", "")).replace("NAME", peer["name"])
 
 
 def _link(item: dict[str, Any]) -> str:
-    """A shared rendezvous point on one line."""
-    about = f"{item['rp']}  {item['link']:8} it lacks {item['backlog']:>8,}  we lack {item['ahead']:>8,}"
+    """Return a shared rendezvous point as one line."""
+    about = f"{item['rp']}  {item['link']:8} peer lacks {item['backlog']:>8,}  this domain lacks {item['ahead']:>8,}"
     return "  ".join(part for part in (about, item["name"], item["detail"]) if part)
 
 
@@ -391,14 +403,14 @@ def _described(peer: dict[str, Any]) -> list[str]:
         ("name", peer["name"]),
         ("url", peer["url"]),
         ("state", peer["state"]),
-        ("it says", peer["theirs"] or "nothing yet"),
+        ("it states", peer["theirs"] or "nothing yet"),
         ("fingerprint", peer["fingerprint_shown"]),
         ("yours", peer["own_fingerprint_shown"]),
         ("number", peer["safety_number"]),
         ("may", may),
         ("rates", rates),
         ("heard", _heard(peer)),
-        ("until", f"{peer['lease']['expires_at']} unless it is heard of"),
+        ("until", f"{peer['lease']['expires_at']} unless there is contact"),
         ("note", peer["note"]),
         ("trouble", peer["hello"]["problem"] or _trouble(peer)),
         ("to do", _advice(peer)),

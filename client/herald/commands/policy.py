@@ -1,4 +1,4 @@
-"""`herald policy`: why a rendezvous point admits a bearer, or does not."""
+"""`herald policy`: explanation of a policy's decision about a bearer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.delegation import OPERATIONS
 
 ANONYMOUS = "anonymous"
-INPUT_CHARS_MAX = 64 * 1024  # what the domain takes in one request
+INPUT_CHARS_MAX = 64 * 1024  # most that the domain accepts in one request
 
 
-@click.group(cls=Group, short_help="Explain policies.")
+@click.group(cls=CommandGroup, short_help="Explain policies.")
 def command() -> None:
-    """Explain what a rendezvous point's policy decides."""
+    """Explain the decisions of a rendezvous point's policy."""
 
 
 @command.command(cls=Command)
@@ -28,7 +28,7 @@ def command() -> None:
 @click.argument("operation", metavar="OP", type=click.Choice(OPERATIONS))
 @domain_options
 def explain(target: Target, bearer: str, rp: str, operation: str) -> None:
-    """Say which rule of RP's policy decides whether the bearer of TOKEN may do OP, and why.
+    """Show which rule of RP's policy decides whether the bearer of TOKEN may do OP, and why.
 
     TOKEN is a token; - reads it from standard input, so that it stays out of the shell's history. It may also be a JSON
     object of claims, as if its issuer had signed them, or the word anonymous, for somebody without a token.
@@ -36,8 +36,8 @@ def explain(target: Target, bearer: str, rp: str, operation: str) -> None:
     \b
     OP is describe, publish, subscribe, history, administer or replicate.
 
-    Everybody may ask about their own token, and who administers RP about all. Without HERALD_TOKEN and --token the
-    question is asked with TOKEN itself.
+    Explaining your own token needs no further right; explaining others needs `administer` at RP. Without HERALD_TOKEN
+    and --token the request is made with TOKEN itself.
 
     \b
     herald token create --subject roof | herald policy explain - sensors/roof publish
@@ -63,9 +63,9 @@ def _read_input() -> str:
 
 
 def _question(text: str) -> dict[str, Any]:
-    """The member that the bearer is in; none for somebody without a token."""
+    """Return the member with the bearer; none for an anonymous one."""
     if not text:
-        raise click.UsageError(f"There is no token; for somebody without one write {ANONYMOUS}.")
+        raise click.UsageError(f"There is no token. For a bearer without a token, write {ANONYMOUS}.")
     if text == ANONYMOUS:
         return {}
     if not text.startswith("{"):

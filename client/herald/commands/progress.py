@@ -1,4 +1,4 @@
-"""A line on the terminal that is written over; nothing at all where stderr is no terminal."""
+"""A line on the terminal that is overwritten; nothing if stderr is no terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from herald.commands.output import note, over, overwrites
 EVERY_S = 0.2
 
 
-class Progress:
-    """Use it as a context manager; the line ends with it."""
+class ProgressLine:
+    """Context manager of the line, which ends with it."""
 
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown and overwrites()
@@ -32,7 +32,7 @@ class Progress:
             note("")
 
     def show(self, text: Callable[[], str]) -> None:
-        """Show what `text()` says, a few times per second at most."""
+        """Show the result of `text()`, a few times per second at most."""
         now = time.monotonic()
         if not self._shown or now - self._last < EVERY_S:
             return

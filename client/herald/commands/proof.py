@@ -1,4 +1,4 @@
-"""`herald proof`: see for yourself who published an event."""
+"""`herald proof`: verify who published an event."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ from herald.proofs import Proved, check
 _GROUP = 4
 _ID = re.compile(r"[a-z2-7]{26}")
 PROOF_BYTES_MAX = 8 * 1024 * 1024
-"""Of a file with a proof: the largest event in base64, and some."""
+"""Bytes of a file with a proof: the largest event in base64, and the rest of the proof."""
 
 
 @click.command(cls=Command, short_help="Prove who published an event.")
 @click.argument("rp", metavar="RP")
 @click.argument("place", metavar="CURSOR", required=False)
 @click.option(
-    "--fingerprint", help="The publishing domain's, from that domain itself: then nothing is left to believe."
+    "--fingerprint",
+    help="Fingerprint of the publishing domain, obtained from that domain: then nothing is taken on trust.",
 )
 @click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Keep the proof in this file, for others."
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the proof in this file, for others."
 )
 @click.option(
     "--file",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help="Check a proof that was saved; no domain is asked.",
+    help="Verify a saved proof, without a domain.",
 )
 @domain_options
 def command(
     target: Target, rp: str, place: str | None, fingerprint: str | None, save: Path | None, file: Path | None
 ) -> None:
-    """Get the proof of the event at CURSOR (or at an offset) of RP, check it here, and say what was proved.
+    """Get the proof of the event at CURSOR (or at an offset) of RP, verify it here, and print what was proved.
 
-    The domain that is asked need not be trusted: what it says is checked against the signature of the domain that
-    published the event. Exit code 1 if the proof proves nothing.
+    The domain that is asked need not be trusted: its answer is verified by the signature of the domain that published
+    the event. Exit code 1 if the proof proves nothing.
     """
     if (place is None) == (file is None):
-        raise click.UsageError("Name the event by its CURSOR or its offset, or a file with --file.")
+        raise click.UsageError("Give the event's CURSOR or its offset, or a file with --file.")
     run(_prove(target, rp, place, fingerprint, save, file))
 
 
@@ -60,7 +61,7 @@ async def _prove(
         offset = int(place) if place is not None and place.isascii() and place.isdigit() else None
         async with target.client() as client:
             document = await client.proof(rp, cursor=place if offset is None else None, offset=offset)
-    wanted = rp if _ID.fullmatch(rp) else None  # a name says nothing of the id that is signed
+    wanted = rp if _ID.fullmatch(rp) else None  # a name does not show the signed id
     proved = check(document, rp=wanted, fingerprint=fingerprint)
     if save is not None:
         write(save, document)
@@ -69,7 +70,7 @@ async def _prove(
 
 
 def _words(proved: Proved) -> list[str]:
-    """What was proved, for people."""
+    """Return what was proved, as lines for people."""
     sealed_at = datetime.fromtimestamp(proved.sealed_at_ms / 1000, UTC).isoformat(timespec="seconds")
     return [
         f"Proved: {proved.origin} published exactly these {len(proved.event)} bytes",
@@ -81,7 +82,8 @@ def _words(proved: Proved) -> list[str]:
         f"Fingerprint of {proved.origin}: {_grouped(proved.fingerprint)}",
         "That is the one you gave: nothing else is taken on trust."
         if proved.pinned
-        else f"Compare it with what {proved.origin} itself says (or give it with --fingerprint): only that is left to believe.",
+        else f"Compare it with the fingerprint that {proved.origin} itself shows (or give it with --fingerprint): "
+        "only that is taken on trust.",
     ]
 
 
@@ -96,12 +98,12 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise InputError(f"{file} holds no proof; make one with herald proof RP CURSOR --save FILE.")
+        raise InputError(f"{file} contains no proof. Make one: herald proof RP CURSOR --save FILE")
     return document
 
 
 def write(file: Path, document: dict[str, Any]) -> None:
-    """Keep a document in a file, for others. Raises InputError."""
+    """Write a document to a file. Raises InputError."""
     try:
         file.write_text(dump(document) + "\n", encoding="utf-8")
     except OSError as error:

@@ -19,7 +19,7 @@ from herald.commands.output import complain, say
 from herald.errors import InputError
 from herald.events import TYPE_DEFAULT, Confirmation, JsonEvent, as_event, event
 
-UNCONFIRMED_MAX = 1000  # kept in order for printing; the client bounds what is on the wire
+UNCONFIRMED_MAX = 1000  # kept in order for printing; the client bounds what is in flight
 
 
 @click.command(cls=Command, short_help="Publish events.")
@@ -34,8 +34,8 @@ UNCONFIRMED_MAX = 1000  # kept in order for printing; the client bounds what is 
 @click.option("--type", "type_", default=TYPE_DEFAULT, show_default=True, help="The events' type.")
 @click.option("--source", help="The events' source. Default: this host.")
 @click.option("--id", "id_", help="The event's id: publishing the same id and source again changes nothing.")
-@click.option("--count", type=click.IntRange(min=1), default=1, help="Publish the data so many times.")
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="At most so many events per second.")
+@click.option("--count", type=click.IntRange(min=1), default=1, help="Publish the data this many times.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="At most this many events per second.")
 @domain_options
 def command(
     target: Target,
@@ -53,14 +53,15 @@ def command(
 ) -> None:
     """Publish an event to a rendezvous point (id or name), and wait until it is confirmed.
 
-    DATA that is JSON is published as JSON, everything else as text; what begins with { or [ and is no JSON, with a warning. Without DATA and --file, standard input is read.
+    DATA that is JSON is published as JSON, everything else as text; text that begins with { or [ and is not valid JSON
+    causes a warning. Without DATA and --file, standard input is read.
     """
     if data is not None and (path is not None or lines):
-        raise click.UsageError("State DATA, or --file and --lines, but not both.")
+        raise click.UsageError("Give DATA, or --file and --lines, but not both.")
     if lines and count != 1:
-        raise click.UsageError("--lines and --count do not go together: each line is published once.")
+        raise click.UsageError("--lines and --count cannot be combined: each line is published once.")
     if id_ is not None and (lines or count != 1 or is_event):
-        raise click.UsageError("--id names one event; it does not go with --lines, --count or --event.")
+        raise click.UsageError("--id names one event; it cannot be combined with --lines, --count or --event.")
 
     warned = False
 
@@ -71,7 +72,10 @@ def command(
         value = parse(raw, text)
         if not text and not warned and (trouble := broken_json(raw)):
             warned = True  # once, however many lines are like it
-            complain(f"The data begins as JSON does and is none ({trouble}); it is published as text. --text says so.")
+            complain(
+                f"The data begins like JSON but is not valid JSON ({trouble}); it is published as text. Use "
+                "--text to publish text without this warning."
+            )
         return event(value, type=type_, source=source, id=id_)
 
     async def events() -> AsyncIterator[JsonEvent]:
@@ -87,7 +91,7 @@ def command(
 
 
 def parse(raw: bytes, as_text: bool) -> Any:
-    """What was meant: JSON if it is JSON (and not `as_text`), else text if it is UTF-8, else bytes."""
+    """Return the data as intended: JSON if it is JSON (and not `as_text`), else text if it is UTF-8, else bytes."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -101,7 +105,9 @@ def parse(raw: bytes, as_text: bool) -> Any:
 
 
 def broken_json(raw: bytes) -> str:
-    """Where and why what begins with { or [ is no JSON; empty for everything else, bytes that are no text among it."""
+    """Return where and why data that begins with { or [ is not JSON; empty for everything else, bytes that are no text
+    included.
+    """
     if not raw.lstrip().startswith((b"{", b"[")):
         return ""
     try:
@@ -122,7 +128,7 @@ def _no_constant(name: str) -> Any:
 def _whole_event(raw: bytes) -> JsonEvent:
     value = parse(raw, as_text=False)
     if not isinstance(value, dict) or "specversion" not in value:
-        raise InputError("--event takes a CloudEvent in JSON form: an object with specversion, id, source and type.")
+        raise InputError("--event needs a CloudEvent in JSON form: an object with specversion, id, source and type.")
     try:
         return as_event(value)
     except ValueError as error:
@@ -144,7 +150,7 @@ async def _publish(
             place = {"epoch": confirmation.epoch, "offset": confirmation.offset, "duplicate": confirmation.duplicate}
             target.show({"rp": rp, **place, "id": confirmation.id, "source": confirmation.source}, "")
         elif not many:
-            again = " (it was there already)" if confirmation.duplicate else ""
+            again = " (already stored)" if confirmation.duplicate else ""
             say(f"published {rp} offset {confirmation.offset}, id {confirmation.id}{again}")
 
     async with target.client() as client:
@@ -158,7 +164,7 @@ async def _publish(
         while unconfirmed:
             await confirm()
     if many and not target.json:
-        known = f" ({duplicates} were there already)" if duplicates else ""
+        known = f" ({duplicates} already stored)" if duplicates else ""
         say(f"published {sent} events to {rp} in {time.monotonic() - begun:.1f} s{known}")
 
 

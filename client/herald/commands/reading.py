@@ -1,4 +1,4 @@
-"""How received events and gaps are printed, by `sub`, `sub-durable attach` and `sub-durable pull`."""
+"""Printing of received events and gaps, for `sub`, `sub-durable attach` and `sub-durable pull`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Printer:
             say(line(item.event, name, str(item.offset)))
 
     def gap(self, gap: Gap) -> None:
-        """Say on stderr what is missing."""
+        """Print on stderr what is missing."""
         if self.json:
             members = {"rp": gap.rp, "epoch": gap.epoch, "from": gap.start, "to": gap.end}
             document({"gap": {**members, "previous_epoch": gap.previous_epoch}}, err=True)
@@ -46,7 +46,7 @@ class Printer:
 
 
 def line(event: dict[str, Any], name: str, offset: str) -> str:
-    """One event for people: time, name, offset, type, data."""
+    """Return one event as a line for people: time, name, offset, type, data."""
     value = event_data(event)
     if isinstance(value, bytes):
         shown = f"({len(value)} bytes of {event.get('datacontenttype', 'data')})"

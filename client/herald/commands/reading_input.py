@@ -1,4 +1,4 @@
-"""Reading standard input or a file without holding up the connection: a pipe may be silent for hours."""
+"""Reading of standard input or a file without blocking the connection: a pipe may be silent for hours."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ from herald.commands.output import note
 from herald.errors import InputError
 
 CHUNK_BYTES = 64 * 1024
-CHUNKS_AHEAD = 16  # read from a pipe before they are wanted
-LINE_BYTES_MAX = 16 * 1024 * 1024  # what a domain can be set to accept; more is not one event's data
+CHUNKS_AHEAD = 16  # chunks read ahead from a pipe
+LINE_BYTES_MAX = 16 * 1024 * 1024  # most that a domain can be configured to accept for one event
 
 
 async def whole(path: Path | None) -> bytes:
-    """All of the file, or of standard input. Raises InputError beyond `LINE_BYTES_MAX`."""
+    """Return all of the file, or of standard input. Raises InputError beyond `LINE_BYTES_MAX`."""
     parts: list[bytes] = []
     size = 0
     async for chunk in _chunks(path):
         parts.append(chunk)
         size += len(chunk)
         if size > LINE_BYTES_MAX:
-            raise InputError(f"One event's data is at most {LINE_BYTES_MAX} bytes; use --lines for many events.")
+            raise InputError(
+                f"The data of one event is at most {LINE_BYTES_MAX} bytes. Use --lines for several events."
+            )
     return b"".join(parts)
 
 
 async def lines(path: Path | None) -> AsyncIterator[bytes]:
-    """The lines of the file, or of standard input as they come, without their ends; empty ones are left out."""
+    """Yield the lines of the file, or of standard input as they arrive, without line ends and empty lines."""
     rest = b""
     async for chunk in _chunks(path):
         *complete, rest = (rest + chunk).split(b"\n")
@@ -67,7 +69,7 @@ def _may_block(file: BinaryIO) -> bool:
     try:
         return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
     except (OSError, io.UnsupportedOperation):
-        return False  # not a file of the system: in memory
+        return False  # not a file of the system, but in memory
 
 
 async def _piped(descriptor: int) -> AsyncIterator[bytes]:
@@ -87,7 +89,7 @@ async def _piped(descriptor: int) -> AsyncIterator[bytes]:
             try:
                 loop.call_soon_threadsafe(chunks.put_nowait, chunk)
             except RuntimeError:
-                return  # the loop has ended, and with it the wish to read
+                return  # the loop has ended: nothing is to be read any more
 
     threading.Thread(target=read, name="herald-stdin", daemon=True).start()
     while chunk := await chunks.get():

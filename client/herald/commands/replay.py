@@ -1,4 +1,4 @@
-"""`herald replay`: a timestamped file as live events, at its own pace or faster."""
+"""`herald replay`: publish a timestamped file as live events, at its own pace or faster."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import click
 
 from herald.client import Client
 from herald.commands.common import Command, Target, domain_options, history_of, history_options, run
-from herald.commands.progress import Progress
+from herald.commands.progress import ProgressLine
 from herald.errors import HeraldError, InputError
 from herald.events import Confirmation, event
+from herald.lease_keeper import LeaseKeeper
 from herald.replaying import Batches, Pace, rp_segments
 from herald.rows import Sorter, Timed, find, in_order, rows, time_reader, timed
-from herald.upkeep import Upkeep
 
 TYPE_DEFAULT = "herald.replay.row"
 LEASE_S = 86_400
 RPS_MAX = 1000  # a column with a value per row would make an RP per row
-DUE_S = 0.005  # rows due within this are due
-TURN_ROWS = 200  # rows between turns of the event loop when there is nothing to wait for
+DUE_S = 0.005  # seconds; rows due within this count as due
+TURN_ROWS = 200  # rows between yields to the event loop when nothing is waited for
 
 
 def _columns(ctx: click.Context, parameter: click.Parameter, value: str) -> list[str]:
@@ -62,32 +62,38 @@ def _zone(ctx: click.Context, parameter: click.Parameter, value: str) -> tzinfo:
     callback=_columns,
     required=True,
     metavar="COL[,...]",
-    help="Whose values name the rendezvous points.",
+    help="Column whose values name the rendezvous points.",
 )
-@click.option("--name-prefix", required=True, metavar="PREFIX", help="What their names begin with, such as flights.")
+@click.option("--name-prefix", required=True, metavar="PREFIX", help="Prefix of their names, such as flights.")
 @click.option(
     "--time-column",
     callback=_columns,
     required=True,
     metavar="COL[,...]",
-    help="ISO 8601 or Unix time, or year,month,day,hour,...",
+    help="Column of the time (ISO 8601 or Unix time), or columns year,month,day,hour,...",
 )
 @click.option(
     "--speed", callback=_speed, default="1", show_default=True, metavar="N|max", help="Seconds of the file per second."
 )
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many events.")
-@click.option("--sort", is_flag=True, help="Read the whole file into memory and put it in the order of time.")
-@click.option("--timezone", callback=_zone, default="UTC", show_default=True, help="Of times that state none.")
-@click.option("--type", "type_", default=TYPE_DEFAULT, show_default=True, help="The events' type.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many events.")
+@click.option("--sort", is_flag=True, help="Read the whole file into memory and sort it by time.")
 @click.option(
-    "--lease-s", type=click.IntRange(min=1), default=LEASE_S, show_default=True, help="Of rendezvous points created."
+    "--timezone", callback=_zone, default="UTC", show_default=True, help="Time zone of times that state none."
+)
+@click.option("--type", "type_", default=TYPE_DEFAULT, show_default=True, help="Type of the events.")
+@click.option(
+    "--lease-s",
+    type=click.IntRange(min=1),
+    default=LEASE_S,
+    show_default=True,
+    help="Lease of created rendezvous points, seconds.",
 )
 @click.option(
     "--rps-max",
     type=click.IntRange(min=1),
     default=RPS_MAX,
     show_default=True,
-    help="Refuse to use more rendezvous points.",
+    help="Most rendezvous points to use.",
 )
 @history_options
 @domain_options
@@ -106,7 +112,7 @@ def command(
     rps_max: int,
     **bounds: int | None,
 ) -> None:
-    """Publish the rows of a timestamped FILE as events, when their time comes.
+    """Publish the rows of a timestamped FILE as events, each at its time.
 
     FILE is CSV or JSON lines (.csv, .jsonl; also .gz or .zip), or PACKAGE:NAME for a data file of a Python package:
 
@@ -122,12 +128,12 @@ def command(
         path = find(file)
         read_time = time_reader(time_column, timezone)
         async with target.client() as client:
-            await client.about()  # nobody there is said before a long file is read
-            with Progress(shown=not target.json) as progress:
+            await client.about()  # a failure to connect is reported before a long file is read
+            with ProgressLine(shown=not target.json) as progress:
                 source = timed(rows(path, [*rp_column, *time_column]), read_time)
                 ordered = await _sorted(source, progress) if sort else in_order(source)
-                async with Upkeep(client, lease_s=lease_s, history=history_of(**bounds)) as upkeep:
-                    replay = Replay(client, upkeep, progress, path, rp_column, name_prefix, type_, rps_max)
+                async with LeaseKeeper(client, lease_s=lease_s, history=history_of(**bounds)) as lease_keeper:
+                    replay = ReplayRun(client, lease_keeper, progress, path, rp_column, name_prefix, type_, rps_max)
                     try:
                         await replay.run(ordered, Pace(speed, time.monotonic()), limit)
                     finally:
@@ -137,23 +143,23 @@ def command(
     run(work())
 
 
-async def _sorted(source: Iterator[Timed], progress: Progress) -> Iterator[Timed]:
+async def _sorted(source: Iterator[Timed], progress: ProgressLine) -> Iterator[Timed]:
     sorter = Sorter()
     for one in source:
         sorter.add(one)
         if len(sorter) % TURN_ROWS == 0:
             progress.show(lambda: f"reading: {len(sorter)} rows")
-            await asyncio.sleep(0)  # Ctrl-C is heard
+            await asyncio.sleep(0)  # lets Ctrl-C take effect
     return sorter.drain()
 
 
 @dataclass(slots=True)
-class Replay:
-    """One run: its counts, and what is under way. Each run's events have ids of their own: a second run is new events."""
+class ReplayRun:
+    """One run: its counts, and pending publishes. Each run's events have ids of their own: a second run is new events."""
 
     client: Client
-    upkeep: Upkeep
-    progress: Progress
+    lease_keeper: LeaseKeeper
+    progress: ProgressLine
     path: Path
     rp_columns: list[str]
     prefix: str
@@ -171,7 +177,9 @@ class Replay:
     batches: Batches = field(default_factory=Batches)
 
     async def run(self, source: Iterator[Timed], pace: Pace, limit: int | None) -> None:
-        """Publish the rows as they become due. Raises the first error; what was due before it is published."""
+        """Publish the rows as they become due. Raises the first error, after rows that were due before it are
+        published.
+        """
         try:
             await self._go_through(source, pace, limit)
         except InputError:
@@ -205,7 +213,7 @@ class Replay:
         await asyncio.sleep(0)  # the last confirmations are counted
 
     def report(self, target: Target) -> None:
-        """Say what was done."""
+        """Print a summary."""
         seconds = time.monotonic() - self.begun
         counts = {
             "published": self.confirmed,
@@ -222,7 +230,7 @@ class Replay:
         target.show(counts, text)
 
     def _rp(self, one: Timed) -> str | None:
-        """The name of the RP that the row goes to; None, counted, if it goes nowhere."""
+        """Return the name of the row's RP; None, counted, if it has none."""
         if one.time is None:
             self.timeless += 1
             return None
@@ -257,7 +265,7 @@ class Replay:
                 f"The column {'/'.join(self.rp_columns)} has more than {self.rps_max} values, each a rendezvous point. "
                 "Choose another column, or allow more with --rps-max."
             )
-        await self.upkeep.ensure(
+        await self.lease_keeper.ensure(
             rp, f"{self.path.name}: {'/'.join(self.rp_columns)} {rp.strip('/').rpartition('/')[2]}"
         )
         self.rps.add(rp)

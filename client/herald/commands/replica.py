@@ -7,38 +7,39 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, history_of, history_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, history_of, history_options, run
 from herald.commands.output import note
 from herald.rendezvous_points import RendezvousPoint
 
 _ID = re.compile(r"[a-z2-7]{26}")
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Hold replicas of other domains' rendezvous points.
 
-    A replica serves everything that its home serves, under the home's policy, and goes on while the home cannot be reached.
+    A replica serves everything that its home serves, under the home's policy, and continues while the home cannot be
+    reached.
     """
 
 
 @command.command(cls=Command)
 @click.argument("rp", metavar="ID")
+@click.option("--via", help="Peer to ask: the home, or any with a replica. Default: all peers, one after the other.")
 @click.option(
-    "--via", help="Peer to ask: the home, or any that has a replica. Default: all peers, one after the other."
-)
-@click.option(
-    "--lease-s", type=click.IntRange(min=1), help="Seconds of each lease; it is renewed. Default: the domain's."
+    "--lease-s", type=click.IntRange(min=1), help="Length of each lease, seconds; it is renewed. Default: the domain's."
 )
 @history_options
 @domain_options
 def join(target: Target, rp: str, via: str | None, lease_s: int | None, **bounds: Any) -> None:
     """Hold a replica of the rendezvous point with this ID. Its home decides by its policy (replicate).
 
-    A name is known at its home only; `herald rp show NAME` there tells the id.
+    Names are known only at the home; `herald rp show NAME` prints the id there.
     """
     if not _ID.fullmatch(rp):
-        raise click.UsageError(f"{rp} is no id (26 letters and digits): herald rp show NAME tells it, at the home.")
+        raise click.UsageError(
+            f"{rp} is not an id (26 letters and digits). Show the id at the home: herald rp show NAME"
+        )
 
     async def work() -> None:
         async with target.client() as client:
@@ -67,7 +68,7 @@ def list_(target: Target, rp: str | None) -> None:
                 target.show(replica.document, _line(replica))
                 count += 1
         if not count and not target.json:
-            note("There is none yet. Join one: herald replica join ID --via PEER")
+            note("There are no replicas yet. Join one: herald replica join ID --via PEER")
 
     run(work())
 
@@ -76,7 +77,7 @@ def list_(target: Target, rp: str | None) -> None:
 @click.argument("rp")
 @domain_options
 def leave(target: Target, rp: str) -> None:
-    """End this domain's replica of the rendezvous point with the id RP. The rendezvous point goes on elsewhere."""
+    """End this domain's replica of the rendezvous point with the id RP. The rendezvous point continues elsewhere."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -93,7 +94,7 @@ def leave(target: Target, rp: str) -> None:
 def invite(target: Target, rp: str, peer: str) -> None:
     """Have PEER hold a replica of RP (id or name), a rendezvous point of this domain.
 
-    The policy of RP must let the peer replicate, and the peer must trust this domain to host.
+    The policy of RP must allow the peer to replicate, and the peer must trust this domain to host.
     """
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""`herald report`: what a domain's access records say: make reports, see how they go, take away their tables."""
+"""`herald report`: request reports of a domain's access records, show their progress, download their tables."""
 
 from __future__ import annotations
 
@@ -11,29 +11,33 @@ from typing import Any
 import click
 
 from herald.client import Client
-from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.moments import moment
 from herald.commands.output import flush, note, on_terminal, stream
 from herald.errors import InputError, Problem
 
 PAGE = 100
-LOOK_EVERY_S = 1.0
+POLL_S = 1.0
 OPEN = ("queued", "running")
 JOBS = ("access", "load", "placement", "overlap", "federation", "compaction")
 
 
-@click.group(cls=Group, short_help="Make and read reports of who used what.")
+@click.group(cls=CommandGroup, short_help="Request and read reports of use and load.")
 def command() -> None:
-    """Reports of a domain's access records. To read them takes a viewer's token, to make one an operator's."""
+    """Reports of a domain's access records. Reading them requires a viewer's token, requesting one an operator's."""
 
 
 @command.command(name="run", cls=Command)
 @click.argument("job", type=click.Choice(JOBS))
 @click.option(
-    "--from", "begin", callback=moment, metavar="WHEN", help="2026-11-20, or 30m, 2h, 7d ago. Default: a day."
+    "--from",
+    "begin",
+    callback=moment,
+    metavar="WHEN",
+    help="Begin: 2026-11-20, or 30m, 2h, 7d ago. Default: a day before the end.",
 )
-@click.option("--to", "end", callback=moment, metavar="WHEN", help="The end, not part of it. Default: now.")
-@click.option("--wait", is_flag=True, help="Until it is done, saying how far it is; then what it says.")
+@click.option("--to", "end", callback=moment, metavar="WHEN", help="End, exclusive. Default: now.")
+@click.option("--wait", is_flag=True, help="Wait until the report is done, with progress; then print it.")
 @domain_options
 def run_(target: Target, job: str, begin: str | None, end: str | None, wait: bool) -> None:
     """Queue a report. They are made one at a time."""
@@ -43,7 +47,7 @@ def run_(target: Target, job: str, begin: str | None, end: str | None, wait: boo
             made = await client.reports.run(job, begin=begin, end=end)
             if not wait:
                 target.show(
-                    made, lambda made: f"run {made['id']} is {made['state']}; see: herald report show {made['id']}"
+                    made, lambda made: f"run {made['id']} is {made['state']}; show it: herald report show {made['id']}"
                 )
                 return
             target.show(await _followed(client, made), _described)
@@ -52,9 +56,11 @@ def run_(target: Target, job: str, begin: str | None, end: str | None, wait: boo
 
 
 @command.command(name="list", cls=Command)
-@click.option("--job", type=click.Choice(JOBS), help="Only of this kind.")
-@click.option("--state", help="Only in this state: queued, running, done, failed, superseded.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="The newest so many.")
+@click.option("--job", type=click.Choice(JOBS), help="Only runs of this kind.")
+@click.option("--state", help="Only runs in this state: queued, running, done, failed, superseded.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Number of newest runs to list."
+)
 @domain_options
 def list_(target: Target, job: str | None, state: str | None, limit: int) -> None:
     """List runs, newest first."""
@@ -80,7 +86,7 @@ def list_(target: Target, job: str | None, state: str | None, limit: int) -> Non
 @click.argument("run_id", metavar="RUN")
 @domain_options
 def show(target: Target, run_id: str) -> None:
-    """Show a run: how far it is, or what it says; --json prints all of the report."""
+    """Show a run: its progress, or its report; --json prints all of the report."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -93,12 +99,12 @@ def show(target: Target, run_id: str) -> None:
 @click.argument("run_id", metavar="RUN")
 @click.argument("table")
 @click.option("--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
-@click.option("-o", "--output", metavar="FILE", help="Where to. Default: standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Output file. Default: standard output.")
 @domain_options
 def download(target: Target, run_id: str, table: str, form: str, output: str | None) -> None:
-    """Take away a table of a report, all of it. Which there are: herald report show RUN."""
+    """Download a whole table of a report. The names of its tables: herald report show RUN."""
     if output is None and form == "parquet" and on_terminal():
-        raise click.UsageError("Parquet is not for a terminal: say where to with -o FILE.")
+        raise click.UsageError("Parquet is not for a terminal. Give a file with -o FILE.")
 
     async def work() -> None:
         async with target.client() as client:
@@ -126,7 +132,7 @@ def cancel(target: Target, run_id: str) -> None:
 
 @contextmanager
 def _written(output: str | None) -> Iterator[Callable[[bytes], Any]]:
-    """What writes to a file that is in place when all of it was written; to standard output for None."""
+    """Yield a function that writes to a file that appears when it is complete; to standard output for None."""
     if output is None:
         yield stream()
         flush()
@@ -143,7 +149,7 @@ def _written(output: str | None) -> Iterator[Callable[[bytes], Any]]:
 
 
 async def _followed(client: Client, made: dict[str, Any]) -> dict[str, Any]:
-    """The run when it has ended; meanwhile how far it is, on standard error."""
+    """Return the run when it has ended; meanwhile print its progress on standard error."""
     said = ""
     while True:
         found = await client.reports.get(made["id"])
@@ -155,7 +161,7 @@ async def _followed(client: Client, made: dict[str, Any]) -> dict[str, Any]:
         if text != said:
             said = text
             note(text)
-        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.sleep(POLL_S)
 
 
 def _state(item: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`herald token revoke`: end tokens before they end by themselves."""
+"""`herald token revoke`: end tokens before they expire."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from herald.commands.common import Command, Target, domain_options, run
 from herald.errors import InputError
 
 STDIN = "-"
-TOKEN_CHARS_MAX = 8192  # of a token that the domain takes
+TOKEN_CHARS_MAX = 8192  # most characters of a token that the domain accepts
 
 
 @click.command(cls=Command)
 @click.option("--id", "token_id", metavar="JTI", help="Revoke the token with this id.")
-@click.option("--subject", metavar="NAME", help="Revoke all tokens that this subject was issued until now.")
-@click.option("--key", metavar="KID", help="Revoke all tokens that this key has signed; it signs no more.")
-@click.option("--lift", metavar="NUMBER", help="Lift the revocation of a subject, by the number that was printed.")
-@click.option("--issuer", metavar="ISSUER", help="Who issued the tokens. Default: the domain.")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for administrators to read.")
+@click.option("--subject", metavar="NAME", help="Revoke all tokens issued to this subject until now.")
+@click.option("--key", metavar="KID", help="Revoke all tokens that this key has signed, and the key.")
+@click.option("--lift", metavar="NUMBER", help="Lift the revocation of a subject, by its printed number.")
+@click.option("--issuer", metavar="ISSUER", help="Issuer of the tokens. Default: the domain.")
+@click.option("--reason", default="", metavar="TEXT", help="Reason, for administrators.")
 @domain_options
 def revoke(
     target: Target,
@@ -35,12 +35,12 @@ def revoke(
 ) -> None:
     """Revoke tokens: their connections are closed within 5 seconds, at every gateway.
 
-    A token can be revoked by whoever holds it; everything else needs an administrator's token (HERALD_TOKEN):
+    The holder of a token can revoke it; everything else requires an administrator's token (HERALD_TOKEN):
 
     \b
     herald token revoke --token -          the token itself, read from stdin
     herald token revoke --id JTI           a token by its id
-    herald token revoke --subject ann      all tokens of a subject; later ones are good
+    herald token revoke --subject ann      all tokens of a subject; later ones are valid
     herald token revoke --key KID          all tokens that a key has signed
     """
     stated = [("token", token_id), ("subject", subject), ("key", key), ("lift", lift)]
@@ -49,8 +49,8 @@ def revoke(
         target = Target(target.url, sys.stdin.read(TOKEN_CHARS_MAX + 1).strip(), target.json)
     if not wanted:
         source = click.get_current_context().get_parameter_source("token")
-        if source is not ParameterSource.COMMANDLINE or not target.token:  # never the one in use by mistake
-            raise click.UsageError("Say what to revoke: --token - (the token itself), --id, --subject or --key.")
+        if source is not ParameterSource.COMMANDLINE or not target.token:  # never the token in use by mistake
+            raise click.UsageError("Give what to revoke: --token - (the token itself), --id, --subject or --key.")
         shown_issuer, shown_id = _named(target.token)
         wanted, issuer = [("token", shown_id)], shown_issuer
     if len(wanted) > 1:
@@ -60,7 +60,7 @@ def revoke(
 
 
 def _named(token: str) -> tuple[str, str]:
-    """Issuer and id in a JWT, which the domain will verify. Raises InputError."""
+    """Return issuer and id in a JWT, which the domain verifies. Raises InputError."""
     parts = token.split(".")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
@@ -68,7 +68,7 @@ def _named(token: str) -> tuple[str, str]:
     except KeyError:
         raise InputError("The token has no id. Have an administrator revoke its subject (--subject).") from None
     except (IndexError, ValueError, TypeError, RecursionError):
-        raise InputError("This is not a JWT. A Biscuit ends with the token that it was made from.") from None
+        raise InputError("This is not a JWT. To end a Biscuit, revoke the token that it was made from.") from None
     if not isinstance(issuer, str) or not isinstance(token_id, str):
         raise InputError("The token's issuer and id are not texts.")
     return issuer, token_id

@@ -10,7 +10,7 @@ import click
 
 from herald.commands.common import (
     Command,
-    Group,
+    CommandGroup,
     Target,
     domain_options,
     history_of,
@@ -24,12 +24,12 @@ from herald.rendezvous_points import RendezvousPoint
 _renew_on_use = click.option(
     "--renew-on-use/--no-renew-on-use",
     default=None,
-    help="Whether publishing and reading renew its lease. Default: they do.",
+    help="Whether publishing and reading renew its lease. Default: yes.",
 )
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Create and manage rendezvous points."""
 
@@ -55,20 +55,22 @@ def _policy(path: Path | None) -> list[Any] | None:
     except ValueError as error:
         raise click.UsageError(f"{path} is not JSON: {error}") from error
     if not isinstance(rules, list):
-        raise click.UsageError(f"{path} is not a policy: a policy is a JSON list of rules.")
+        raise click.UsageError(f"{path} is not a policy. A policy is a JSON list of rules.")
     return rules
 
 
 @command.command(cls=Command)
 @click.argument("name", required=False)
-@click.option("--title", help="What it is, for people.")
+@click.option("--title", help="Title, for people.")
 @click.option(
     "--lease-s", type=click.IntRange(min=1), help="Seconds to live unless used or renewed. Default: the domain's."
 )
 @_renew_on_use
 @history_options
 @click.option("--ack", help="accepted, stored or replicated:N. Default: stored.")
-@click.option("--policy", type=_file, help="JSON file of rules: who may do what. Default: any token of the domain.")
+@click.option(
+    "--policy", type=_file, help="JSON file with the policy: a list of rules. Default: any token of the domain."
+)
 @domain_options
 def create(
     target: Target,
@@ -103,7 +105,7 @@ def create(
 @click.option("--prefix", help="Only names under this one, such as /localhost/hosts/.")
 @domain_options
 def list_(target: Target, prefix: str | None) -> None:
-    """List the rendezvous points that you may see, newest first."""
+    """List the rendezvous points that you may describe, newest first."""
 
     async def work() -> None:
         count = 0
@@ -113,7 +115,7 @@ def list_(target: Target, prefix: str | None) -> None:
                 target.show(rp.document, f"{rp.id}  {offset!s:>9}  {rp.lease.expires_at:27}  {rp.name or '-'}")
                 count += 1
         if not count and not target.json:
-            note("There is none yet. Create one: herald rp create weather")
+            note("There are no rendezvous points yet. Create one: herald rp create weather")
 
     run(work())
 
@@ -134,13 +136,13 @@ def show(target: Target, rp: str) -> None:
 
 @command.command(cls=Command)
 @click.argument("rp")
-@click.option("--name", help="Another name.")
-@click.option("--title", help="What it is, for people.")
+@click.option("--name", help="New name.")
+@click.option("--title", help="Title, for people.")
 @_renew_on_use
 @history_options
 @click.option("--ack", help="accepted, stored or replicated:N.")
-@click.option("--policy", type=_file, help="JSON file of rules: who may do what.")
-@click.option("--if-match", help="Only if it is still this version (the etag that `show` prints).")
+@click.option("--policy", type=_file, help="JSON file with the policy: a list of rules.")
+@click.option("--if-match", help="Only if this is still its version (the etag that `show` prints).")
 @domain_options
 def update(
     target: Target,
@@ -153,12 +155,12 @@ def update(
     if_match: str | None,
     **bounds: Any,
 ) -> None:
-    """Change a rendezvous point; what is not stated stays."""
+    """Change a rendezvous point; options that are not given stay as they are."""
     stated: dict[str, Any] = {"name": name, "title": title, "history": history_of(**bounds), "ack": ack}
     stated |= {"policy": _policy(policy), "renew_on_use": renew_on_use}
     changes = {key: value for key, value in stated.items() if value is not None}
     if not changes:
-        raise click.UsageError("State at least one thing to change, such as --title or --max-events.")
+        raise click.UsageError("Give at least one option to change, such as --title or --max-events.")
 
     async def work() -> None:
         async with target.client() as client:
@@ -186,16 +188,17 @@ def renew(target: Target, rp: str, lease_s: int | None) -> None:
 
 @command.command(cls=Command)
 @click.argument("rp")
-@click.option("--reason", help="Publishers are told it.")
+@click.option("--reason", help="Reason, for publishers.")
 @domain_options
 def pause(target: Target, rp: str, reason: str | None) -> None:
-    """Have the domain take no events at a rendezvous point until it is resumed; its readers stay."""
+    """Have the domain refuse events at a rendezvous point until it is resumed; its readers stay."""
 
     async def work() -> None:
         async with target.client() as client:
             document = await client.operating.pause(rp, reason=reason)
         target.show(
-            document, lambda document: f"paused {document['name'] or document['id']}. To go on: herald rp resume {rp}"
+            document,
+            lambda document: f"paused {document['name'] or document['id']}. To resume it: herald rp resume {rp}",
         )
 
     run(work())
@@ -205,7 +208,7 @@ def pause(target: Target, rp: str, reason: str | None) -> None:
 @click.argument("rp")
 @domain_options
 def resume(target: Target, rp: str) -> None:
-    """Have the domain take events again at a rendezvous point that was paused."""
+    """Have the domain accept events again at a paused rendezvous point."""
 
     async def work() -> None:
         async with target.client() as client:
@@ -217,13 +220,15 @@ def resume(target: Target, rp: str) -> None:
 
 @command.command(cls=Command)
 @click.argument("rp")
-@click.option("--before", required=True, metavar="CURSOR", help="What is up to this cursor goes; all: everything.")
-@click.option("--reason", help="For the audit.")
+@click.option("--before", required=True, metavar="CURSOR", help="Remove events up to this cursor; all: every event.")
+@click.option("--reason", help="Reason, for the audit.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @domain_options
 def trim(target: Target, rp: str, before: str, reason: str | None, yes: bool) -> None:
-    """Remove events from a rendezvous point's history, for good. Readers that are behind are told a gap."""
-    if not yes and not ask(f"Remove the events up to {before} from {rp}? They cannot be had back."):
+    """Delete events from a rendezvous point's history permanently. Readers that have not received them get a gap
+    notification.
+    """
+    if not yes and not ask(f"Remove the events up to {before} from {rp}? They cannot be restored."):
         raise click.Abort
 
     async def work() -> None:

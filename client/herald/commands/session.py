@@ -1,4 +1,4 @@
-"""`herald session`: the live sessions of a domain, and disconnecting them."""
+"""`herald session`: list the live sessions of a domain, and disconnect them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.output import note
 
 PAGE = 100
 
 
-@click.group(cls=Group, short_help="See who is connected; disconnect.")
+@click.group(cls=CommandGroup, short_help="List live sessions; disconnect them.")
 def command() -> None:
-    """See who is connected to a domain, who is slow, and disconnect. Needs an administrator's or operator's token."""
+    """List the live sessions of a domain, the slowest first, and disconnect them. Requires an administrator's or
+    operator's token.
+    """
 
 
 @command.command(name="list", cls=Command)
-@click.option("--principal", help="Only those of this identity.")
-@click.option("--rp", help="Only those that read this rendezvous point, by id or name.")
+@click.option("--principal", help="Only sessions of this identity.")
+@click.option("--rp", help="Only sessions that read this rendezvous point, by id or name.")
 @click.option(
     "--sort", type=click.Choice(["id", "lag", "since"]), default="lag", help="Default: lag, the slowest first."
 )
 @domain_options
 def list_(target: Target, principal: str | None, rp: str | None, sort: str) -> None:
-    """List the live sessions over all gateways."""
+    """List the live sessions of all gateways."""
 
     async def work() -> None:
         cursor, missing, empty = None, 0, True
@@ -40,9 +42,9 @@ def list_(target: Target, principal: str | None, rp: str | None, sort: str) -> N
                 if cursor is None:
                     break
         if missing:
-            note(f"{missing} of the gateways did not answer: their sessions are not in this list.")
+            note(f"{missing} gateways did not answer; their sessions are missing from this list.")
         elif empty and not target.json:
-            note("Nobody is connected.")
+            note("There are no sessions.")
 
     run(work())
 
@@ -51,20 +53,18 @@ def list_(target: Target, principal: str | None, rp: str | None, sort: str) -> N
 @click.argument("session", required=False)
 @click.option("--principal", help="All sessions of this identity.")
 @click.option("--rp", help="All sessions that read this rendezvous point, by id or name.")
-@click.option(
-    "--retry/--no-retry", default=False, help="Whether the clients are told to connect again. Default: not to."
-)
-@click.option("--reason", help="For the audit.")
+@click.option("--retry/--no-retry", default=False, help="Whether the clients are asked to connect again. Default: no.")
+@click.option("--reason", help="Reason, for the audit.")
 @domain_options
 def disconnect(
     target: Target, session: str | None, principal: str | None, rp: str | None, retry: bool, reason: str | None
 ) -> None:
     """Disconnect SESSION (its id in the list), all sessions of a principal, or all that read a rendezvous point.
 
-    They may come back: to keep somebody out, revoke the token (herald token revoke) or change the policy.
+    A disconnected client may connect again: to exclude it, revoke its token (herald token revoke) or change the policy.
     """
     if sum(one is not None for one in (session, principal, rp)) != 1:
-        raise click.UsageError("Say which: SESSION, --principal NAME or --rp RP.")
+        raise click.UsageError("Give one of SESSION, --principal NAME and --rp RP.")
 
     async def work() -> None:
         async with target.client() as client:

@@ -21,21 +21,21 @@ from herald.subscription import Subscription
 @click.option(
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File to keep the place in: the next start goes on from there, and --from counts only for the first.",
+    help="File for the position: the next start resumes there, and --from applies only to the first start.",
 )
-@click.option("--count", type=click.IntRange(min=1), help="Stop after so many events.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many events.")
 @click.option("--data-only", is_flag=True, help="Print only the data of each event.")
 @domain_options
 def command(
     target: Target, rps: tuple[str, ...], from_: str, state: Path | None, count: int | None, data_only: bool
 ) -> None:
-    """Print the events of rendezvous points (ids or names) as they come, one per line.
+    """Print the events of rendezvous points (ids or names) as they arrive, one per line.
 
-    A line is: time, name, offset, type, data. Events that can no longer be had are said on stderr, as a gap.
-    Ctrl-C prints the place reached, and how to go on from it.
+    A line is: time, name, offset, type, data. Events that are no longer available are reported on stderr, as a gap.
+    Ctrl-C prints the position reached, and how to resume there.
     """
     if len(rps) > 1 and from_ not in ("now", "earliest", "last"):
-        raise click.UsageError("A cursor belongs to one rendezvous point; name one, or use --state.")
+        raise click.UsageError("A cursor belongs to one rendezvous point. Name only one, or use --state.")
     printer = Printer(target.json, data_only)
 
     async def work() -> None:
@@ -76,6 +76,6 @@ def _say_how_to_resume(subscriptions: dict[str, Subscription], state: Path | Non
     note("")
     for rp, subscription in subscriptions.items():
         if state is not None:
-            note(f"stopped at {subscription.cursor}. Go on: herald sub {rp} --state {state}")
+            note(f"stopped at {subscription.cursor}. To resume: herald sub {rp} --state {state}")
         elif subscription.cursor is not None:
-            note(f"stopped at {subscription.cursor}. Go on: herald sub {rp} --from {subscription.cursor}")
+            note(f"stopped at {subscription.cursor}. To resume: herald sub {rp} --from {subscription.cursor}")

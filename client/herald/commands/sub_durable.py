@@ -10,7 +10,7 @@ import click
 
 from herald.commands.common import (
     Command,
-    Group,
+    CommandGroup,
     Target,
     domain_options,
     history_of,
@@ -25,7 +25,7 @@ from herald.events import Received
 PAGE = 100
 
 
-@click.group(cls=Group, short_help="Subscriptions that outlive their connection.")
+@click.group(cls=CommandGroup, short_help="Subscriptions that outlive their connection.")
 def command() -> None:
     """Subscriptions that outlive their connection: events wait until they are read and acknowledged."""
 
@@ -45,7 +45,7 @@ def _described(found: DurableSubscription) -> list[str]:
     shared = found.document.get("shared")
     if isinstance(shared, Mapping):
         holders = ", ".join(map(str, shared.get("holders", [])))
-        lines.append(("delivers", f"{shared.get('delivers') or 'nobody right now'} (of {holders})"))
+        lines.append(("delivers", f"{shared.get('delivers') or 'no domain at the moment'} (of {holders})"))
     return [f"{key:8} {value}" for key, value in lines]
 
 
@@ -60,7 +60,7 @@ def _described(found: DurableSubscription) -> list[str]:
 @click.option(
     "--replicas",
     type=click.IntRange(1, 5),
-    help="Domains that hold it, this one among them: when one falls silent another delivers. Default: 1.",
+    help="Number of domains that hold it, this one included: if one fails, another delivers. Default: 1.",
 )
 @history_options
 @domain_options
@@ -78,15 +78,17 @@ def create(target: Target, rp: str, lease_s: int | None, from_: str, replicas: i
 
 
 @command.command(name="list", cls=Command)
-@click.option("--rp", help="Only those at this rendezvous point, by id or name.")
-@click.option("--owner", help="Only those of this identity.")
+@click.option("--rp", help="Only subscriptions at this rendezvous point, by id or name.")
+@click.option("--owner", help="Only subscriptions of this identity.")
 @click.option(
-    "--sort", type=click.Choice(["lag", "ends", "id"]), default="lag", help="Default: lag, the furthest behind first."
+    "--sort", type=click.Choice(["lag", "ends", "id"]), default="lag", help="Default: lag, the greatest first."
 )
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="The first so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Number of subscriptions to list."
+)
 @domain_options
 def list_(target: Target, rp: str | None, owner: str | None, sort: str, limit: int) -> None:
-    """List durable subscriptions with how far they are behind: all for who oversees the domain, else your own."""
+    """List durable subscriptions with their lag: all for administrators, operators and viewers, else your own."""
 
     async def work() -> None:
         cursor, left, whole = None, limit, True
@@ -100,15 +102,17 @@ def list_(target: Target, rp: str | None, owner: str | None, sort: str, limit: i
                 if cursor is None:
                     break
         if left == limit and not target.json:
-            note("There is none.")
+            note("There are no subscriptions.")
         if not whole:
-            note("There are too many to sort all of them: narrow the list with --rp or --owner.")
+            note("There are too many to sort all of them. Narrow the list with --rp or --owner.")
 
     run(work())
 
 
 def _behind(item: Mapping[str, Any]) -> str:
-    lost = f", {item['lost']:,} of them lost" if item.get("lost") else ""  # a domain of an older version does not tell
+    lost = (
+        f", {item['lost']:,} of them lost" if item.get("lost") else ""
+    )  # a domain of an older version does not state it
     return f"{item['lag']:,} behind{lost}"
 
 
@@ -133,16 +137,18 @@ def show_(target: Target, subscription: str) -> None:
 
 @command.command(cls=Command)
 @click.argument("subscription")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Most events.")
-@click.option("--wait-s", type=click.FloatRange(0, 60), default=0.0, help="Wait so long for an event if there is none.")
-@click.option("--after", metavar="CURSOR", help="Read after this cursor. Default: what was acknowledged.")
-@click.option("--ack", is_flag=True, help="Acknowledge what was printed.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Most events to print.")
+@click.option(
+    "--wait-s", type=click.FloatRange(0, 60), default=0.0, help="Seconds to wait for an event if there is none."
+)
+@click.option("--after", metavar="CURSOR", help="Read after this cursor. Default: the acknowledged one.")
+@click.option("--ack", is_flag=True, help="Acknowledge the printed events.")
 @click.option("--data-only", is_flag=True, help="Print only the data of each event.")
 @domain_options
 def pull(
     target: Target, subscription: str, limit: int, wait_s: float, after: str | None, ack: bool, data_only: bool
 ) -> None:
-    """Print the next events; they come again until they are acknowledged."""
+    """Print the next events; they are delivered again until they are acknowledged."""
     printer = Printer(target.json, data_only)
 
     async def work() -> None:
@@ -177,12 +183,14 @@ def ack(target: Target, subscription: str, cursor: str) -> None:
 
 @command.command(cls=Command)
 @click.argument("subscription")
-@click.option("--count", type=click.IntRange(min=1), help="Stop after so many events.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many events.")
 @click.option("--data-only", is_flag=True, help="Print only the data of each event.")
-@click.option("--no-ack", is_flag=True, help="Do not acknowledge what is printed: it comes again next time.")
+@click.option(
+    "--no-ack", is_flag=True, help="Do not acknowledge the printed events: they are delivered again next time."
+)
 @domain_options
 def attach(target: Target, subscription: str, count: int | None, data_only: bool, no_ack: bool) -> None:
-    """Print events as they come, acknowledge them, and keep the lease as long as this runs."""
+    """Print events as they arrive, acknowledge them, and renew the lease while this runs."""
     printer = Printer(target.json, data_only)
 
     async def work() -> None:
@@ -191,7 +199,7 @@ def attach(target: Target, subscription: str, count: int | None, data_only: bool
                 async with client.attach(subscription, auto_ack=not no_ack) as items:
                     await show(items, subscription, printer, None if count is None else [count])
             except asyncio.CancelledError:
-                note("", f"Go on: herald sub-durable attach {subscription}")
+                note("", f"To resume: herald sub-durable attach {subscription}")
                 raise
 
     run(work())

@@ -1,4 +1,4 @@
-"""`herald token`: tokens of a domain, made where its keys are, or by an administrator's token."""
+"""`herald token`: make tokens of a domain, in the server's folder or with an administrator's token."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from herald.commands.common import Command, Group, Target, domain_options, run
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.delegate import biscuit, delegate, inspect, operations
 from herald.commands.home import find_home, manage
 from herald.commands.output import complain, note, on_terminal
 from herald.commands.revoke import revoke
-from herald.delegation import OPERATIONS as OPERATIONS  # for other commands too
+from herald.delegation import OPERATIONS as OPERATIONS  # for other commands, too
 
 
-@click.group(cls=Group, short_help="Make tokens.")
+@click.group(cls=CommandGroup, short_help="Make tokens.")
 def command() -> None:
-    """Make tokens, which nearly every request must show."""
+    """Make and inspect tokens, which nearly every request needs."""
 
 
 for one in (biscuit, delegate, inspect, revoke):
@@ -40,8 +40,8 @@ def _scope(ctx: click.Context, parameter: click.Parameter, text: str) -> dict[st
 
 
 @command.command(cls=Command)
-@click.option("--admin", is_flag=True, help="The token administers the domain.")
-@click.option("--subject", metavar="NAME", help="Whom it speaks for. Default: you.")
+@click.option("--admin", is_flag=True, help="Give the token the role of administrator.")
+@click.option("--subject", metavar="NAME", help="Subject of the token. Default: you.")
 @click.option("--lease-s", type=click.IntRange(min=1), help="Seconds until it expires. Default: the domain's.")
 @click.option("--ops", callback=operations, metavar="OP,...", help=f"Only these operations: {', '.join(OPERATIONS)}.")
 @click.option(
@@ -50,9 +50,10 @@ def _scope(ctx: click.Context, parameter: click.Parameter, text: str) -> dict[st
     callback=_scopes,
     multiple=True,
     metavar="RP,...=OP,...",
-    help="Only these operations at these rendezvous points: ids, names, names under one (weather/*). May be repeated.",
+    help="Only these operations at these rendezvous points: ids, names, all names below one (weather/*). May be "
+    "repeated.",
 )
-@click.option("--audience", metavar="DOMAIN", help="Another domain that it is for. Default: this one.")
+@click.option("--audience", metavar="DOMAIN", help="The domain that accepts the token. Default: this one.")
 @domain_options
 def create(
     target: Target,
@@ -73,7 +74,8 @@ def create(
     if home is None:
         if target.token is None:
             raise click.UsageError(
-                "The server's folder is not here. Set HERALD_HOME to it, or show an administrator's token (HERALD_TOKEN)."
+                "The server's folder was not found. Set HERALD_HOME to it, or give an administrator's token "
+                "(HERALD_TOKEN)."
             )
         run(
             _ask(
@@ -91,7 +93,7 @@ def create(
         arguments += ["--json"] if target.json else []
         status = manage(home, "token_create", *arguments)
         if status:
-            complain(f"The token was not made; {home / 'manage.py'} said why.")
+            complain(f"The token was not made; see the message of {home / 'manage.py'}.")
             click.get_current_context().exit(1)
     if on_terminal() and not target.json:
         note("Use it: export HERALD_TOKEN=...   (or at once: export HERALD_TOKEN=$(herald token create))")

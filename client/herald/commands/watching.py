@@ -1,4 +1,4 @@
-"""`herald rp watch`: what is watched at a rendezvous point, and who must be reading there."""
+"""`herald rp watch`: watch rules and required audience of a rendezvous point."""
 
 from __future__ import annotations
 
@@ -26,23 +26,30 @@ _LIMITS = {
 
 @click.command(cls=Command)
 @click.argument("rp")
-@click.option("--lag-events", type=click.IntRange(min=1), help="Alarm when a durable subscription is further behind.")
-@click.option("--lag-s", type=click.IntRange(min=1), help="Alarm when its oldest event waits longer.")
+@click.option(
+    "--lag-events", type=click.IntRange(min=1), help="Alarm when the lag of a durable subscription is greater, events."
+)
+@click.option("--lag-s", type=click.IntRange(min=1), help="Alarm when its oldest event waits longer, seconds.")
 @click.option("--backlog-events", type=click.IntRange(min=1), help="Alarm when more events wait for a peer.")
-@click.option("--backlog-s", type=click.IntRange(min=1), help="Alarm when they wait longer.")
-@click.option("--lease-gap-s", type=click.IntRange(min=1), help="Alarm when a lease has less left.")
-@click.option("--silence-s", type=click.IntRange(min=1), help="Alarm when no event has come for so long.")
+@click.option("--backlog-s", type=click.IntRange(min=1), help="Alarm when the oldest of them waits longer, seconds.")
+@click.option("--lease-gap-s", type=click.IntRange(min=1), help="Alarm when a lease has less left, seconds.")
+@click.option("--silence-s", type=click.IntRange(min=1), help="Alarm when there was no event for this long, seconds.")
 @click.option(
     "--loss-within-s",
     type=click.IntRange(min=0),
-    help="Alarm so long before a durable subscription loses events; 0: none. Without it: 600, or the domain's rule.",
+    help="Alarm this many seconds before a durable subscription loses events; 0: none. Default: 600, or the domain's "
+    "rule.",
 )
 @click.option("--source", help="With --silence-s: only events of this CloudEvents source count.")
 @click.option("--severity", type=click.Choice(["warning", "critical"]), help="Default: warning.")
-@click.option("--for-s", type=click.IntRange(min=0), help="Seconds that it must last. Default: 10.")
+@click.option("--for-s", type=click.IntRange(min=0), help="Seconds that the condition must last. Default: 10.")
 @click.option("--rules", type=_file, help="JSON file of rules, instead of the options above.")
-@click.option("--audience", type=_file, help="JSON file: who must be reading while events are published.")
-@click.option("--none", "nothing", is_flag=True, help="Watch nothing any more, and require nobody.")
+@click.option(
+    "--audience",
+    type=_file,
+    help="JSON file with the required audience: readers that must be connected while events are published.",
+)
+@click.option("--none", "nothing", is_flag=True, help="Remove all rules and the required audience.")
 @domain_options
 def watch(
     target: Target,
@@ -55,13 +62,13 @@ def watch(
     nothing: bool,
     **limits: int | None,
 ) -> None:
-    """Set what is watched at a rendezvous point: the rules stated here are all that it has then.
+    """Set the watch rules of a rendezvous point: the given rules replace all that it has.
 
-    Without options, show them.
+    Without options, show the rules.
     """
     stated = _stated(limits, source, {"severity": severity, "for_s": for_s})
     if rules is not None and stated:
-        raise click.UsageError("State rules by --rules FILE, or by the other options.")
+        raise click.UsageError("Give rules either by --rules FILE or by the other options.")
     changes: dict[str, Any] = {}
     if nothing:
         changes = {"watch": [], "audience": []}
@@ -80,11 +87,11 @@ def watch(
 
 def _watched(document: Mapping[str, Any]) -> list[str]:
     shown = [dump(one) for one in (*document["watch"], *document["audience"])]
-    return shown or ["Nothing is watched there."]
+    return shown or ["There are no watch rules."]
 
 
 def rules_of_file(path: Path) -> list[Any]:
-    """The list in a JSON file."""
+    """Return the list in a JSON file."""
     try:
         found = json.loads(path.read_text())
     except ValueError as error:
@@ -102,9 +109,9 @@ def _stated(limits: dict[str, int | None], source: str | None, common: dict[str,
             made.setdefault(kind, {})[member] = value
     if source is not None:
         if "silence" not in made:
-            raise click.UsageError("--source goes with --silence-s.")
+            raise click.UsageError("--source needs --silence-s.")
         made["silence"]["source"] = source
     common = {name: value for name, value in common.items() if value is not None}
     if common and not made:
-        raise click.UsageError("--severity and --for-s go with a limit, such as --lag-events.")
+        raise click.UsageError("--severity and --for-s need a limit, such as --lag-events.")
     return [{kind: settings, **common} for kind, settings in made.items()]

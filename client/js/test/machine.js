@@ -4,7 +4,7 @@
  */
 
 import { Session } from "../session.js";
-import { Whereabouts } from "../whereabouts.js";
+import { ReplicaLocations } from "../replica_locations.js";
 
 /** As the Python client's: both compute the same delays then. */
 const TUNING = { backoffMinMs: 100, backoffMaxMs: 15_000 };
@@ -22,7 +22,10 @@ export class Machine {
   leaving = new Map(); // key -> what another machine is to go on with
   sent = []; // ids, in order
 
-  constructor(urls, { refreshable = false, where = new Whereabouts(urls, https), refused = undefined, now = 0 } = {}) {
+  constructor(
+    urls,
+    { refreshable = false, where = new ReplicaLocations(urls, https), refused = undefined, now = 0 } = {},
+  ) {
     this.where = where;
     this.#refreshable = refreshable;
     const refuses = (target, url, error) => where.refuses(target, url, error);

@@ -1,4 +1,4 @@
-"""Authentication of requests by token, and the permission that asks for one."""
+"""Authentication of requests by token, and the permission class that requires one."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:  # DRF's views import this module, named in its settings
 
 
 class TokenAuthentication(BaseAuthentication):
-    """A token in `Authorization: Bearer` or, where a header cannot be set, in `?access_token=`."""
+    """Authentication by a token in `Authorization: Bearer` or, where a header cannot be set, in `?access_token=`."""
 
     def authenticate(self, request: Request) -> tuple[ApiUser, str] | None:
-        """The bearer; None if no token was sent. Raises Unauthenticated for one that is not good."""
+        """Authenticate the bearer; None if no token was sent. Raises Unauthenticated for an invalid one."""
         token = _token(request)
         if token is None:
             return None
         return ApiUser(verifier().verify(token)), token
 
     def authenticate_header(self, request: Request) -> str:
-        """The challenge of a 401."""
+        """Return the challenge of a 401."""
         return f'Bearer realm="{config().domain}"'
 
 
 class IsAuthenticated(BasePermission):
-    """Everything but the schema needs a token or a session; `open_methods` of a view do not where a policy admits anyone."""
+    """Requires a token or a session for everything but the schema, and for `open_methods` of a view if no policy admits anyone."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Whether somebody is known to ask, or nobody need be. Raises Unauthenticated."""
+        """Return True if the client is authenticated, or need not be. Raises Unauthenticated."""
         if request.user and request.user.is_authenticated:
             return True
         return request.method in getattr(view, "open_methods", ()) and verifier().verify("") is ANONYMOUS

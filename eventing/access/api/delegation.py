@@ -1,4 +1,4 @@
-"""/api/v1/tokens/biscuit: the bearer of a token gets a form of it that can be narrowed and handed on without asking us."""
+"""/api/v1/tokens/biscuit: conversion of the bearer's token into a form that can be narrowed and delegated offline."""
 
 from __future__ import annotations
 
@@ -7,35 +7,26 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from eventing.access.services.delegation import biscuit_create
-from eventing.core.timestamps import timestamp
-from eventing.rest import documents as docs
+from eventing.access.shapes import BiscuitAnswer
 from eventing.rest.base import View
-from eventing.rest.fields import Members
+from eventing.rest.fields import StrictObject
 
 
-class NoMembers(Members):
-    """There is nothing to ask for: a Biscuit says exactly what its token says."""
+class NoMembersSerializer(StrictObject):
+    """Empty request: a Biscuit has exactly the claims of its token."""
 
 
-class Biscuits(View):
-    """Biscuits are not stored: what is signed here is shown once."""
+class BiscuitsView(View):
+    """Creation of Biscuits. They are not stored and shown only once."""
 
     @extend_schema(
         operation_id="tokens_biscuit",
-        summary="Make your token a Biscuit",
-        description="A Biscuit says what your token says and ends with it. Whoever holds it can narrow it without asking.",
+        summary="Convert your token into a Biscuit",
+        description="A Biscuit has the claims of your token and expires with it. Its holder can narrow it without a request.",
         request=None,
-        responses={201: docs.ref("Biscuit")},
+        responses={201: BiscuitAnswer},
     )
     def post(self, request: Request) -> Response:
-        """Sign."""
-        self.body(NoMembers)
-        issued = biscuit_create(principal=self.principal)
-        answer = {
-            "token": issued.token,
-            "id": issued.id,
-            "subject": issued.subject,
-            "admin": issued.admin,
-            "expires_at": timestamp(issued.expires_at),
-        }
-        return Response(answer, status=201, headers={"Cache-Control": "no-store"})
+        """Sign a Biscuit."""
+        self.body(NoMembersSerializer)
+        return Response(biscuit_create(principal=self.principal), status=201, headers={"Cache-Control": "no-store"})

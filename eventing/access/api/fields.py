@@ -13,13 +13,13 @@ from eventing.access.rules.policy_predicates import CLAIM_CHARS_MAX, TEXT_CHARS_
 from eventing.access.rules.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX
 from eventing.core.principals import OPERATIONS
 from eventing.core.strict_json import INTEGER_MAX
-from eventing.rest.fields import Document
+from eventing.rest.fields import JsonDocument
 
 _INTEGER = {"type": "integer", "minimum": -INTEGER_MAX, "maximum": INTEGER_MAX}
 _VALUE = {"anyOf": [{"type": "string", "maxLength": TEXT_CHARS_MAX}, _INTEGER, {"type": "boolean"}]}
 _RANGE = {
     "type": "object",
-    "description": "Both ends included; min is no more than max.",
+    "description": "Both ends included; min must not exceed max.",
     "properties": {"min": {"type": "number"}, "max": {"type": "number"}},
     "minProperties": 1,
     "additionalProperties": False,
@@ -40,7 +40,7 @@ _PREDICATE = {
 _ADDRESS = r"https://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?"
 POLICY_SCHEMA: dict[str, Any] = {
     "type": "array",
-    "description": "Ordered rules; the first that matches decides, none refuses. null: open to all of the domain.",
+    "description": "Ordered rules; the first that matches decides, no match refuses. null: open to all of the domain.",
     "maxItems": RULES_MAX,
     "items": {
         "type": "object",
@@ -57,7 +57,7 @@ POLICY_SCHEMA: dict[str, Any] = {
                 "type": "string",
                 "pattern": rf"^{_ADDRESS}(\?[a-z0-9=&]*)?$",
                 "maxLength": ADDRESS_CHARS_MAX,
-                "description": "Where the OIDC issuer's keys are, if it does not say so itself. The same in all its rules.",
+                "description": "Address of the OIDC issuer's keys, if its discovery document does not state it. The same in all rules of the issuer.",
             },
             "claims": {
                 "type": "object",
@@ -95,22 +95,22 @@ SCOPE_SCHEMA: dict[str, Any] = {
 
 
 @extend_schema_field(POLICY_SCHEMA)
-class PolicyField(Document):
-    """A policy document; the service compiles it and says what is wrong."""
+class PolicyField(JsonDocument):
+    """A policy document, which the service compiles and validates."""
 
 
 @extend_schema_field(
     {"type": "array", "items": {"type": "string", "enum": list(OPERATIONS)}, "maxItems": len(OPERATIONS)}
 )
 class Operations(serializers.ListField):
-    """A list of operations, each once."""
+    """A list of distinct operations."""
 
     child = serializers.ChoiceField(choices=OPERATIONS)
 
     def to_internal_value(self, data: Any) -> list[Any]:
-        """The list; ChoiceField would take a number for its text."""
+        """Convert to a list; ChoiceField would accept a number for its text."""
         if not isinstance(data, list) or not all(isinstance(item, str) for item in data):
-            raise serializers.ValidationError(f"This is a list of {', '.join(OPERATIONS)}.")
+            raise serializers.ValidationError(f"Send a list of {', '.join(OPERATIONS)}.")
         if len(data) > len(OPERATIONS):
-            raise serializers.ValidationError("There are fewer operations.")
+            raise serializers.ValidationError("The list has more members than there are operations.")
         return super().to_internal_value(data)

@@ -1,4 +1,4 @@
-"""Bodies of requests for tokens. Bounds that depend on settings are the services'; here is the form."""
+"""Request bodies for tokens. Bounds that depend on settings are checked by the services; here is the form."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from rest_framework import serializers
 
 from eventing.access.api.fields import Operations
 from eventing.access.rules.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX, SCOPES_MAX, SUBJECT_CHARS_MAX
-from eventing.rest.fields import Integer, Members, Text, Truth
+from eventing.rest.fields import StrictBoolean, StrictInteger, StrictObject, StrictString
 from eventing.rest.requests import LEASE_HELP
 
 
-class Pattern(Text):
-    """A pattern of RPs; the service reads it."""
+class Pattern(StrictString):
+    """A pattern of RPs, parsed by the service."""
 
 
-class ScopeRequest(Members):
-    """RPs and what may be done there."""
+class ScopeRequestSerializer(StrictObject):
+    """RPs and the operations permitted there."""
 
     rps = serializers.ListField(
         child=Pattern(min_length=1, max_length=PATTERN_CHARS_MAX),
@@ -26,24 +26,26 @@ class ScopeRequest(Members):
     ops = Operations(min_length=1)
 
 
-class TokenCreation(Members):
-    """A token of this domain, for administrators to hand out."""
+class TokenCreationSerializer(StrictObject):
+    """A token of this domain, created by an administrator for another bearer."""
 
-    subject = Text(min_length=1, max_length=SUBJECT_CHARS_MAX, help_text="Who it speaks for.")
-    admin = Truth(required=False, default=False, help_text="Whether it administers the domain.")
-    lease_s = Integer(required=False, allow_null=True, help_text=LEASE_HELP)
-    ops = Operations(required=False, allow_null=True, help_text="Operations it is narrowed to; null or absent: all.")
+    subject = StrictString(min_length=1, max_length=SUBJECT_CHARS_MAX, help_text="Subject of the token.")
+    admin = StrictBoolean(required=False, default=False, help_text="True for a token that administers the domain.")
+    lease_s = StrictInteger(required=False, allow_null=True, help_text=LEASE_HELP)
+    ops = Operations(
+        required=False, allow_null=True, help_text="Operations to which the token is narrowed; null or absent: all."
+    )
     scopes = serializers.ListField(
-        child=ScopeRequest(),
+        child=ScopeRequestSerializer(),
         required=False,
         allow_null=True,
         max_length=SCOPES_MAX,
-        help_text="Rendezvous points and operations it is narrowed to; null or absent: all.",
+        help_text="Rendezvous points and operations to which the token is narrowed; null or absent: all.",
     )
-    audience = Text(
+    audience = StrictString(
         required=False,
         allow_null=True,
         min_length=1,
         max_length=SUBJECT_CHARS_MAX,
-        help_text="Whom it is for; null or absent: this domain. A token for another is not accepted here.",
+        help_text="Audience of the token; null or absent: this domain. This domain refuses tokens with another audience.",
     )

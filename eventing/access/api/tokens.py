@@ -1,30 +1,27 @@
-"""/api/v1/tokens: administrators sign tokens of this domain."""
+"""/api/v1/tokens: creation of this domain's tokens by administrators."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from eventing.access.api.requests import TokenCreation
+from eventing.access.api.requests import TokenCreationSerializer
 from eventing.access.services.tokens import IssuedToken, token_create
+from eventing.access.shapes import ScopeAnswer, TokenAnswer
 from eventing.core.errors import Forbidden
-from eventing.core.timestamps import timestamp
-from eventing.rest import documents as docs
 from eventing.rest.base import View
 
 
-class Tokens(View):
-    """Tokens are not stored: what is signed here is shown once."""
+class TokensView(View):
+    """Creation of tokens. They are not stored and shown only once."""
 
     @extend_schema(
         operation_id="tokens_create",
-        summary="Sign a token",
-        description="For administrators whose own token is not narrowed.",
-        request=TokenCreation,
-        responses={201: docs.ref("Token")},
+        summary="Create a token",
+        description="Requires an administrator's token that is not narrowed.",
+        request=TokenCreationSerializer,
+        responses={201: TokenAnswer},
         examples=[
             OpenApiExample(
                 "A sensor that only publishes",
@@ -34,10 +31,10 @@ class Tokens(View):
         ],
     )
     def post(self, request: Request) -> Response:
-        """Sign."""
+        """Sign a token."""
         if not self.principal.admin or self.principal.narrowed:
-            raise Forbidden("Only an administrator's token that is not narrowed signs tokens.")
-        body = self.body(TokenCreation)
+            raise Forbidden("Creating tokens requires an administrator's token that is not narrowed.")
+        body = self.body(TokenCreationSerializer)
         issued = token_create(
             principal=self.principal,
             subject=body["subject"],
@@ -50,17 +47,13 @@ class Tokens(View):
         return Response(token(issued), status=201, headers={"Cache-Control": "no-store"})
 
 
-def token(issued: IssuedToken) -> dict[str, Any]:
-    """A token that was just signed."""
-    return {
-        "token": issued.token,
-        "id": issued.id,
-        "subject": issued.subject,
-        "admin": issued.admin,
-        "ops": None if issued.operations is None else list(issued.operations),
-        "scopes": None
-        if issued.scopes is None
-        else [{"rps": list(scope.rps), "ops": sorted(scope.operations)} for scope in issued.scopes],
-        "granted_s": issued.granted_s,
-        "expires_at": timestamp(issued.expires_at),
-    }
+def token(issued: IssuedToken) -> TokenAnswer:
+    """Describe a token that was just signed."""
+    scopes = issued.scopes
+    return TokenAnswer.of(
+        issued,
+        ops=None if issued.operations is None else list(issued.operations),
+        scopes=None
+        if scopes is None
+        else [ScopeAnswer(rps=list(scope.rps), ops=sorted(scope.operations)) for scope in scopes],
+    )

@@ -1,4 +1,4 @@
-"""Which foreign issuers the policies of this domain name: only their keys are ever fetched."""
+"""Foreign issuers named by this domain's policies: only their keys are ever fetched."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from eventing.access.rules.policy_issuers import ADDRESS_CHARS_MAX
 
 
 class PolicyIssuer(models.Model):
-    """One issuer that the policy of one RP names; written with the policy, gone with its RP.
+    """An issuer that the policy of one RP names; written with the policy, removed with its RP.
 
-    `jwks` is where that policy has the keys from; empty for the issuer's own discovery. A policy that admits anyone has
-    a row with the issuer `anyone`, so that domains that never open anything need not look for who could be let in.
+    `jwks` is the address of the keys as the policy states it; empty for the issuer's own discovery. A policy that
+    admits anyone has a row with the issuer `anyone`, so that domains without such policies need not check whether
+    anonymous clients are admitted.
     """
 
     rp = models.ForeignKey(

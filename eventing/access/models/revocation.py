@@ -1,4 +1,4 @@
-"""Revocations: credentials that are no longer good although they have not expired."""
+"""Revocations: credentials that are no longer valid although they have not expired."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ BY_CHARS_MAX = 767  # an identity: ISSUER|JWKS#SUBJECT
 
 
 class Revocation(models.Model):
-    """The state of one credential: revoked, or (`lifted`) revoked no more, which processes must learn as well.
+    """State of one credential: revoked, or (`lifted`) no longer revoked, which processes must learn as well.
 
-    `id` is the serial of the change: written under the domain's lock, so that rows become visible in its order and
-    whoever has seen one has seen all before it. A row is never changed: a change is a new row in place of the old.
-    `before`: of a subject, the tokens issued before are revoked; null for a token or a key. `until`: when nothing that
-    it covers can be valid any more, and it is purged.
+    `id` is the serial of the change: written under the domain's lock, so that rows become visible in its order and a
+    reader of one has seen all before it. A row is never changed: a change is a new row in place of the old. `before`:
+    of a subject, the tokens issued before are revoked; null for a token or a key. `until`: time after which nothing
+    that it covers can be valid any more, and the row is purged.
     """
 
     class Kind(models.TextChoices):
-        """What `value` is."""
+        """Kind of `value`."""
 
         TOKEN = "token"  # noqa: S105 - jti
         SUBJECT = "subject"

@@ -1,10 +1,11 @@
-"""The content of Biscuits, read from their bytes: facts and checks of each block as plain values. Pure.
+"""Parser of Biscuits: facts and checks of each block as plain values. Pure.
 
-Biscuit's own library verifies the chain of signatures and nothing else (eventing/access/verification/biscuits.py). What the blocks
-say is read here, in the one part of the format that we admit (Biscuit specification, version 3 of its schema), so that
+Biscuit's own library verifies only the chain of signatures (eventing/access/verification/biscuits.py). The content of
+the blocks is parsed here, in the one admitted part of the format (Biscuit specification, version 3 of its schema), so
+that
 
-- no Datalog of a stranger is ever run, not even printed: a block costs what its bytes cost to read, once;
-- two readings of the same bytes cannot differ: whatever is unknown, repeated or of another type is refused.
+- no Datalog of a stranger is ever run, not even printed: a block costs one pass over its bytes;
+- two parsers of the same bytes cannot disagree: everything unknown, repeated or of another type is refused.
 
 Terms become Python values: text, integers, truth values, `Date` and `Variable`; sets, arrays, maps, bytes, null, rules,
 scopes, closures, foreign functions and blocks of third parties are refused.
@@ -17,9 +18,12 @@ from dataclasses import dataclass
 from eventing.core.ed25519 import public_key_check
 from eventing.core.errors import Unauthenticated
 
-BLOCKS_MAX = 16  # of one token; each costs a signature to verify, 0.05 ms
-STATEMENTS_MAX = 96  # facts or checks of one block; a JWT has at most 64 claims
-PARTS_MAX = 64  # alternatives of a check, conditions, terms, steps of an expression
+# Each block costs the verification of a signature, 0.05 ms.
+BLOCKS_MAX = 16  # bound: blocks of a Biscuit; `unauthenticated`
+# A JWT has at most 64 claims.
+STATEMENTS_MAX = 96  # bound: facts and checks of a block; `unauthenticated`
+# Also of terms and of steps of an expression.
+PARTS_MAX = 64  # bound: alternatives or conditions of a check; `unauthenticated`
 _VARINT_BYTES_MAX = 10
 _UINT64 = 1 << 64
 _SYMBOLS_BEGIN = 1024  # numbers below belong to the format's own table
@@ -37,7 +41,7 @@ Value = int | bytes
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A moment, in whole Unix seconds."""
+    """A time in whole Unix seconds."""
 
     at: int
 
@@ -53,7 +57,7 @@ Term = str | int | bool | Date | Variable
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate:
+class BiscuitPredicate:
     """A name and its terms, such as `rp("...")`: a fact, or a condition of a check."""
 
     name: str
@@ -73,20 +77,20 @@ class Comparison:
 class Query:
     """One alternative of a check: all its conditions and comparisons must hold."""
 
-    conditions: tuple[Predicate, ...]
+    conditions: tuple[BiscuitPredicate, ...]
     comparisons: tuple[Comparison, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What one block says; a check is a list of alternatives."""
+    """Content of one block; a check is a list of alternatives."""
 
-    facts: tuple[Predicate, ...]
+    facts: tuple[BiscuitPredicate, ...]
     checks: tuple[tuple[Query, ...], ...]
 
 
 def split(data: bytes) -> list[bytes]:
-    """The bytes of each block, the authority block first; nothing is verified by it. Raises Unauthenticated."""
+    """Split a Biscuit into its blocks, the authority block first; verifies nothing. Raises Unauthenticated."""
     authority: list[bytes] = []
     appended: list[bytes] = []
     for number, value in _fields(data):
@@ -94,8 +98,8 @@ def split(data: bytes) -> list[bytes]:
             authority.append(_bytes(value))
         elif number == 3:
             appended.append(_bytes(value))
-        elif number not in (1, 4):  # the number of a root key, and the proof: the library's to judge
-            raise Unauthenticated("The Biscuit has a part that is not understood here.")
+        elif number not in (1, 4):  # the number of a root key, and the proof: checked by the library
+            raise Unauthenticated("The Biscuit has an unknown part.")
         if len(appended) >= BLOCKS_MAX:
             raise Unauthenticated(f"The Biscuit has more than {BLOCKS_MAX} blocks; delegate from an earlier one.")
     if len(authority) != 1:
@@ -104,9 +108,9 @@ def split(data: bytes) -> list[bytes]:
 
 
 def check_keys(data: bytes) -> None:
-    """Refuse the bytes of `split` where the key that a block hands the chain on to is none that others cannot sign for.
+    """Refuse the blocks of `split` if the key for the next block of the chain is not a valid public key.
 
-    Whoever delegates makes that key; one of small order would let everybody take back what was narrowed after it. The
+    The delegating holder makes that key; with a key of small order anybody could undo the narrowing after it. The
     caller has verified the chain. Raises BadPublicKey.
     """
     signed = [_bytes(value) for number, value in _fields(data) if number in (2, 3)]
@@ -117,7 +121,7 @@ def check_keys(data: bytes) -> None:
 
 
 def read(contents: list[bytes]) -> list[Block]:
-    """What the blocks of `split` say. Raises Unauthenticated, naming what is not admitted."""
+    """Parse the blocks of `split`. Raises Unauthenticated, naming a part that is not admitted."""
     symbols: list[str] = []
     return [_block(content, symbols) for content in contents]
 
@@ -128,11 +132,11 @@ def _content(signed: bytes) -> bytes:
         if number == 1:
             found.append(_bytes(value))
         elif number == 4:
-            raise Unauthenticated("The Biscuit has a block of a third party; these are not accepted here.")
-        elif number not in (2, 3, 5):  # next key, signature, version: the library's
-            raise Unauthenticated("The Biscuit has a part that is not understood here.")
+            raise Unauthenticated("The Biscuit has a block of a third party; such blocks are not accepted here.")
+        elif number not in (2, 3, 5):  # next key, signature, version: handled by the library
+            raise Unauthenticated("The Biscuit has an unknown part.")
     if len(found) != 1:
-        raise Unauthenticated("The Biscuit has a block that is not understood here.")
+        raise Unauthenticated("The Biscuit has an unknown block.")
     return found[0]
 
 
@@ -171,21 +175,21 @@ def _check(data: bytes, symbols: list[str]) -> tuple[Query, ...]:
 
 
 def _query(data: bytes, symbols: list[str]) -> Query:
-    conditions: list[Predicate] = []
+    conditions: list[BiscuitPredicate] = []
     comparisons: list[Comparison] = []
     for number, value in _fields(data):
         if number == 2:
             conditions.append(_predicate(_bytes(value), symbols))
         elif number == 3:
             comparisons.append(_comparison(_bytes(value), symbols))
-        elif number != 1:  # its head says nothing
+        elif number != 1:  # its head is of no interest
             raise Unauthenticated("The Biscuit has a check that trusts other blocks; this is not admitted.")
         if len(conditions) + len(comparisons) > PARTS_MAX:
             raise Unauthenticated(f"The Biscuit has a check of more than {PARTS_MAX} conditions.")
     return Query(tuple(conditions), tuple(comparisons))
 
 
-def _predicate(data: bytes, symbols: list[str]) -> Predicate:
+def _predicate(data: bytes, symbols: list[str]) -> BiscuitPredicate:
     names: list[str] = []
     terms: list[Term] = []
     for number, value in _fields(data):
@@ -194,14 +198,14 @@ def _predicate(data: bytes, symbols: list[str]) -> Predicate:
         elif number == 2 and len(terms) < PARTS_MAX:
             terms.append(_term(_bytes(value), symbols))
         else:
-            raise Unauthenticated("The Biscuit has a fact that is not understood here.")
+            raise Unauthenticated("The Biscuit has an unknown fact.")
     if len(names) != 1:
-        raise Unauthenticated("The Biscuit has a fact that is not understood here.")
-    return Predicate(names[0], tuple(terms))
+        raise Unauthenticated("The Biscuit has an unknown fact.")
+    return BiscuitPredicate(names[0], tuple(terms))
 
 
 def _comparison(data: bytes, symbols: list[str]) -> Comparison:
-    """An expression is a program for a stack: two values and one comparison is all that is read of it."""
+    """Parse an expression, a program for a stack, of which only two values and one comparison are admitted."""
     steps: list[bytes] = []
     for number, value in _fields(data):
         if number != 1 or len(steps) == 3:
@@ -230,7 +234,7 @@ def _term(data: bytes, symbols: list[str]) -> Term:
             return Date(value)
         if number == 6 and value in (0, 1):
             return bool(value)
-    raise Unauthenticated("The Biscuit has a value that is neither text, whole number, truth value nor date.")
+    raise Unauthenticated("The Biscuit has a value that is neither text, integer, truth value nor date.")
 
 
 def _symbol(value: Value, symbols: list[str]) -> str:
@@ -239,7 +243,7 @@ def _symbol(value: Value, symbols: list[str]) -> str:
             return _SYMBOLS[value]
         if 0 <= value - _SYMBOLS_BEGIN < len(symbols):
             return symbols[value - _SYMBOLS_BEGIN]
-    raise Unauthenticated("The Biscuit names a text that it does not contain.")
+    raise Unauthenticated("The Biscuit refers to a text that it does not contain.")
 
 
 def _text(value: Value) -> str:
@@ -256,15 +260,15 @@ def _bytes(value: Value) -> bytes:
 
 
 def _one(data: bytes, number: int) -> Value:
-    """The value of a message that has one field, of this number."""
+    """Return the value of a message with one field of this number."""
     fields = _fields(data)
     if len(fields) == 1 and fields[0][0] == number:
         return fields[0][1]
-    raise Unauthenticated("The Biscuit has a statement that is not understood here.")
+    raise Unauthenticated("The Biscuit has an unknown statement.")
 
 
 def _fields(data: bytes) -> list[tuple[int, Value]]:
-    """The fields of a Protocol Buffers message: their numbers, and numbers (varints) or bytes as values."""
+    """Parse the fields of a Protocol Buffers message: their numbers, with numbers (varints) or bytes as values."""
     fields: list[tuple[int, Value]] = []
     at = 0
     while at < len(data):

@@ -1,8 +1,9 @@
-"""Delegated tokens: what a Biscuit of ours says. Pure; the format is read by core.access.biscuits, signatures by identity.biscuits.
+"""Delegated tokens: the content of this domain's Biscuits. Pure; rules/biscuits.py parses the format,
+verification/biscuits.py verifies signatures.
 
-The authority block, signed by the domain, holds the claims of the JWT that the Biscuit was made from, one fact each
-(`claim("sub", "ann")`; what is no text, whole number or truth value is `claim_json("ops", "[...]")`), and the public key
-that it is signed with (`key("...")`), so that a holder can append a block without asking anybody. All claims are there,
+The authority block, signed by the domain, holds the claims of the JWT from which the Biscuit was made, one fact each
+(`claim("sub", "ann")`; a claim that is not text, an integer or a truth value is `claim_json("ops", "[...]")`), and the
+public key of its signature (`key("...")`), so that a holder can append a block offline. All claims are included,
 because a policy may also refuse by a claim. Blocks appended by holders can only narrow. A check is one of
 
     check if time($t), $t <= 2030-01-01T00:00:00Z              also <
@@ -20,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eventing.access.rules.biscuits import Block, Comparison, Date, Predicate, Query, Variable
+from eventing.access.rules.biscuits import BiscuitPredicate, Block, Comparison, Date, Query, Variable
 from eventing.core import strict_json
 from eventing.core.errors import Unauthenticated
 from eventing.core.names import NAME_CHARS_MAX, is_id
@@ -32,10 +33,10 @@ ADMITTED = "time($t), $t <= DATE; operation(OP); rp(ID); rp_name(NAME); rp_name(
 
 @dataclass(frozen=True, slots=True)
 class Attenuation:
-    """What the appended blocks of a token leave; a Restriction of core.access.principals.
+    """Rights left by the appended blocks of a token; a Restriction of core/principals.py.
 
     Attributes:
-        operations: all that are left; None for no narrowing.
+        operations: remaining operations; None for no narrowing.
         places: patterns of RPs (as in Scope), one group for each check: an RP must be covered by all groups.
     """
 
@@ -43,7 +44,7 @@ class Attenuation:
     places: tuple[Scope, ...]
 
     def permits(self, operation: str, rp: str, name: str) -> bool:
-        """Whether the blocks leave `operation` at this RP; `rp` is empty for operations of the domain."""
+        """Return True if the blocks permit `operation` at this RP; `rp` is empty for operations of the domain."""
         if self.operations is not None and operation not in self.operations:
             return False
         return all(place.covers(operation, rp, name) for place in self.places)
@@ -59,7 +60,7 @@ class ClaimFact:
 
 
 def claim_facts(claims: Mapping[str, Any]) -> list[ClaimFact]:
-    """The facts of an authority block that say `claims`; `claims_of` reads them back."""
+    """Make the facts of an authority block for `claims`; `claims_of` is the inverse."""
     return [
         ClaimFact("claim", claim, value)
         if isinstance(value, str | bool | int)
@@ -69,16 +70,16 @@ def claim_facts(claims: Mapping[str, Any]) -> list[ClaimFact]:
 
 
 def claims_of(authority: Block) -> dict[str, Any]:
-    """The claims that an authority block says. Raises Unauthenticated unless it is one of ours."""
+    """Read the claims of an authority block. Raises Unauthenticated unless it is one of this domain."""
     claims: dict[str, Any] = {}
     for fact in authority.facts:
         if fact.name == "key":
-            continue  # for holders; whoever verifies knows the domain's keys
+            continue  # for holders; verifiers know the domain's keys
         if len(fact.terms) != 2 or fact.name not in ("claim", "claim_json"):
-            raise Unauthenticated("The Biscuit's authority block holds a fact other than claim and key.")
+            raise Unauthenticated("The Biscuit's authority block has a fact other than claim and key.")
         claim, value = fact.terms
         if not isinstance(claim, str) or not isinstance(value, str | int) or claim in claims:
-            raise Unauthenticated("The Biscuit's authority block holds a claim that is not in order.")
+            raise Unauthenticated("The Biscuit's authority block has a malformed claim.")
         claims[claim] = value if fact.name == "claim" else _json(value)
     if authority.checks:
         raise Unauthenticated("The Biscuit's authority block is not one of this domain: it has checks.")
@@ -86,10 +87,10 @@ def claims_of(authority: Block) -> dict[str, Any]:
 
 
 def attenuation_of(blocks: Sequence[Block]) -> tuple[Attenuation | None, float]:
-    """What appended blocks leave, and the Unix time in seconds at which it ends (infinity: no end of theirs).
+    """Compute the rights that appended blocks leave, and their expiry in Unix seconds (infinity: none).
 
-    None if there is no block. A block that narrows in time only gives an Attenuation too: its token counts as narrowed,
-    so it cannot sign other tokens that would outlive it. Raises Unauthenticated for what is not admitted.
+    None if there is no block. A block that only narrows in time also gives an Attenuation: its token counts as
+    narrowed, so it cannot sign other tokens that would outlive it. Raises Unauthenticated for inadmissible blocks.
     """
     operations: frozenset[str] | None = None
     places: list[Scope] = []
@@ -114,7 +115,7 @@ def _end(check: Iterable[Query]) -> float:
     (query, *more) = check
     match query:
         case Query(
-            (Predicate("time", (Variable(given),)),),
+            (BiscuitPredicate("time", (Variable(given),)),),
             (Comparison(Variable(compared), "<" | "<=", Date(at)),),
         ) if given == compared and not more:
             return float(at)
@@ -123,23 +124,23 @@ def _end(check: Iterable[Query]) -> float:
 
 def _operation(query: Query) -> str:
     match query:
-        case Query((Predicate("operation", (str(operation),)),), ()) if operation in OPERATIONS:
+        case Query((BiscuitPredicate("operation", (str(operation),)),), ()) if operation in OPERATIONS:
             return operation
     raise _not_admitted(f" Operations are {', '.join(OPERATIONS)}.")
 
 
 def _place(query: Query) -> str:
     match query:
-        case Query((Predicate("rp", (str(rp),)),), ()) if is_id(rp):
+        case Query((BiscuitPredicate("rp", (str(rp),)),), ()) if is_id(rp):
             return rp
-        case Query((Predicate("rp_name", (str(name),)),), ()) if _is_name(name):
+        case Query((BiscuitPredicate("rp_name", (str(name),)),), ()) if _is_name(name):
             return name
         case Query(
-            (Predicate("rp_name", (Variable(given),)),),
+            (BiscuitPredicate("rp_name", (Variable(given),)),),
             (Comparison(Variable(compared), "starts_with", str(prefix)),),
         ) if given == compared and _is_name(prefix):
             return prefix + "*"
-    raise _not_admitted(" A name, or the beginning of names, begins and ends in a slash.")
+    raise _not_admitted(" A name, or a prefix of names, begins and ends with a slash.")
 
 
 def _is_name(text: str) -> bool:
@@ -154,4 +155,4 @@ def _json(value: object) -> Any:
     try:
         return strict_json.parse(value.encode()) if isinstance(value, str) else None
     except (strict_json.NotStrictJson, UnicodeEncodeError):
-        raise Unauthenticated("The Biscuit's authority block holds a claim that is not strict JSON.") from None
+        raise Unauthenticated("The Biscuit's authority block has a claim that is not strict JSON.") from None

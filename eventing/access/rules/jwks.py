@@ -1,8 +1,8 @@
-"""Key sets of foreign issuers (RFC 7517): read without trust, and tokens verified with them. Pure.
+"""Key sets of foreign issuers (RFC 7517): parsed without trust, and used to verify tokens. Pure.
 
-What keeps algorithm confusion out: a key is bound to its algorithms when it is read, by its type alone, and a token's
-`alg` must be one of these. A shared secret is never a key here. One mistake that an honest issuer does not make (two keys
-of one id, a private key published) refuses the whole set: keys that were good before stay in use by whoever kept them.
+Against algorithm confusion, parsing binds a key to its algorithms by its type alone, and a token's `alg` must be one of
+these. A shared secret is never a key here. A mistake that an honest issuer does not make (two keys of one id, a private
+key published) refuses the whole set: a holder of earlier keys continues to use them.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ from eventing.core.ed25519 import KEY_BYTES, BadPublicKey, public_key
 from eventing.core.errors import Unauthenticated
 from eventing.core.principals import Principal, Scope
 
-BYTES_MAX = 256 * 1024  # of a key set, or of a discovery document
-KEYS_MAX = 100  # of one set; large providers publish about ten
+BYTES_MAX = 256 * 1024  # bound: bytes of a key set or discovery document; the document is refused
+# Large providers publish about ten.
+KEYS_MAX = 100  # bound: keys of a foreign key set; the key set is refused
 KID_CHARS_MAX = 255  # as of our own
 RSA_BITS = (2048, 4096)  # below: weak (NIST SP 800-131A). Above: a verification would cost more than a token is worth
-RSA_EXPONENT_MAX = 2**32  # a huge exponent makes verification slow, on purpose
+RSA_EXPONENT_MAX = 2**32  # a huge exponent makes verification slow on purpose
 PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
-# Members of a header that say nothing about how to verify, or only what `kid` says already. Any other is refused: jwk,
-# jku, x5u and x5c bring a key along, crit and b64 change what is signed.
+# Members of a header that do not affect verification, or only repeat `kid`. Any other is refused: jwk, jku, x5u and x5c
+# supply a key, crit and b64 change the signed bytes.
 HEADER_MEMBERS = frozenset({"alg", "typ", "kid", "x5t", "x5t#S256"})
 TYPES = ("JWT", "AT+JWT")  # RFC 7519, RFC 9068; absent in some ID tokens
 
 
 class BadKeys(Exception):
-    """The document is no key set that may be used; the message is a sentence for the operator."""
+    """The document is not a usable key set; the message is a sentence for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A public key, bound to the algorithms it may verify."""
+    """A public key, bound to the algorithms that it may verify."""
 
     kid: str
     algorithms: tuple[str, ...]
@@ -50,7 +51,8 @@ class ForeignKey:
 
 
 def parse(document: bytes, algorithms: Collection[str]) -> dict[str, ForeignKey]:
-    """The keys of a JWKS that can verify one of `algorithms`, by `kid`; others, and those without `kid`, are ignored.
+    """Parse the keys of a JWKS that can verify one of `algorithms`, by `kid`; others, and those without `kid`, are
+    ignored.
 
     Raises BadKeys.
     """
@@ -58,7 +60,7 @@ def parse(document: bytes, algorithms: Collection[str]) -> dict[str, ForeignKey]
     if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
         raise BadKeys("The key set has no list of keys.")
     if len(keys) > KEYS_MAX:
-        raise BadKeys(f"The key set has {len(keys)} keys; at most {KEYS_MAX} are taken.")
+        raise BadKeys(f"The key set has {len(keys)} keys; at most {KEYS_MAX} are accepted.")
     found: dict[str, ForeignKey] = {}
     seen: set[str] = set()
     for key in keys:
@@ -77,7 +79,7 @@ def parse(document: bytes, algorithms: Collection[str]) -> dict[str, ForeignKey]
 
 
 def parse_discovery(document: bytes, issuer: str) -> str:
-    """The `jwks_uri` of an OpenID provider's configuration, which must be that of `issuer`. Raises BadKeys."""
+    """Return the `jwks_uri` of an OpenID provider's configuration, which must be that of `issuer`. Raises BadKeys."""
     members = _object(document, "The discovery document")
     if members.get("issuer") != issuer:
         raise BadKeys("The discovery document is of another issuer.")
@@ -88,7 +90,7 @@ def parse_discovery(document: bytes, issuer: str) -> str:
 
 
 def check_header(read: tokens.Read) -> None:
-    """Refuse a foreign token by its header, before anything is fetched for it. Raises Unauthenticated."""
+    """Check a foreign token's header before anything is fetched for it. Raises Unauthenticated."""
     header = read.header
     if set(header) - HEADER_MEMBERS:
         raise Unauthenticated(f"The token's header has members other than {', '.join(sorted(HEADER_MEMBERS))}.")
@@ -110,8 +112,8 @@ def verify(read: tokens.Read, token: str, key: ForeignKey, algorithms: Collectio
     """Verify a token's signature. Raises Unauthenticated.
 
     Args:
-        read: what tokens.read made of `token`; `check_header` has passed.
-        algorithms: what this domain accepts; the key's own must agree.
+        read: result of tokens.read for `token`; `check_header` has passed.
+        algorithms: algorithms that this domain accepts; the key's own must agree.
     """
     check_algorithm(read, [name for name in algorithms if name in key.algorithms])
     if key.jwk["kty"] == "OKP":
@@ -125,7 +127,8 @@ def verify(read: tokens.Read, token: str, key: ForeignKey, algorithms: Collectio
 
 
 def principal_of(read: tokens.Read, *, audience: Collection[str], now: float) -> Principal:
-    """Whom a verified foreign token speaks for: its claims grant nothing by themselves, `ops` and `scopes` only narrow.
+    """Make the principal of a verified foreign token: its claims grant nothing by themselves, `ops` and `scopes` only
+    narrow.
 
     Raises Unauthenticated.
     """
@@ -135,7 +138,7 @@ def principal_of(read: tokens.Read, *, audience: Collection[str], now: float) ->
 
 
 def _scopes(claims: Mapping[str, Any]) -> tuple[Scope, ...] | None:
-    """What the claims narrow the token to. Others use the names `ops` and `scopes` for other things: those are not ours."""
+    """Return the scopes to which the claims narrow the token. Claims `ops` and `scopes` in other issuers' forms are ignored."""
     ours: dict[str, Any] = {}
     operations, scopes = claims.get("ops"), claims.get("scopes")
     if isinstance(operations, list) and all(isinstance(operation, str) for operation in operations):
@@ -158,7 +161,7 @@ def _object(document: bytes, what: str) -> dict[str, Any]:
 
 
 def _usable(key: Mapping[str, Any], kid: str) -> ForeignKey | None:
-    """The key, if it is meant for signatures and of a kind and size that can be used; else it is as if it was not there."""
+    """Return the key if it is meant for signatures and of a supported kind and size; else None, as if it were absent."""
     operations = key.get("key_ops")
     if key.get("use", "sig") != "sig" or (operations is not None and operations != ["verify"]):
         return None
@@ -197,7 +200,7 @@ def _of_kind(key: Mapping[str, Any], kid: str) -> ForeignKey | None:
 
 
 def _ed25519(value: Any, kid: str) -> ForeignKey | None:
-    """The key, whatever padding its issuer writes. Raises BadKeys for what only looks like one: nobody has it by mistake."""
+    """Return the key, with any padding. Raises BadKeys for an invalid key, which no honest issuer publishes by mistake."""
     x = _number(value, KEY_BYTES)
     if x is None:
         return None
@@ -210,7 +213,7 @@ def _ed25519(value: Any, kid: str) -> ForeignKey | None:
 
 
 def _number(value: Any, bytes_max: int) -> str | None:
-    """Base64url of at most `bytes_max` bytes, of exactly 32 where that is the bound; None for anything else."""
+    """Return base64url of at most `bytes_max` bytes, of exactly 32 where that is the bound; None for anything else."""
     if not isinstance(value, str) or not 1 <= len(value) <= bytes_max * 2 or not value.isascii():
         return None
     try:

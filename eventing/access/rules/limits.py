@@ -1,37 +1,48 @@
-"""What one gateway process admits: rates per principal, per rendezvous point and of all, connections, and new connections.
+"""Limits of one gateway process: rates per principal, per rendezvous point and in total, connections, and new
+connections.
 
-Pure, and asked on the hot path: `publish` costs about a microsecond (tests/edge/test_limits.py bounds it) and allocates
-nothing unless it refuses. State is an `Account` per principal or client address and a `Flow` per RP, in tables that are
-bounded and cannot be used to have one's own bucket forgotten (rates.Table). A session holds its account, so that it is
-not looked up per event. Rates that are the domain's are divided by the number of gateway processes; docs/limits.md says
-what follows from that.
+Pure, and used on the hot path: `publish` takes about a microsecond (tests/gateway/test_limits.py bounds it) and
+allocates nothing unless it refuses. State is an `Account` per principal or client address and a `PublishCounts` per RP, in
+tables that are bounded and from which a client cannot have its own bucket evicted (rates.Table). A session holds its
+account, so that it is not looked up per event. Rates of the domain are divided by the number of gateway processes;
+docs/limits.md describes the consequences.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Annotated
 
 from eventing.access.rules.rates import Bucket, Rate, Table
 from eventing.core.config import Config
 from eventing.core.errors import RateLimited, Unavailable
+from eventing.core.shapes import Count, Shape, doc, one_of
 
-ACCOUNTS_MAX = 200_000  # ~0.5 KiB each; twice the connections that one process takes
+# ~0.5 KiB each; twice the connections that one process takes
+# bound: principals, and addresses, with rates of their own; an idle one is discarded; if none is idle, newcomers share one
+ACCOUNTS_MAX = 200_000
+# bound: RPs with rates of their own; an idle one is discarded; if none is idle, newcomers share one
 FLOWS_MAX = 100_000
+# bound: addresses whose invalid tokens are counted; an idle one is discarded; if none is idle, newcomers share one
 FAILURES_MAX = 100_000
-FAILED_WINDOW_S = 10  # a client with an old token, or a user who mistypes, is not shut out
-FAILED_DEBT_S_MAX = 10.0  # so that what was under way when the bucket emptied does not lock an address out for long
+FAILED_WINDOW_S = 10  # a client with an old token, or a user who mistypes, is not locked out
+FAILED_DEBT_S_MAX = 10.0  # bounds the lock-out of an address by requests that were in progress when the bucket emptied
 REFUSED_DEBT_S_MAX = 5.0
-SESSIONS_RETRY_S = 10  # nobody knows when one of the principal's connections will end
-UNFINISHED_MESSAGES_MAX = 4  # of the largest size, of one principal's connections together; see `Limits.unfinished`
-STRANGERS_UNFINISHED_MESSAGES_MAX = 8  # of all clients without a token together
-GATEWAY_UNFINISHED_MESSAGES_MAX = 32  # of all clients together
-LINE_S_MAX = 30.0  # the longest that a new connection is put off; a restart's herd is spread over this
+SESSIONS_RETRY_S = 10  # the end of one of the principal's connections cannot be predicted
+# bound: largest publishes' bytes in unfinished WebSocket messages of a principal, per gateway; the connection is closed: 4004
+# See `Limits.unfinished`.
+UNFINISHED_MESSAGES_MAX = 4
+# bound: largest publishes' bytes in unfinished WebSocket messages of all clients without a token; the connection is closed: 4004
+STRANGERS_UNFINISHED_MESSAGES_MAX = 8
+# bound: largest publishes' bytes in unfinished WebSocket messages of all clients; the connection is closed: 4004
+GATEWAY_UNFINISHED_MESSAGES_MAX = 32
+# The reconnecting clients of a restarted gateway are spread over this time.
+LINE_S_MAX = 30.0  # bound: seconds that a new connection is deferred at a time; the connection is deferred again
 
 
 class Account:
-    """What one principal, or one client address, has used."""
+    """Usage by one principal or client address."""
 
     __slots__ = ("address", "bytes", "events", "name", "requests", "sessions", "unfinished_bytes")
 
@@ -42,15 +53,15 @@ class Account:
         self.events = Bucket(events)
         self.bytes = Bucket(size)
         self.sessions = 0
-        self.unfinished_bytes = 0  # held of WebSocket messages whose end has not come
+        self.unfinished_bytes = 0  # bytes held of incomplete WebSocket messages
 
     def idle(self, now: float) -> bool:
-        """Whether a new one would be the same."""
+        """Return True if a new one would be equal."""
         return not self.sessions and self.requests.idle(now) and self.events.idle(now) and self.bytes.idle(now)
 
 
-class Flow:
-    """What was published at one RP, or in the domain."""
+class PublishCounts:
+    """Usage of publishing at one RP, or in the domain."""
 
     __slots__ = ("bytes", "events")
 
@@ -59,34 +70,25 @@ class Flow:
         self.bytes = Bucket(size)
 
     def idle(self, now: float) -> bool:
-        """Whether a new one would be the same."""
+        """Return True if a new one would be equal."""
         return self.events.idle(now) and self.bytes.idle(now)
 
 
-@dataclass(frozen=True, slots=True)
-class LimitState:
-    """One limit and how far it is used, for people and clients.
+class LimitAnswer(Shape):
+    """A limit and its use."""
 
-    Attributes:
-        limit: per second for a rate, else the most there may be; None for no limit.
-        used, remaining: of the burst for a rate. `remaining` is None for no limit.
-        window_s: seconds whose worth may come at once; None for what is no rate.
-        reset_s: seconds until a rate is wholly available again; None for what is no rate.
-        counted: `gateway` where this process counts by itself, `domain` where the database does.
-    """
-
-    name: str
+    name: Annotated[str, doc("Name of the limit, as in the `limit` member of a refusal and in the RateLimit headers.")]
     unit: str
-    limit: float | None
-    used: int
-    remaining: int | None
-    window_s: float | None = None
-    reset_s: int | None = None
-    counted: str = "gateway"
+    limit: Annotated[float | None, doc("Amount per second for a rate, else the greatest number; null: none.")]
+    used: Annotated[Count, doc("Used amount; for a rate, of the burst.")]
+    remaining: Annotated[Count | None, doc("Amount that would be admitted now.")]
+    window_s: Annotated[float | None, doc("Seconds of the rate that a burst may use at once; null: no rate.")]
+    reset_s: Annotated[Count | None, doc("Seconds until a rate is wholly available; null: no rate.")]
+    counted: Annotated[str, one_of("gateway", "domain")]
 
 
 class Limits:
-    """See the module.
+    """Limits of one gateway process.
 
     Args:
         config: the limits.
@@ -114,10 +116,10 @@ class Limits:
         self._principals = Table(lambda name: self._account(name, False), ACCOUNTS_MAX)
         self._addresses = Table(lambda name: self._account(name, True), ACCOUNTS_MAX)
         self._failures = Table(lambda _: Bucket(self.failed), FAILURES_MAX)
-        self._flows = Table(lambda _: Flow(self.rp_events, self.rp_bytes), FLOWS_MAX)
+        self._flows = Table(lambda _: PublishCounts(self.rp_events, self.rp_bytes), FLOWS_MAX)
         self._message_bytes_max = config.batch_bytes_max
         self._unfinished_bytes = self._strangers_unfinished_bytes = 0
-        self._domain = Flow(self.domain_events, self.domain_bytes)
+        self._domain = PublishCounts(self.domain_events, self.domain_bytes)
         self._domain_requests = Bucket(self.domain_requests)
         self._accepted = Bucket(self.accepts)
         self._line_ends_at = -math.inf
@@ -127,11 +129,11 @@ class Limits:
         return Account(name, address, self.requests, self.events, self.bytes)
 
     def principal(self, identity: str) -> Account:
-        """The account of the principal with this identity."""
+        """Return the account of the principal with this identity."""
         return self._principals.get(identity, self._clock())
 
     def address(self, key: str) -> Account:
-        """The account of whoever asks without a valid token from this address (client_address.address_key)."""
+        """Return the account of clients without a valid token at this address (client_address.address_key)."""
         return self._addresses.get(key, self._clock())
 
     # Requests
@@ -140,24 +142,24 @@ class Limits:
         """Count a request. Raises RateLimited."""
         now = self._clock()
         if not account.requests.take(1, now):
-            raise _limited("requests", "You send requests faster than allowed here.", account.requests.wait_s(1, now))
+            raise _limited("requests", "You send more requests than allowed here.", account.requests.wait_s(1, now))
         if not self._domain_requests.take(1, now):
             account.requests.refund(1)
             wait_s = self._domain_requests.wait_s(1, now)
-            raise _limited("domain-requests", "This domain gets more requests than it takes.", wait_s)
+            raise _limited("domain-requests", "This domain receives more requests than it accepts.", wait_s)
 
     def refused(self, account: Account) -> None:
         """Count a request that was refused before it could be counted."""
         account.requests.charge(1, self._clock(), REFUSED_DEBT_S_MAX)
 
     def require_may_try(self, address: str) -> None:
-        """Before an unknown token is verified: raises RateLimited when too many from this address were no good."""
+        """Raise RateLimited before the verification of an unknown token, if too many tokens from this address were invalid."""
         bucket = self._failures.peek(address)
         if bucket is not None and (wait_s := bucket.wait_s(1, self._clock())):
-            raise _limited("failed-tokens", "Too many tokens from your address were not valid.", wait_s)
+            raise _limited("failed-tokens", "Too many invalid tokens from your address.", wait_s)
 
     def token_failed(self, address: str) -> None:
-        """A token from this address did not verify."""
+        """Count a token from this address that failed verification."""
         now = self._clock()
         self._failures.get(address, now).charge(1, now, FAILED_DEBT_S_MAX)
 
@@ -171,7 +173,7 @@ class Limits:
             raise self._not_published(account, flow, events, size, now)
 
     def request_to_publish(self, account: Account, rp: str, events: int, size: int) -> bool:
-        """`request` and `publish` at once: both are counted, or neither is and the answer is False."""
+        """Count as `request` and `publish` together: both are counted, or neither is and the result is False."""
         now = self._clock()
         if not account.requests.take(1, now):
             return False
@@ -182,8 +184,8 @@ class Limits:
         account.requests.refund(1)
         return False
 
-    def _take(self, account: Account, flow: Flow, events: int, size: int, now: float) -> bool:
-        """Take from all buckets that a publish counts in, or from none."""
+    def _take(self, account: Account, flow: PublishCounts, events: int, size: int, now: float) -> bool:
+        """Take from all buckets of a publish, or from none."""
         domain = self._domain
         if not account.events.take(events, now):
             return False
@@ -200,61 +202,61 @@ class Limits:
         account.events.refund(events)
         return False
 
-    def _not_published(self, account: Account, flow: Flow, events: int, size: int, now: float) -> RateLimited:
-        """What is to be waited for: the longest of all."""
+    def _not_published(self, account: Account, flow: PublishCounts, events: int, size: int, now: float) -> RateLimited:
+        """Make the refusal with the longest wait of all exceeded limits."""
         domain = self._domain
         asked = (
             ("publish-events", account.events, events, "You publish more events than allowed here."),
             ("publish-bytes", account.bytes, size, "You publish more bytes than allowed here."),
-            ("rp-publish-events", flow.events, events, "This rendezvous point gets more events than it takes."),
-            ("rp-publish-bytes", flow.bytes, size, "This rendezvous point gets more bytes than it takes."),
-            ("domain-publish-events", domain.events, events, "This domain gets more events than it takes."),
-            ("domain-publish-bytes", domain.bytes, size, "This domain gets more bytes than it takes."),
+            ("rp-publish-events", flow.events, events, "This rendezvous point receives more events than it accepts."),
+            ("rp-publish-bytes", flow.bytes, size, "This rendezvous point receives more bytes than it accepts."),
+            ("domain-publish-events", domain.events, events, "This domain receives more events than it accepts."),
+            ("domain-publish-bytes", domain.bytes, size, "This domain receives more bytes than it accepts."),
         )
         name, bucket, amount, detail = max(asked, key=lambda one: one[1].wait_s(one[2], now))
-        return _limited(name, f"{detail} Nothing of this was stored.", bucket.wait_s(amount, now))
+        return _limited(name, f"{detail} Nothing of this request was stored.", bucket.wait_s(amount, now))
 
     # Connections
 
     def accept(self) -> None:
-        """Count a new connection. Raises Unavailable when they come faster than this process takes them.
+        """Count a new connection. Raises Unavailable above the accept rate of this process.
 
-        Whoever is put off is told a time of its own, as if in a line: a herd that all returned at once would be put off
-        again.
+        Each refused client gets a `Retry-After` of its own, as in a queue: clients that all returned at once would be
+        refused again.
         """
         now = self._clock()
         if self._accepted.take(1, now):
             return
         self._line_ends_at = min(max(self._line_ends_at, now) + 1.0 / self.accepts.per_s, now + LINE_S_MAX)
         raise Unavailable(
-            "Connections are opened faster than this gateway takes them. Try again later.",
+            "Connections are opened faster than this gateway accepts them. Try again later.",
             retry_after_s=_whole(max(self._line_ends_at - now, self._accepted.wait_s(1, now))),
             limit="accepts",
         )
 
     def not_accepted(self) -> None:
-        """A new connection that was counted has been refused all the same."""
+        """Undo the count of a new connection that was refused all the same."""
         self._accepted.refund(1)
 
     def session_opened(self, account: Account) -> None:
         """Count a connection, until `session_closed`. Raises RateLimited."""
         most = self._sessions_of(account)
         if most and account.sessions >= most:
-            raise _limited("sessions", "You have as many connections as allowed here; close some.", SESSIONS_RETRY_S)
+            raise _limited("sessions", "You have the maximum number of connections; close some.", SESSIONS_RETRY_S)
         account.sessions += 1
 
     def _sessions_of(self, account: Account) -> int:
         return self._address_sessions_max if account.address else self._sessions_max
 
     def session_closed(self, account: Account) -> None:
-        """A counted connection has ended."""
+        """Count the end of a connection."""
         account.sessions -= 1
 
     def unfinished(self, account: Account, change_bytes: int) -> bool:
-        """Count what a connection of `account` holds of a message whose end has not come: `change_bytes` more, or less.
+        """Count the bytes that a connection of `account` holds of an incomplete message: `change_bytes` more, or less.
 
-        Returns False when more is held than may be: by this account, by all clients without a token, or by the gateway. It
-        is counted all the same: the caller lets go of it, and counts that too.
+        Returns False above a limit: of this account, of all clients without a token, or of the gateway. The bytes are
+        counted all the same: the caller discards them, and counts that too.
         """
         account.unfinished_bytes += change_bytes
         self._unfinished_bytes += change_bytes
@@ -268,30 +270,39 @@ class Limits:
             within = within and self._strangers_unfinished_bytes <= STRANGERS_UNFINISHED_MESSAGES_MAX * size
         return within or change_bytes <= 0
 
-    # For people and clients
+    # For users and clients
 
-    def of_account(self, account: Account) -> list[LimitState]:
-        """The limits of a principal, as this process counts them."""
+    def of_account(self, account: Account) -> list[LimitAnswer]:
+        """Describe the limits of a principal, as this process counts them."""
         now = self._clock()
         most = self._sessions_of(account) or None
         return [
             _rate_state("requests", "requests", self.requests, account.requests, now),
             _rate_state("publish-events", "events", self.events, account.events, now),
             _rate_state("publish-bytes", "bytes", self.bytes, account.bytes, now),
-            LimitState("sessions", "connections", most, account.sessions, most and max(0, most - account.sessions)),
+            LimitAnswer(
+                "sessions",
+                "connections",
+                most,
+                account.sessions,
+                most and max(0, most - account.sessions),
+                None,
+                None,
+                "gateway",
+            ),
         ]
 
-    def of_rp(self, rp: str) -> list[LimitState]:
-        """The limits of publishing at an RP, by all."""
+    def of_rp(self, rp: str) -> list[LimitAnswer]:
+        """Describe the limits of publishing at an RP, by all clients."""
         now = self._clock()
-        flow = self._flows.peek(rp) or Flow(self.rp_events, self.rp_bytes)
+        flow = self._flows.peek(rp) or PublishCounts(self.rp_events, self.rp_bytes)
         return [
             _rate_state("rp-publish-events", "events", self.rp_events, flow.events, now),
             _rate_state("rp-publish-bytes", "bytes", self.rp_bytes, flow.bytes, now),
         ]
 
-    def of_domain(self) -> list[LimitState]:
-        """The limits of all together."""
+    def of_domain(self) -> list[LimitAnswer]:
+        """Describe the limits of all clients together."""
         now = self._clock()
         return [
             _rate_state("domain-requests", "requests", self.domain_requests, self._domain_requests, now),
@@ -301,7 +312,7 @@ class Limits:
         ]
 
     def policy_field(self, publishing: bool) -> bytes:
-        """The value of `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10); empty where nothing is limited."""
+        """Format the value of `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10); empty if nothing is limited."""
         return self._policy_fields[publishing]
 
     def _policy_field(self, publishing: bool) -> bytes:
@@ -315,7 +326,7 @@ class Limits:
         ).encode()
 
     def field(self, account: Account, publishing: bool) -> bytes:
-        """The value of `RateLimit`: what is left of each of the same policies, and the seconds until all of it is back."""
+        """Format the value of `RateLimit`: the remainder of each of the same policies, and the seconds until it is full again."""
         now = self._clock()
         items = []
         if self.requests.per_s:
@@ -327,17 +338,17 @@ class Limits:
         return b", ".join(items)
 
 
-def _rate_state(name: str, unit: str, rate: Rate, bucket: Bucket, now: float) -> LimitState:
+def _rate_state(name: str, unit: str, rate: Rate, bucket: Bucket, now: float) -> LimitAnswer:
     unit = f"{unit} per second"
     if not rate.per_s:
-        return LimitState(name, unit, None, 0, None, None, None)
+        return LimitAnswer(name, unit, None, 0, None, None, None, "gateway")
     remaining, reset_s = bucket.left(now)
     used = max(0, int(rate.burst) - remaining)
-    return LimitState(name, unit, rate.per_s, used, remaining, rate.window_s, reset_s)
+    return LimitAnswer(name, unit, rate.per_s, used, remaining, rate.window_s, reset_s, "gateway")
 
 
 def _whole(seconds: float) -> int:
-    """As Retry-After has it: whole seconds, at least one, never less than was meant."""
+    """Round up to whole seconds, at least one, as Retry-After requires."""
     return max(1, math.ceil(seconds))
 
 

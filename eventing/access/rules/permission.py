@@ -1,4 +1,4 @@
-"""Whether the role of a principal in the domain allows what it asks: one sentence of refusal for all services."""
+"""Permissions of roles in the domain, with one refusal for all services."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from eventing.core.roles import operates, oversees, reads_only
 
 
 def require_operator(principal: Principal) -> None:
-    """Raises Forbidden for who does not act on all that lives in the domain: an administrator or an operator does."""
+    """Raise Forbidden unless the principal may act on everything in the domain (administrator or operator)."""
     if not operates(principal):
-        raise Forbidden("Only an administrator or operator of this domain does this, with a token for all of it.")
+        raise Forbidden("This requires an administrator's or operator's token of this domain that is not narrowed.")
 
 
 def require_overseer(principal: Principal) -> None:
-    """Raises Forbidden for who does not see all of the domain: an administrator, an operator, a viewer."""
+    """Raise Forbidden unless the principal may see all of the domain (administrator, operator or viewer)."""
     if not oversees(principal):
         raise Forbidden(
-            "Only an administrator, operator or viewer of this domain sees this, with a token for all of it."
+            "This requires a token of an administrator, operator or viewer of this domain that is not narrowed."
         )
 
 
 def require_writer(principal: Principal) -> None:
-    """Raises Forbidden for who sees all of the domain and changes nothing: no subscription, no lease, nobody's cursor."""
+    """Raise Forbidden if the principal's role is read-only (viewer)."""
     if reads_only(principal):
-        raise Forbidden("Your role is to look: it changes nothing, subscriptions and their cursors included.")
+        raise Forbidden("Your role is read-only: it cannot change anything, including subscriptions and their cursors.")

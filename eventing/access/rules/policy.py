@@ -1,4 +1,4 @@
-"""Who may do what at an RP: an ordered list of rules, first match wins, no match refuses. Pure, no per-client state.
+"""Access policies of RPs: an ordered list of rules, first match wins, no match refuses. Pure, without per-client state.
 
 A rule reads *issuer + claim predicates -> operations*. As JSON:
 
@@ -6,18 +6,18 @@ A rule reads *issuer + claim predicates -> operations*. As JSON:
      {"issuer": "https://id.example.org", "claims": {"age": {"range": {"min": 18}}}, "allow": ["subscribe"]},
      {"issuer": "anyone", "allow": ["describe"]}]
 
-| issuer | whom the rule is about |
+| issuer | the rule applies to |
 |---|---|
 | `domain` | bearers of this domain's own tokens |
 | `peer:NAME` | bearers of tokens of the peer domain NAME |
 | `https://...` | bearers of tokens of that OIDC issuer, by the keys it publishes itself or those at the rule's `jwks` address |
 | `anyone` | everybody, with or without a token |
 
-Predicates are those of access/rules/policy_predicates.py; all of a rule must hold. The first rule whose issuer and predicates
-match decides, also when it does not list the operation. The RP's creator and the domain's administrators may always do
-everything (rps/rules/descriptor.py). docs/policy.md is the same for people.
+Predicates are defined in access/rules/policy_predicates.py; all of a rule must hold. The first rule whose issuer and
+predicates match decides, also if it does not list the operation. The RP's creator and the domain's administrators may
+always do everything (rps/rules/descriptor.py). docs/policy.md describes policies for users.
 
-A principal is compared with the rules of its own issuer and those for anyone only: rules of other issuers cost nothing.
+A principal is compared only with the rules of its own issuer and those for anyone: rules of other issuers cost nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -39,16 +38,21 @@ from eventing.access.rules.policy_issuers import (
     is_peer,
 )
 from eventing.access.rules.policy_predicates import Predicate, compile_predicate
+from eventing.core.container import memoized
 from eventing.core.errors import InvalidRequest
 from eventing.core.principals import OPERATIONS, Principal
 
-POLICY_BYTES_MAX = 64 * 1024  # as compact JSON; what a request body may hold (rest/parsers.py)
-RULES_MAX = 1000
-PREDICATES_MAX = 32  # of a rule; a token has at most 64 claims (access/rules/tokens.py)
-ISSUERS_MAX = 64  # OIDC issuers of a policy: each costs the domain a fetch of keys now and then
-CACHED = 1024  # compiled policies that equal ones share
+# Compact JSON; a request body (rest/parsers.py) has the same bound.
+POLICY_BYTES_MAX = 64 * 1024  # bound: bytes of a policy; the policy is refused
+RULES_MAX = 1000  # bound: rules of a policy; the policy is refused
+# A token has at most 64 claims (access/rules/tokens.py).
+PREDICATES_MAX = 32  # bound: predicates of a rule; the policy is refused
+# Each issuer costs the domain periodic fetches of its keys.
+ISSUERS_MAX = 64  # bound: OIDC issuers of a policy; the policy is refused
+CACHED = 1024  # bound: compiled policies that equal policies share; the least recently used policy is compiled again
+# bound: bytes of a policy that is shared; a larger policy is compiled for its descriptor alone
 CACHED_BYTES_MAX = (
-    2048  # longer ones are compiled for each descriptor, so that strangers' policies cannot fill the memory
+    2048  # longer ones are compiled for each descriptor, so that strangers' policies cannot fill the cache
 )
 
 OPEN_TO_DOMAIN = [{"issuer": "domain", "allow": ["describe", "publish", "subscribe", "history"]}]
@@ -56,7 +60,7 @@ ADMINISTRATORS_ONLY: list[dict[str, Any]] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """One line of a policy, compiled. `number` counts from 1; `jwks` is empty if the rule states none."""
 
     number: int
@@ -66,7 +70,7 @@ class Rule:
     allow: frozenset[str]
 
     def matches(self, claims: Mapping[str, Any]) -> bool:
-        """Whether every predicate holds for `claims`; whose they are is another question."""
+        """Return True if every predicate holds for `claims`; their issuer is checked elsewhere."""
         for predicate in self.predicates:  # noqa: SIM110 - the hot path: half the time of all(...)
             if not predicate.holds(claims):
                 return False
@@ -75,29 +79,29 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A compiled policy; make one with `compile_policy`.
+    """A compiled policy, made by `compile_policy`.
 
     Attributes:
         rules: all rules, in order.
-        issuers: the OIDC issuers that rules name, each as (issuer, its JWKS address or empty).
+        issuers: OIDC issuers in the rules, each as (issuer, its JWKS address or empty).
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[PolicyRule, ...]
     issuers: frozenset[tuple[str, str]]
-    _domain: tuple[Rule, ...] = field(repr=False)
-    _anyone: tuple[Rule, ...] = field(repr=False)
-    _foreign: Mapping[str, tuple[Rule, ...]] = field(repr=False)
+    _domain: tuple[PolicyRule, ...] = field(repr=False)
+    _anyone: tuple[PolicyRule, ...] = field(repr=False)
+    _foreign: Mapping[str, tuple[PolicyRule, ...]] = field(repr=False)
 
     def allows(self, principal: Principal, operation: str) -> bool:
-        """Whether the first rule that matches `principal` lists `operation`."""
+        """Return True if the first rule that matches `principal` lists `operation`."""
         rule = self.decide(principal)
         return rule is not None and operation in rule.allow
 
     def seen_from(self, domain: str, home: str) -> Policy:
-        """The policy of an RP whose home is `home`, as its replica at `domain` evaluates it.
+        """Translate the policy of an RP with the home `home` for evaluation by its replica at `domain`.
 
-        The same rules about the same people: `domain` is who bears the home's tokens, who are foreign here, and
-        `peer:DOMAIN` is who bears this domain's own. Rules for anyone and of OIDC issuers stay what they are.
+        The same rules apply to the same bearers: `domain` means bearers of the home's tokens, who are foreign here, and
+        `peer:DOMAIN` means bearers of this domain's tokens. Rules for anyone and of OIDC issuers stay unchanged.
         """
         foreign = {issuer: rules for issuer, rules in self._foreign.items() if issuer not in (domain, home)}
         if self._domain:
@@ -105,8 +109,8 @@ class Policy:
         own = self._foreign.get(domain, ())
         return Policy(self.rules, self.issuers, own, self._anyone, MappingProxyType(foreign))
 
-    def decide(self, principal: Principal) -> Rule | None:
-        """The first rule that matches `principal`, whatever it allows; None if none does, which refuses."""
+    def decide(self, principal: Principal) -> PolicyRule | None:
+        """Return the first rule that matches `principal`, whatever it allows; None if none does, which refuses."""
         claims = principal.claims
         own = None
         for rule in self.rules_of(principal):
@@ -120,21 +124,22 @@ class Policy:
                 return rule
         return own
 
-    def rules_of(self, principal: Principal) -> tuple[Rule, ...]:
-        """The rules about the principal's issuer, without those for anyone."""
+    def rules_of(self, principal: Principal) -> tuple[PolicyRule, ...]:
+        """Return the rules for the principal's issuer, without those for anyone."""
         if principal.anonymous:
             return ()
         if principal.local:
             return self._domain
         rules = self._foreign.get(principal.issuer, ())
-        # What the issuer's own keys signed is the issuer's. Keys from elsewhere count where this very policy names them.
+        # Tokens signed by the issuer's own keys match. Keys from elsewhere count only if this policy names their
+        # address.
         return rules if rules and principal.keys_from in ("", rules[0].jwks) else ()
 
 
 def compile_policy(document: Any) -> Policy:
-    """Compile a policy document. Equal short documents share one Policy, so compile as often as you like.
+    """Compile a policy document. Equal short documents share one cached Policy.
 
-    Raises InvalidRequest naming the rule that is wrong; nothing is ignored.
+    Raises InvalidRequest naming the invalid rule; nothing is ignored.
     """
     if not isinstance(document, Sequence) or isinstance(document, str | bytes):
         raise InvalidRequest("policy is a list of rules.")
@@ -146,7 +151,7 @@ def compile_policy(document: Any) -> Policy:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError):
-        raise InvalidRequest("policy is a list of rules, and of JSON only: finite numbers and valid text.") from None
+        raise InvalidRequest("policy is a list of rules, in JSON only: finite numbers and valid text.") from None
     if size > POLICY_BYTES_MAX:
         raise InvalidRequest(f"policy has at most {POLICY_BYTES_MAX} bytes as JSON, not {size}.")
     return _shared(text) if size <= CACHED_BYTES_MAX else _compiled(text)
@@ -154,7 +159,7 @@ def compile_policy(document: Any) -> Policy:
 
 def _compiled(text: str) -> Policy:
     rules = tuple(_compile_rule(number, rule) for number, rule in enumerate(json.loads(text), 1))
-    foreign: dict[str, list[Rule]] = {}
+    foreign: dict[str, list[PolicyRule]] = {}
     for rule in rules:
         if rule.issuer not in (DOMAIN, ANYONE):
             foreign.setdefault(rule.issuer.removeprefix(PEER), []).append(rule)
@@ -167,11 +172,11 @@ def _compiled(text: str) -> Policy:
     )
 
 
-_shared = lru_cache(maxsize=CACHED)(_compiled)
+_shared = memoized(maxsize=CACHED)(_compiled)
 
 
-def _issuers(rules: Sequence[Rule]) -> frozenset[tuple[str, str]]:
-    """The OIDC issuers, each with one source of keys: one that is named with two is a mistake."""
+def _issuers(rules: Sequence[PolicyRule]) -> frozenset[tuple[str, str]]:
+    """Collect the OIDC issuers, each with one source of keys; two sources for one issuer are refused."""
     found: dict[str, str] = {}
     for rule in rules:
         if is_foreign_issuer(rule.issuer) and found.setdefault(rule.issuer, rule.jwks) != rule.jwks:
@@ -183,7 +188,7 @@ def _issuers(rules: Sequence[Rule]) -> frozenset[tuple[str, str]]:
     return frozenset(found.items())
 
 
-def _compile_rule(number: int, rule: Any) -> Rule:
+def _compile_rule(number: int, rule: Any) -> PolicyRule:
     where = f"policy rule {number}"
     if not isinstance(rule, Mapping) or set(rule) - {"issuer", "jwks", "claims", "allow"}:
         raise InvalidRequest(f"{where}: a rule has the members issuer, jwks, claims and allow only.")
@@ -206,4 +211,4 @@ def _compile_rule(number: int, rule: Any) -> Rule:
         predicates = tuple(compile_predicate(claim, predicate) for claim, predicate in claims.items())
     except ValueError as error:
         raise InvalidRequest(f"{where}: {error}") from None
-    return Rule(number, issuer, jwks, predicates, frozenset(allow))
+    return PolicyRule(number, issuer, jwks, predicates, frozenset(allow))

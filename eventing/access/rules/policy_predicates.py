@@ -1,8 +1,8 @@
-"""The predicates of policy rules: what a rule may ask of one claim. Pure; compiled once, evaluated without copying.
+"""Predicates of policy rules on single claims. Pure; compiled once, evaluated without copying.
 
-A predicate looks at one value and compares it with its type: in JSON true, 1 and "1" are three things, and a list is not
-its elements. Only `audience` looks into a list. A claim that is missing, or of another type than the predicate is about,
-does not satisfy it (but for `{"exists": false}`, which only a missing claim satisfies).
+A predicate compares one value, including its type: in JSON true, 1 and "1" are three values, and a list is not its
+elements. Only `audience` examines the members of a list. A claim that is missing, or of a type other than the
+predicate's, does not satisfy the predicate (except `{"exists": false}`, which only a missing claim satisfies).
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 from eventing.core.ids import canonical_json
 
-VALUES_MAX = 1000  # of one `in`; longer lists belong into a claim of the issuer's, such as a group
-TEXT_CHARS_MAX = 1024  # guess: an eighth of what a whole token may hold
-CLAIM_CHARS_MAX = 256  # a name or pointer; claim names are short so that tokens are (RFC 7519 section 1)
-PATH_PARTS_MAX = 8  # of a pointer; nesting in tokens of known issuers is 2 or 3 deep
+# Longer lists belong into a claim of the issuer, such as a group.
+VALUES_MAX = 1000  # bound: values of one `in`; the policy is refused
+# Guess: an eighth of a whole token.
+TEXT_CHARS_MAX = 1024  # bound: characters of a string to compare with; the policy is refused
+CLAIM_CHARS_MAX = 256  # characters of a name or pointer; claim names are short so that tokens are (RFC 7519 section 1)
+PATH_PARTS_MAX = 8  # names in a pointer; tokens of known issuers nest 2 or 3 deep
 MISSING: Any = object()
 
 
@@ -27,11 +29,11 @@ class Predicate:
 
     Attributes:
         claim: as written: a name, or a JSON pointer that begins with a slash.
-        path: names to follow from the claims inwards; one for a plain name.
+        path: names from the claims inwards; one for a plain name.
         test: which of TESTS.
-        value: what the test compares with, compiled.
-        stated: the same as written, for explanations.
-        text: its canonical JSON. Predicates are equal by it: in Python 1 and True are equal values, here two.
+        value: compiled operand of the test.
+        stated: operand as written, for explanations.
+        text: canonical JSON, by which predicates are compared: in Python 1 and True are equal, here they differ.
     """
 
     claim: str
@@ -42,7 +44,7 @@ class Predicate:
     text: bytes = field(repr=False)
 
     def find(self, claims: Mapping[str, Any]) -> Any:
-        """The claim's value; MISSING if there is none. Pointers lead through objects only, never into lists."""
+        """Return the claim's value; MISSING if there is none. Pointers lead through objects only, never into lists."""
         if len(self.path) == 1:
             return claims.get(self.path[0], MISSING)
         found: Any = claims
@@ -53,12 +55,12 @@ class Predicate:
         return found
 
     def holds(self, claims: Mapping[str, Any]) -> bool:
-        """Whether the claims satisfy the predicate."""
+        """Return True if the claims satisfy the predicate."""
         return TESTS[self.test].holds(self.find(claims), self.value)
 
 
 def compile_predicate(claim: str, predicate: Any) -> Predicate:
-    """Compile `{test: value}` about `claim`. Raises ValueError with what is wrong, as the end of a sentence."""
+    """Compile `{test: value}` on `claim`. Raises ValueError with the fault, as the end of a sentence."""
     shown = claim[:CLAIM_CHARS_MAX]
     if len(claim) > CLAIM_CHARS_MAX:
         raise ValueError(f"claim {shown}... is longer than {CLAIM_CHARS_MAX} characters.")
@@ -74,7 +76,7 @@ def compile_predicate(claim: str, predicate: Any) -> Predicate:
 
 
 def _path(claim: str) -> tuple[str, ...]:
-    """The names that a claim's name or pointer (RFC 6901) stands for. A dot is never special: names of claims have dots."""
+    """Split a claim's name or pointer (RFC 6901) into names. A dot has no special meaning: names of claims contain dots."""
     if not claim.startswith("/"):
         return (claim,)
     parts = claim[1:].split("/")
@@ -86,7 +88,7 @@ def _path(claim: str) -> tuple[str, ...]:
 
 
 class _Test(NamedTuple):
-    """A test: how its value is compiled (MISSING if it is wrong), when it holds, and what it takes, in words."""
+    """A test: compiler of its operand (MISSING if invalid), condition, and description of the operand."""
 
     compiled: Callable[[Any], Any]
     holds: Callable[[Any, Any], bool]
@@ -98,12 +100,12 @@ def _is_value(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """A finite number; true and false are none."""
+    """Return True for a finite number; booleans are not numbers."""
     return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
 def _members(values: Any) -> Any:
-    """The set that `in` looks into. In Python True == 1, here it is not: what is no text is kept with its type."""
+    """Make the set for `in`. In Python True == 1, here they differ: values other than text are stored with their type."""
     if not isinstance(values, list) or len(values) > VALUES_MAX or not all(map(_is_value, values)):
         return MISSING
     return frozenset(value if isinstance(value, str) else (type(value), value) for value in values)
@@ -116,7 +118,7 @@ def _is_member(actual: Any, members: frozenset[Any]) -> bool:
 
 
 def _interval(value: Any) -> Any:
-    """(min, max) of a range; None for no bound on that side."""
+    """Make (min, max) of a range; None for no bound on that side."""
     if not isinstance(value, Mapping) or not value or set(value) - {"min", "max"}:
         return MISSING
     if not all(map(_is_number, value.values())):

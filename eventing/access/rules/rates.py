@@ -1,15 +1,15 @@
-"""Rates: how much may come per second, and how much at once. Pure: the time is passed in, in seconds of any steady clock.
+"""Rates: amounts per second, and bursts. Pure: the time is an argument, in seconds of any steady clock.
 
-A bucket is a token bucket, kept as the generic cell rate algorithm keeps it (ITU-T I.371): one number, the time at which
-it will be full again. It costs one comparison to ask, never needs a timer, and a bucket that is full is indistinguishable
-from a new one: forgetting it gives nobody anything. Two laws, both tested with Hypothesis:
+A bucket is a token bucket in the representation of the generic cell rate algorithm (ITU-T I.371): one number, the time
+at which it will be full again. A check costs one comparison, no timer is needed, and a full bucket is equal to a new
+one, so that evicting it gives no advantage. Two laws, both tested with Hypothesis:
 
 1. In any t seconds it admits at most `per_s * t` plus the larger of the burst (`per_s * window_s`) and one amount. Time
-   that goes backwards admits nothing more, a pause however long no more than one burst.
-2. Whoever waits `wait_s` is admitted, if nobody else took of the bucket meanwhile.
+   that runs backwards admits nothing more, a pause of any length at most one burst.
+2. A client that waits `wait_s` is admitted, unless another took of the bucket in the meantime.
 
-An amount larger than the burst (a batch, at a low limit) is admitted when the bucket is full, and puts it into debt: it is
-never impossible, and the rate holds over time.
+An amount larger than the burst (a batch, at a low limit) is admitted when the bucket is full, and puts it into debt: it
+is never impossible, and the rate holds over time.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 SLACK_S = 1e-6
-"""Added to what is to be waited, so that rounding of large times never makes a promise a little too early."""
+"""Margin on waiting times in seconds, so that rounding of large times never makes a promised time too early."""
 
 ROUNDING = 1e-6
-"""Of an amount: 49 per second for a second are 49, though 1 / (1 / 49) is a little less."""
+"""Rounding tolerance of an amount: 49 per second for a second are 49, though 1 / (1 / 49) is a little less."""
 
-LOOKED_AT = 8
-"""Entries of a full table that are looked at for one that is idle, when a newcomer wants its place: bounds its cost."""
+EXAMINED_MAX = 8
+"""Entries of a full table that are examined for an idle one, when a newcomer needs its place: bounds the cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Rate:
 
     Attributes:
         per_s: amount per second; 0 for no limit.
-        window_s: seconds whose worth may come at once.
+        window_s: seconds of the rate that may be used at once.
     """
 
     per_s: float
@@ -44,16 +44,16 @@ class Rate:
 
     @property
     def burst(self) -> float:
-        """What may come at once, at least 1; infinity for no limit."""
+        """Amount that may be used at once, at least 1; infinity for no limit."""
         return max(1.0, self.per_s * self.window_s) if self.per_s else math.inf
 
     def shared(self, processes: int) -> Rate:
-        """One process's share."""
+        """Return one process's share."""
         return Rate(self.per_s / processes, self.window_s)
 
 
 class Bucket:
-    """What is left of a rate."""
+    """Remainder of a rate."""
 
     __slots__ = ("_full_at", "_spacing_s", "_window_s")
 
@@ -63,7 +63,7 @@ class Bucket:
         self._full_at = -math.inf
 
     def take(self, amount: float, now: float) -> bool:
-        """Take `amount` (more than 0), or nothing: whether it was there."""
+        """Take `amount` (more than 0) if available; return whether it was."""
         at = self._full_at
         if at <= now:
             self._full_at = now + amount * self._spacing_s
@@ -75,27 +75,28 @@ class Bucket:
         return True
 
     def charge(self, amount: float, now: float, debt_s_max: float) -> None:
-        """Take `amount` whether it is there or not; never more than `debt_s_max` seconds' worth is owed."""
+        """Take `amount` even if unavailable; the debt never exceeds `debt_s_max` seconds of the rate."""
         charged = max(self._full_at, now) + amount * self._spacing_s
         self._full_at = max(self._full_at, min(charged, now + self._window_s + debt_s_max))
 
     def refund(self, amount: float) -> None:
-        """Give back what `take` took and was not used."""
+        """Return an amount that `take` took and that was not used."""
         self._full_at -= amount * self._spacing_s
 
     def wait_s(self, amount: float, now: float) -> float:
         """Seconds until `amount` would be admitted; 0 if it would be now."""
         at = self._full_at
-        beyond_s = at + amount * self._spacing_s - now - self._window_s  # as `take` reckons, to the last bit
+        beyond_s = at + amount * self._spacing_s - now - self._window_s  # as computed by `take`, to the last bit
         if at <= now or beyond_s <= 0:
             return 0.0
         return min(at - now, beyond_s) + SLACK_S
 
     def left(self, now: float) -> tuple[int, int]:
-        """The largest amount that would be admitted now without debt, and the seconds until it is full; of a limit only.
+        """Return the largest amount that would be admitted now without debt, and the seconds until the bucket is full;
+        of a limit only.
 
-        Whole numbers that promise no more than is there: the amount is rounded down, the seconds up. Full it admits 1 at
-        least, whatever the rate.
+        The amount is rounded down, the seconds up, so that the numbers never promise too much. A full bucket admits at
+        least 1, whatever the rate.
         """
         owed_s = self._full_at - now
         if owed_s <= 0:
@@ -103,15 +104,15 @@ class Bucket:
         return max(0, int((self._window_s - owed_s) / self._spacing_s)), math.ceil(owed_s)
 
     def idle(self, now: float) -> bool:
-        """Whether it is full: as good as new."""
+        """Return True if the bucket is full: equal to a new one."""
         return self._full_at <= now
 
 
 class Forgettable(Protocol):
-    """What a table keeps."""
+    """Entry of a table."""
 
     def idle(self, now: float) -> bool:
-        """Whether a new one would be the same."""
+        """Return True if a new entry would be equal."""
 
 
 Entry = TypeVar("Entry", bound=Forgettable)
@@ -120,9 +121,9 @@ Entry = TypeVar("Entry", bound=Forgettable)
 class Table(Generic[Entry]):
     """Entries by name, at most `size_max`.
 
-    Only an idle entry is ever dropped, and a new one in its place would be equal: so nobody gets a bucket filled by having
-    it pushed out, however many names they invent. When none of the LOOKED_AT oldest is idle, the newcomer shares one
-    entry with all newcomers in the same situation: those that were there before notice nothing.
+    Only an idle entry is ever evicted, and a new one in its place would be equal: so no client refills a bucket by
+    having it evicted, however many names it invents. If none of the EXAMINED_MAX oldest is idle, the newcomer shares one
+    entry with all newcomers in the same situation, without effect on existing entries.
     """
 
     def __init__(self, make: Callable[[str], Entry], size_max: int) -> None:
@@ -135,11 +136,11 @@ class Table(Generic[Entry]):
         return len(self._kept)
 
     def peek(self, name: str) -> Entry | None:
-        """The entry, if there is one."""
+        """Return the entry, if there is one."""
         return self._kept.get(name)
 
     def get(self, name: str, now: float) -> Entry:
-        """The entry, made if there is none."""
+        """Return the entry; make it if there is none."""
         entry = self._kept.get(name)
         return self._admit(name, now) if entry is None else entry
 
@@ -150,9 +151,9 @@ class Table(Generic[Entry]):
         return entry
 
     def _make_room(self, now: float) -> bool:
-        for _ in range(min(LOOKED_AT, len(self._kept))):
+        for _ in range(min(EXAMINED_MAX, len(self._kept))):
             name, entry = self._kept.popitem(last=False)
             if entry.idle(now):
                 return True
-            self._kept[name] = entry  # to the end: the next newcomer looks at others
+            self._kept[name] = entry  # to the end: the next newcomer examines others
         return False

@@ -1,8 +1,8 @@
-"""What a revocation covers, as arithmetic and in memory. Pure: rows and the time are passed in.
+"""Coverage of revocations, as arithmetic and in memory. Pure: rows and the time are arguments.
 
-A revocation names a token by its id, a key by its id, or a subject: of a subject, all tokens issued before a moment are
-revoked, and those that do not say when they were issued. Ids and subjects mean something only together with their
-issuer: otherwise a foreign issuer's client could choose the id of somebody else's token for its own, and revoke it.
+A revocation names a token by its id, a key by its id, or a subject: of a subject, all tokens issued before a time are
+revoked, including those without an issue time. Ids and subjects are meaningful only together with their issuer:
+otherwise a client of a foreign issuer could choose the id of another bearer's token for its own, and revoke it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ KEY_REVOKED = "The key that signed the token has been revoked; ask for a new tok
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One revocation as processes hold it.
+class RevocationEntry:
+    """One revocation in a process's memory.
 
     Attributes:
-        serial: grows with every change; of two entries for the same thing the one with the larger serial holds.
-        kind, issuer, value: what is revoked: the token id, subject or key id `value` of `issuer`.
+        serial: increases with every change; of two entries for the same thing the one with the larger serial prevails.
+        kind, issuer, value: the revoked token id, subject or key id `value` of `issuer`.
         before: of a subject, tokens issued before this Unix time in seconds are revoked; 0 for other kinds.
         until: Unix time in seconds after which nothing that it covers can be valid any more.
-        lifted: whether the entry takes the revocation back.
+        lifted: whether the entry lifts the revocation.
     """
 
     serial: int
@@ -45,37 +45,37 @@ class Entry:
 
 
 def moment(now: float, *, local: bool) -> int:
-    """The moment before which a subject's tokens count as issued by now, Unix seconds.
+    """Return the time before which a subject's tokens count as issued by now, Unix seconds.
 
-    `iat` is in whole seconds, so tokens of the second that runs are covered; a foreign issuer's clock may be ahead of
-    ours by as much as is accepted of its tokens.
+    `iat` is in whole seconds, so tokens of the current second are covered; a foreign issuer's clock may be ahead by the
+    tolerance for its tokens.
     """
     return math.floor(now) + 1 + (0 if local else SKEW_S)
 
 
 def issuer_of(principal: Principal) -> str:
-    """Whose ids the principal's are: its issuer, or ISSUER|JWKS where a policy named the keys (see Principal)."""
+    """Return the namespace of the principal's ids: its issuer, or ISSUER|JWKS where a policy named the keys (see Principal)."""
     return f"{principal.issuer}|{principal.keys_from}" if principal.keys_from else principal.issuer
 
 
 class RevocationSet:
-    """Entries, and whether they cover a principal, in constant time. Single operations may come from any thread.
+    """Revocations with look-up in constant time. Single operations are thread-safe.
 
     Memory: about 400 bytes for each entry (measured).
     """
 
     __slots__ = ("_entries",)
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self._entries: dict[tuple[Kind, str, str], Entry] = {}
+    def __init__(self, entries: Iterable[RevocationEntry] = ()) -> None:
+        self._entries: dict[tuple[Kind, str, str], RevocationEntry] = {}
         for entry in entries:
             self.apply(entry)
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def apply(self, entry: Entry) -> bool:
-        """Take in an entry, in any order, harmless when repeated; whether anything changed."""
+    def apply(self, entry: RevocationEntry) -> bool:
+        """Apply an entry, in any order; harmless when repeated. Return True if anything changed."""
         key = (entry.kind, entry.issuer, entry.value)
         known = self._entries.get(key)
         if known is not None and known.serial >= entry.serial:
@@ -89,11 +89,11 @@ class RevocationSet:
         return True
 
     def covers_key(self, issuer: str, key_id: str) -> str | None:
-        """Why all that the key signed is revoked; None if it is not."""
+        """Return the reason why everything that the key signed is revoked; None if it is not."""
         return KEY_REVOKED if ("key", issuer, key_id) in self._entries else None
 
     def covers(self, principal: Principal) -> str | None:
-        """Why the principal's token is revoked, as a sentence for its bearer; None if it is not."""
+        """Return the reason why the principal's token is revoked, as a sentence for its bearer; None if it is not."""
         entries = self._entries
         if not entries:
             return None

@@ -1,4 +1,4 @@
-"""Other domains whose tokens count here, by name. Pure."""
+"""Other domains whose tokens are accepted here, by name. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class TokenIssuers:
     """Other domains by name.
 
     Attributes:
-        accepted: their tokens are.
-        suspended: peers that an administrator has suspended: their tokens are not, and the refusal says so.
+        accepted: domains whose tokens are accepted.
+        suspended: peers that an administrator has suspended: their tokens are refused, with that reason.
     """
 
     accepted: frozenset[str] = field(default=frozenset())
@@ -19,5 +19,5 @@ class TokenIssuers:
 
 
 def is_domain(issuer: str) -> bool:
-    """Whether an issuer is named as domains are, not by an address as those of OpenID Connect."""
+    """Return True if an issuer is named as domains are, not by an address as in OpenID Connect."""
     return bool(issuer) and "://" not in issuer

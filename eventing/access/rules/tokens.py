@@ -1,10 +1,10 @@
-"""Tokens of this domain: JWTs signed with its Ed25519 keys. Pure: keys, names and the time are passed in.
+"""Tokens of this domain: JWTs signed with its Ed25519 keys. Pure: keys, names and the time are arguments.
 
-A token's header is {"alg": "Ed25519", "typ": "JWT", "kid"}; its claims are iss (the issuing domain), aud (the domain it
-is for), sub, iat, exp, jti, and optionally admin (true: administers the domain), ops (operations it is narrowed to) and
-scopes (RPs and operations: [{"rps": ["/example.org/weather/*"], "ops": ["subscribe"]}], see core.access.principals.Scope).
-Verification is deliberately narrower than RFC 7519: one algorithm (under its RFC 9864 and its older name), the key chosen
-by `kid` only, no extension header, an end is required.
+A token's header is {"alg": "Ed25519", "typ": "JWT", "kid"}; its claims are iss (the issuing domain), aud (the domain
+for which it is issued), sub, iat, exp, jti, and optionally admin (true: administers the domain), ops (operations to
+which it is narrowed) and scopes (RPs and operations: [{"rps": ["/example.org/weather/*"], "ops": ["subscribe"]}], see
+Scope in core/principals.py). Verification is deliberately narrower than RFC 7519: one algorithm (under its RFC 9864 and
+its older name), the key chosen by `kid` only, no extension header, an expiry is required.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from eventing.core.principals import Principal, Scope
 
 ALGORITHM = "Ed25519"
 ALGORITHMS = (ALGORITHM, "EdDSA")  # RFC 9864, and the name of RFC 8037 that older libraries write
-TOKEN_CHARS_MAX = 8 * 1024  # what proxies commonly allow a header line
-CLAIMS_MAX = 64
+# The length that proxies commonly allow a header line.
+TOKEN_CHARS_MAX = 8 * 1024  # bound: characters of a token; `unauthenticated`
+CLAIMS_MAX = 64  # bound: claims of a token; `unauthenticated`
 SUBJECT_CHARS_MAX = 255
 ID_CHARS_MAX = 255
-IDENTITY_CHARS_MAX = 512  # of Principal.identity: what its columns in SQL hold
+IDENTITY_CHARS_MAX = 512  # characters of Principal.identity: the width of its columns in SQL
 OPERATIONS_MAX = 32
-SCOPES_MAX = 16  # of one token; a token is shown with every request and has to fit in a header line
-PATTERNS_MAX = 32  # of RPs in one scope
+SCOPES_MAX = 16  # scopes of one token; a token is sent with every request and has to fit into a header line
+PATTERNS_MAX = 32  # patterns of RPs in one scope
 PATTERN_CHARS_MAX = 255  # as the longest name
 AUDIENCES_MAX = 32
-SKEW_S = 30  # how far the clock of whoever issued a token may be ahead of ours
+SKEW_S = 30  # bound: seconds that an issuer's clock may be ahead; the token is refused
 _HEADER_MEMBERS = {"alg", "typ", "kid"}
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -54,13 +55,13 @@ def sign(claims: Mapping[str, Any], private_jwk: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A token whose form is in order and whose signature has not been looked at: nothing in it may be believed yet.
+    """A well-formed token whose signature has not been verified: nothing in it may be trusted yet.
 
     Attributes:
         header: the JOSE header.
-        claims: what it claims.
-        signing_input: the bytes that are signed.
-        signature: over them.
+        claims: claims of the token.
+        signing_input: signed bytes.
+        signature: signature over these bytes.
     """
 
     header: Mapping[str, Any]
@@ -70,19 +71,19 @@ class Read:
 
     @property
     def issuer(self) -> str:
-        """Whom the token names as its issuer; empty if that is no text."""
+        """Issuer named by the token; empty if it is not a text."""
         issuer = self.claims.get("iss")
         return issuer if isinstance(issuer, str) else ""
 
     @property
     def key_id(self) -> str:
-        """The `kid` that the token names; empty if that is no text."""
+        """`kid` named by the token; empty if it is not a text."""
         kid = self.header.get("kid")
         return kid if isinstance(kid, str) else ""
 
 
 def read(token: str) -> Read:
-    """Take a compact JWS apart. Raises Unauthenticated; what it says is not verified."""
+    """Parse a compact JWS, without verification. Raises Unauthenticated."""
     if len(token) > TOKEN_CHARS_MAX:
         raise Unauthenticated(f"The token is longer than {TOKEN_CHARS_MAX} characters.")
     parts = token.split(".")
@@ -101,16 +102,17 @@ def verify(
     audience: str | Sequence[str],
     now: float,
 ) -> Principal:
-    """Who a token of this domain speaks for.
+    """Verify a token of this domain and return its principal.
 
     Args:
-        token: the compact form, or what `read` made of it.
-        keys: public JWKs by `kid`: all that may still verify. One with `nbf` and `exp` (Unix seconds) does so within them.
+        token: the compact form, or the result of `read`.
+        keys: public JWKs by `kid`: all that may still verify, each within its `nbf` and `exp` (Unix seconds) if
+            present.
         issuer: the only acceptable `iss`.
-        audience: what `aud` must be or contain: one of these.
+        audience: `aud` must be or contain one of these.
         now: Unix time in seconds.
 
-    Raises Unauthenticated, saying what is wrong with the token.
+    Raises Unauthenticated with the token's fault.
     """
     token = read(token) if isinstance(token, str) else token
     key = _own_key(token, keys, now)
@@ -126,13 +128,13 @@ def verify_of_domain(
     audience: Sequence[str],
     now: float,
 ) -> Principal:
-    """Who a token of another domain speaks for here: as `verify`, but it administers nothing, whatever it claims.
+    """Verify a token of another domain as `verify` does, but it administers nothing, whatever its claims.
 
     Args:
         keys: public JWKs of that domain, by `kid`, with their windows.
         issuer: the other domain's name.
-        audience: this domain's names. A token that is for its own domain is accepted too, so that its bearers need no
-            second one to use a replica.
+        audience: this domain's names. A token for its own domain is accepted too, so that its bearer needs no second
+            one to use a replica.
 
     Raises Unauthenticated; UnknownKey when that domain may have a newer key.
     """
@@ -145,9 +147,9 @@ def verify_of_domain(
 def own_principal(
     token: Read, key: Mapping[str, Any], *, issuer: str, audience: str | Sequence[str], now: float
 ) -> Principal:
-    """Whom the claims of a token of this domain speak for, whose signature by `key` was verified. Raises Unauthenticated.
+    """Make the principal of a token of this domain whose signature by `key` was verified. Raises Unauthenticated.
 
-    A Biscuit comes here too, with the claims of its authority block (eventing/access/verification/biscuits.py).
+    Also used for a Biscuit, with the claims of its authority block (eventing/access/verification/biscuits.py).
     """
     ends_at = float(key.get("exp", math.inf))
     admin = token.claims.get("admin", False)
@@ -171,7 +173,7 @@ def principal_of(
     admin: bool = False,
     local: bool = True,
 ) -> Principal:
-    """Whom the claims of a token speak for, whose signature was verified; checks those that every token has.
+    """Make the principal of a token whose signature was verified; check the claims that every token has.
 
     Raises Unauthenticated.
     """
@@ -188,7 +190,7 @@ def principal_of(
         _text(claims, "jti", ID_CHARS_MAX)
     expires_at = _time(claims, "exp")
     if expires_at is None:
-        raise Unauthenticated("The token has no exp claim; a token must end.")
+        raise Unauthenticated("The token has no exp claim; a token must expire.")
     if expires_at <= now:
         raise Unauthenticated("The token has expired; get a new one.")
     for claim in ("nbf", "iat"):
@@ -211,7 +213,7 @@ def principal_of(
 def _own_key(
     token: Read, keys: Mapping[str, Mapping[str, Any]], now: float, whose: str = "this domain"
 ) -> Mapping[str, Any]:
-    """The key that the header of a token of this domain, or of the domain `whose`, names."""
+    """Return the key named in the header of a token of this domain, or of the domain `whose`."""
     header = token.header
     if set(header) - _HEADER_MEMBERS:
         raise Unauthenticated("The token's header has members other than alg, typ and kid.")
@@ -226,7 +228,7 @@ def _own_key(
 def own_key(
     kid: str, keys: Mapping[str, Mapping[str, Any]], now: float, whose: str = "this domain"
 ) -> Mapping[str, Any]:
-    """The key of this domain that `kid` names, within its window. Raises UnknownKey."""
+    """Return the key of this domain with this `kid`, within its window. Raises UnknownKey."""
     key = keys.get(kid)
     if key is None or not float(key.get("nbf", -math.inf)) - SKEW_S <= now < float(key.get("exp", math.inf)):
         raise UnknownKey(f"The token's kid names no key of {whose}.")
@@ -234,7 +236,7 @@ def own_key(
 
 
 class UnknownKey(Unauthenticated):
-    """The key that a token names is not known: it may be newer than what we know."""
+    """The key named by a token is unknown: it may be newer than the keys known here."""
 
 
 def verify_ed25519(x: str, token: Read) -> None:
@@ -289,9 +291,10 @@ def _time(claims: Mapping[str, Any], claim: str) -> float | None:
 
 
 def scopes_of(claims: Mapping[str, Any]) -> tuple[Scope, ...] | None:
-    """What the claims `scopes` and `ops` narrow a token to; None for neither. With both, only what both grant is left.
+    """Return the scopes to which the claims `scopes` and `ops` narrow a token; None for neither. With both, their
+    intersection.
 
-    Raises Unauthenticated for what is not of their form.
+    Raises Unauthenticated for malformed claims.
     """
     operations, scopes = claims.get("ops"), claims.get("scopes")
     if operations is not None:
@@ -316,7 +319,7 @@ def _scope(scope: Any) -> Scope:
         or not all(isinstance(rp, str) and 1 <= len(rp) <= PATTERN_CHARS_MAX for rp in rps)
     ):
         raise Unauthenticated(
-            f"A scope of the token names its rps not as at most {PATTERNS_MAX} texts of 1 to {PATTERN_CHARS_MAX} characters."
+            f"The rps of a scope of the token are not a list of at most {PATTERNS_MAX} texts of 1 to {PATTERN_CHARS_MAX} characters."
         )
     return Scope(tuple(rps), _operations(scope["ops"], "scopes"))
 

@@ -1,4 +1,4 @@
-"""The domain's keys: which one signs now, which ones verify, what is published."""
+"""Reads of the domain's keys: the signing one, the verifying ones, the published ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def _running(now: datetime) -> QuerySet[DomainKey]:
 
 
 def is_prepared() -> bool:
-    """Whether the domain has a key at all, as every database has that a start has prepared."""
+    """Return True if the domain has a key, as every database has after its first start."""
     return DomainKey.objects.exists()
 
 
 def signing_key(now: datetime | None = None) -> dict[str, Any] | None:
-    """The private JWK that signs now, the newest that has begun; None before the domain has a key.
+    """Return the private JWK that signs now, the newest that has begun; None before the domain has a key.
 
-    Members beside those of the key: `kid`, and if its end is known, `exp` (Unix seconds): no token may outlive it.
+    Additional members: `kid`, and if its end is known, `exp` (Unix seconds): no token may outlive the key.
     """
     now = now or timezone.now()
     key = _running(now).filter(not_before__lte=now).first()
@@ -32,15 +32,15 @@ def signing_key(now: datetime | None = None) -> dict[str, Any] | None:
 
 
 def verification_keys(now: datetime | None = None) -> dict[str, dict[str, Any]]:
-    """Public JWKs by `kid`: all that have not ended, with their windows as `nbf` and `exp` (Unix seconds).
+    """Return public JWKs by `kid`: all that have not ended, with their windows as `nbf` and `exp` (Unix seconds).
 
-    Those that are published and do not sign yet are among them, so that whoever reads them knows them in time.
+    They include published keys that do not sign yet, so that verifiers know them in time.
     """
     return {key.kid: {**key.public_jwk, **_begin(key), **_end(key)} for key in _running(now or timezone.now())}
 
 
 def public_keys(now: datetime | None = None) -> list[dict[str, Any]]:
-    """The keys as published: JWKs with `kid`, `use` and `alg`, and their window as `nbf` and `exp` (Unix seconds)."""
+    """Return the keys as published: JWKs with `kid`, `use` and `alg`, and their window as `nbf` and `exp` (Unix seconds)."""
     return [
         {**key.public_jwk, "kid": key.kid, "use": "sig", "alg": "Ed25519", **_begin(key), **_end(key)}
         for key in _running(now or timezone.now())
@@ -48,18 +48,18 @@ def public_keys(now: datetime | None = None) -> list[dict[str, Any]]:
 
 
 def key_get(kid: str) -> DomainKey | None:
-    """One key; None if there is none."""
+    """Return one key; None if there is none."""
     return DomainKey.objects.filter(kid=kid).first()
 
 
 def keys_running(now: datetime, *, lock: bool = False) -> list[DomainKey]:
-    """All keys that have not ended, newest first."""
+    """Return all keys that have not ended, newest first."""
     rows = _running(now)
     return list(rows.select_for_update() if lock else rows)
 
 
 def keys_latest(limit: int) -> list[DomainKey]:
-    """The newest keys, ended ones too, newest first."""
+    """Return the newest keys, including ended ones, newest first."""
     return list(DomainKey.objects.order_by("-not_before", "kid")[:limit])
 
 

@@ -1,4 +1,4 @@
-"""Which foreign issuers the policies of this domain name."""
+"""Reads of the foreign issuers named by this domain's policies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SOURCES_MAX = 10_000  # distinct (issuer, jwks) of the domain; access/services/p
 
 
 def policy_sources() -> dict[str, tuple[str, ...]]:
-    """For each issuer that some policy names, where its keys may be had from: empty (its own discovery) first, then JWKS addresses."""
+    """Return for each issuer in some policy the sources of its keys: empty (its own discovery) first, then JWKS addresses."""
     found: dict[str, list[str]] = {}
     rows = PolicyIssuer.objects.order_by("issuer", "jwks").values_list("issuer", "jwks").distinct()
     for issuer, jwks in rows[: SOURCES_MAX + 1]:
@@ -17,5 +17,5 @@ def policy_sources() -> dict[str, tuple[str, ...]]:
 
 
 def policy_issuers_of(rp: str) -> set[tuple[str, str]]:
-    """What is kept of one RP's policy: (issuer, jwks)."""
+    """Return the stored issuers of one RP's policy: (issuer, jwks)."""
     return set(PolicyIssuer.objects.filter(rp=rp).values_list("issuer", "jwks"))

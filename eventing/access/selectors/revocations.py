@@ -1,4 +1,4 @@
-"""Reads of revocations: what is new for a process that holds them in memory, and the list for administrators."""
+"""Reads of revocations: increments for processes that hold them in memory, and the list for administrators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import cast
 from django.utils import timezone
 
 from eventing.access.models import Revocation
-from eventing.access.rules.revocations import Entry, Kind
+from eventing.access.rules.revocations import Kind, RevocationEntry
 from eventing.core.errors import InvalidCursor, NotFound
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 
@@ -17,18 +17,20 @@ ENTRIES_AT_ONCE = 5000  # of one query; ~30 ms
 _SERIAL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 
 
-def revocation_entries(*, since: int) -> list[Entry]:
-    """Entries with a serial of at least `since`, by serial, at most ENTRIES_AT_ONCE."""
+def revocation_entries(*, since: int) -> list[RevocationEntry]:
+    """Return entries with a serial of at least `since`, by serial, at most ENTRIES_AT_ONCE."""
     rows = Revocation.objects.filter(id__gte=since).order_by("id")
     columns = ("id", "kind", "issuer", "value", "before", "until", "lifted")
     return [
-        Entry(serial, cast(Kind, kind), issuer, value, before.timestamp() if before else 0, until.timestamp(), lifted)
+        RevocationEntry(
+            serial, cast(Kind, kind), issuer, value, before.timestamp() if before else 0, until.timestamp(), lifted
+        )
         for serial, kind, issuer, value, before, until, lifted in rows.values_list(*columns)[:ENTRIES_AT_ONCE]
     ]
 
 
 def revocation_get(revocation_id: str, *, now: datetime | None = None) -> Revocation:
-    """The revocation in force with this id. Raises NotFound."""
+    """Return the revocation in force with this id. Raises NotFound."""
     row = None
     if _SERIAL.fullmatch(revocation_id):
         row = Revocation.objects.filter(id=int(revocation_id), lifted=False, until__gt=now or timezone.now()).first()
@@ -45,7 +47,7 @@ def revocations_page(
     limit: int = LIMIT_DEFAULT,
     now: datetime | None = None,
 ) -> Page[Revocation]:
-    """The revocations in force, newest first; with `kind` or `value` only those. Raises InvalidCursor."""
+    """Read a page of the revocations in force, newest first; with `kind` or `value` only those. Raises InvalidCursor."""
     rows = Revocation.objects.filter(lifted=False, until__gt=now or timezone.now()).order_by("-id")
     if kind is not None:
         rows = rows.filter(kind=kind)
@@ -54,7 +56,7 @@ def revocations_page(
     if cursor is not None:
         key = key_of("revocation", cursor)
         if not _SERIAL.fullmatch(key):
-            raise InvalidCursor("Use the `next` of the page before, with the same filters.")
+            raise InvalidCursor("Use the `next` of the previous page, with the same filters.")
         rows = rows.filter(id__lt=int(key))
     found = list(rows[: limit + 1])
     more, found = len(found) > limit, found[:limit]

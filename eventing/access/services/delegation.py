@@ -1,11 +1,10 @@
-"""Making Biscuits: a token that its holder can narrow and hand on without asking us (docs/delegation.md)."""
+"""Creation of Biscuits: tokens that their holders can narrow and delegate offline (docs/delegation.md)."""
 
 from __future__ import annotations
 
 import base64
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,52 +14,46 @@ from django.utils import timezone
 from eventing.access.rules.delegation import PREFIX, claim_facts
 from eventing.access.rules.tokens import TOKEN_CHARS_MAX
 from eventing.access.selectors.keys import key_get
+from eventing.access.shapes import BiscuitAnswer
 from eventing.audit.services import audit_record
 from eventing.core.errors import Forbidden, InvalidRequest
 from eventing.core.principals import Principal
+from eventing.core.timestamps import timestamp
 
 BISCUIT_CHARS_MAX = TOKEN_CHARS_MAX - 2048  # leaves room for some six blocks of its holders
-_LAST_DATE = 253_402_300_799  # the end of the year 9999, which is the last that a timestamp can say
+_LAST_DATE = 253_402_300_799  # the end of the year 9999, the last year in RFC 3339
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedBiscuit:
-    """A Biscuit and the JWT that it stands for: `id` is that one's jti, and it ends with it."""
+def biscuit_create(*, principal: Principal, now: datetime | None = None) -> BiscuitAnswer:
+    """Sign a Biscuit equivalent to the token of `principal`: same claims, same scopes, same expiry.
 
-    token: str
-    id: str
-    subject: str
-    admin: bool
-    expires_at: datetime
+    The Biscuit is revoked with that token, whether by its id, its subject or its key: the id is the same, and so is the
+    signing key, also when another one signs by now; otherwise a stolen key could make Biscuits that outlive it. Nothing
+    is stored.
 
-
-def biscuit_create(*, principal: Principal, now: datetime | None = None) -> IssuedBiscuit:
-    """Sign a Biscuit that says exactly what the token of `principal` says: same claims, same scopes, same end.
-
-    It is revoked with that token, whether by its id, its subject or its key: the id is the same, and so is the key that
-    signs it, also when another one signs by now; else a stolen key could make what outlives it. Nothing is stored.
-
-    Raises Forbidden for whoever shows no JWT of this domain (or a narrowed Biscuit, which its holder narrows further by
-    himself), InvalidRequest for a token with so many claims that no room would be left.
+    Raises Forbidden without a JWT of this domain (a narrowed Biscuit is narrowed further by its holder), InvalidRequest
+    for a token with so many claims that no room would be left.
     """
     now = now or timezone.now()
     if not principal.local or not math.isfinite(principal.expires_at):
-        raise Forbidden("Only a token that this domain issued can be made a Biscuit; show one as a bearer.")
+        raise Forbidden(
+            "Only a token issued by this domain can be converted into a Biscuit; send one as a bearer token."
+        )
     if principal.restriction is not None:
-        raise Forbidden("This token is delegated already; narrow it yourself: herald token delegate.")
+        raise Forbidden("This token is already a Biscuit; narrow it offline: herald token delegate.")
     key = key_get(principal.key_id)
     if key is None or (key.not_after is not None and key.not_after <= now):  # since it was verified
-        raise Forbidden("The key that signed your token is no longer the domain's; ask for a new token.")
+        raise Forbidden("The key that signed your token is no longer valid; get a new token.")
     token = sign_biscuit(principal.claims, {**key.private_jwk, "kid": key.kid})
     if len(token) > BISCUIT_CHARS_MAX:
         raise InvalidRequest(f"The token has too many claims: its Biscuit is over {BISCUIT_CHARS_MAX} characters.")
     ends = datetime.fromtimestamp(min(principal.expires_at, _LAST_DATE), UTC)
     audit_record(action="token.biscuit", principal=principal, on=("token", principal.token_id), now=now)
-    return IssuedBiscuit(token, principal.token_id, principal.subject, principal.admin, ends)
+    return BiscuitAnswer(token, principal.token_id, principal.subject, principal.admin, timestamp(ends))
 
 
 def sign_biscuit(claims: Mapping[str, Any], private_jwk: Mapping[str, Any]) -> str:
-    """The Biscuit that says `claims`, signed with `private_jwk` (an Ed25519 JWK with its `kid`), in its textual form."""
+    """Sign the Biscuit for `claims` with `private_jwk` (an Ed25519 JWK with its `kid`), in its textual form."""
     builder = BiscuitBuilder()
     builder.add_fact(Fact("key({key})", {"key": private_jwk["x"]}))
     for fact in claim_facts(claims):

@@ -1,4 +1,4 @@
-"""Keeps which issuers a policy names, in the transaction that writes the policy. They go with their RP by themselves."""
+"""Record of the issuers that policies name, written in the transaction of the policy. Rows are removed with their RP."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ SOURCES_OF_ISSUER_MAX = 8  # JWKS addresses of one issuer: each may have to be a
 
 
 def policy_issuers_keep(rp: str, stated: list[Any]) -> bool:
-    """Keep what the policy of an RP names; whether that differs from before. Call it under the domain's lock, once the RP is saved.
+    """Store the issuers of an RP's policy; return True if they changed. Call it under the domain's lock, once the RP is
+    saved.
 
     Args:
         rp: id of the RP.
         stated: its policy, a valid one.
 
-    Gateways should be told (`Outbox.announce`) when it differs: they ask SQL for issuers at a limited rate only.
+    After a change gateways should be notified (`Outbox.announce`): they read issuers from SQL only at a limited rate.
 
     Raises QuotaExceeded when the domain's policies would name too many issuers, or one with too many JWKS addresses.
     """

@@ -1,7 +1,7 @@
-"""Revoking tokens, subjects and keys before they end by themselves, and announcing it to all gateways.
+"""Revocation of tokens, subjects and keys before they expire, and its announcement to all gateways.
 
-The announcement is only the fast path: every gateway looks at SQL anyway (gateway/delivery/revocation.py). It is therefore made by a
-thread of its own that gives up quickly: while Redis is away, nobody waits for it.
+The announcement is only the fast path: every gateway reads SQL anyway (gateway/delivery/revocation.py). A thread of its
+own therefore makes the announcement and gives up quickly: while Redis is unreachable, no caller waits for it.
 """
 
 from __future__ import annotations
@@ -10,44 +10,42 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from threading import Lock
-from typing import Any
 
-import redis
 from django.db import transaction
 from django.utils import timezone
-from redis.exceptions import RedisError
 
 from eventing.access.models import DomainKey, Revocation
 from eventing.access.models.revocation import ISSUER_CHARS_MAX, REASON_CHARS_MAX, VALUE_CHARS_MAX
 from eventing.access.rules import revocations as core
 from eventing.access.selectors.revocations import revocation_get
+from eventing.access.shapes import RevocationAnswer
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, QuotaExceeded
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.principals import Principal
 from eventing.core.roles import operates
-from eventing.core.timestamps import timestamp
+from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.sql.locking import lock_domain
-from eventing.store import keys
+from eventing.store.errors import RedisError
 
-REVOCATIONS_MAX = 100_000  # rows, 40 MB in each process; beyond it the ended are purged, else it is refused
+# All of them take 40 MB of each process; ended ones are purged first.
+REVOCATIONS_MAX = 100_000  # bound: revocations in force; 503 until some have ended
 REVOCATIONS_BY_BEARERS_MAX = REVOCATIONS_MAX // 2  # beyond it only administrators revoke: nobody can use up their room
-LIFTED_S = 3600  # a lifted row stays so long for processes to see it; any reads all anew far more often
-LONGEST_S = 366 * 86_400  # no token of ours was ever granted more: the upper end of HERALD_LEASE_S_MAX
-FOREIGN_S = 10 * LONGEST_S  # we do not know when a foreign issuer's tokens end
+LIFTED_S = 3600  # retention of a lifted row; every process reads all rows again far more often
+LONGEST_S = 366 * 86_400  # no token of this domain was ever granted a longer lease: the upper end of HERALD_LEASE_S_MAX
+FOREIGN_S = 10 * LONGEST_S  # assumed for foreign issuers' tokens, whose expiry is unknown
 PURGE_BATCH = 1000
-ANNOUNCE_S = 1.0  # for Redis to take an announcement
 log = logging.getLogger(__name__)
 Kind = Revocation.Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """A revocation in force; `made` is whether this call made it."""
+    """A revocation in force; `made` is True if this call made it."""
 
     row: Revocation
     made: bool
@@ -62,17 +60,17 @@ def revocation_create(
     reason: str = "",
     now: datetime | None = None,
 ) -> Revoked:
-    """Revoke a token or a key by its id, or all tokens that a subject was issued before this moment.
+    """Revoke a token or a key by its id, or all tokens issued to a subject until now.
 
-    Repeating it for a token or a key changes nothing; for a subject it moves the moment to now. A revoked key of this
-    domain signs no more.
+    Repeating the call for a token or a key changes nothing; for a subject it moves the time to now. A revoked key of
+    this domain no longer signs.
 
     Args:
-        principal: an administrator; the bearer, for the very token that was shown.
-        kind: of core.access.revocations.KINDS.
+        principal: an administrator, or the bearer for its own token.
+        kind: one of KINDS in access/rules/revocations.py.
         value: the token's `jti`, the subject, or the key's `kid`.
-        issuer: who issued it (ISSUER|JWKS if a policy names the keys' address); None for this domain.
-        reason: for administrators to read.
+        issuer: issuer (ISSUER|JWKS if a policy names the keys' address); None for this domain.
+        reason: explanation for administrators.
 
     Raises InvalidRequest, Forbidden, NotFound (no such key of this domain), QuotaExceeded.
     """
@@ -80,11 +78,11 @@ def revocation_create(
     issuer = config().domain if issuer is None else issuer
     _check(kind, value, issuer, reason)
     own = _is_own(principal, kind, issuer, value)
-    if not own and (kind == Kind.KEY or not operates(principal)):  # an operator ends tokens, not the domain's keys
+    if not own and (kind == Kind.KEY or not operates(principal)):  # an operator revokes tokens, not the domain's keys
         require_revoker(principal)
     local = issuer == config().domain
     if kind == Kind.KEY and local and not DomainKey.objects.filter(kid=value).exists():
-        raise NotFound("This domain has no key with this kid. Name the issuer of a foreign key.")
+        raise NotFound("This domain has no key with this kid. For a foreign key, state its issuer.")
     with change(now, patient=False) as outbox:
         lock_domain()
         known = Revocation.objects.filter(kind=kind, issuer=issuer, value=value).first()
@@ -114,9 +112,9 @@ def revocation_create(
 
 
 def revocation_lift(*, principal: Principal, revocation_id: str, now: datetime | None = None) -> None:
-    """Take back the revocation of a subject: its tokens are good again until they end.
+    """Lift the revocation of a subject: its tokens are valid again until they expire.
 
-    Raises Forbidden, NotFound, Conflict (a token or a key stays revoked).
+    Raises Forbidden, NotFound, Conflict (the revocation of a token or a key cannot be lifted).
     """
     now = now or timezone.now()
     require_revoker(principal)
@@ -124,7 +122,7 @@ def revocation_lift(*, principal: Principal, revocation_id: str, now: datetime |
         lock_domain()
         row = revocation_get(revocation_id, now=now)
         if row.kind != Kind.SUBJECT:
-            raise Conflict("A token or a key stays revoked; only the revocation of a subject can be lifted.")
+            raise Conflict("The revocation of a token or a key cannot be lifted, only that of a subject.")
         data = {"revocation": revocation_data(row), "by": principal.identity}
         row.delete()
         row.pk = None
@@ -136,30 +134,20 @@ def revocation_lift(*, principal: Principal, revocation_id: str, now: datetime |
         outbox.act("revocation.lift", principal, row.kind, row.value, issuer=row.issuer)
 
 
-def revocation_data(row: Revocation) -> dict[str, Any]:
-    """A revocation as its events and answers show it."""
-    return {
-        "id": str(row.pk),
-        "kind": row.kind,
-        "issuer": row.issuer,
-        "value": row.value,
-        "reason": row.reason,
-        "by": row.by,
-        "before": None if row.before is None else timestamp(row.before),
-        "created_at": timestamp(row.created_at),
-        "until": timestamp(row.until),
-    }
+def revocation_data(row: Revocation) -> RevocationAnswer:
+    """Describe a revocation for events and answers."""
+    return RevocationAnswer.of(row, id=str(row.pk))
 
 
 def revocations_purge(*, now: datetime | None = None) -> int:
-    """Remove rows that have ended, at most PURGE_BATCH, oldest first. Returns how many."""
+    """Remove rows that have ended, at most PURGE_BATCH, oldest first. Returns their number."""
     return _purge(now or timezone.now())
 
 
 def require_revoker(principal: Principal) -> None:
-    """Raises Forbidden for all but administrators whose token is not narrowed."""
+    """Raise Forbidden unless the principal is an administrator whose token is not narrowed."""
     if not principal.admin or principal.narrowed:
-        raise Forbidden("Only an administrator's token that is not narrowed lifts revocations.")
+        raise Forbidden("Lifting revocations requires an administrator's token that is not narrowed.")
 
 
 def _check(kind: str, value: str, issuer: str, reason: str) -> None:
@@ -175,7 +163,7 @@ def _check(kind: str, value: str, issuer: str, reason: str) -> None:
 
 
 def _is_own(principal: Principal, kind: str, issuer: str, value: str) -> bool:
-    """Whether it is the token that was shown. One with conditions added may be somebody else's copy of the original."""
+    """Return True if it is the principal's own token. A narrowed token may be another holder's copy of the original."""
     shown = (core.issuer_of(principal), principal.token_id)
     return kind == Kind.TOKEN and bool(value) and (issuer, value) == shown and principal.restriction is None
 
@@ -201,7 +189,7 @@ def _make_room(now: datetime, rows_max: int) -> None:
     _purge(now)
     if Revocation.objects.count() >= rows_max:
         raise QuotaExceeded(
-            f"The domain keeps at most {rows_max} revocations. Revoke a subject or a key instead of single tokens.",
+            f"The domain stores at most {rows_max} revocations. Revoke a subject or a key instead of single tokens.",
             limit=rows_max,
         )
 
@@ -212,31 +200,27 @@ def _purge(now: datetime) -> int:
     return removed
 
 
-# Announcing
+# Announcements
 
 
-@lru_cache(maxsize=1)
+@per_process
 def _announcer() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="revocation-announcer")
 
 
-@lru_cache(maxsize=4)
-def _client(url: str) -> redis.Redis:
-    return redis.Redis.from_url(url, socket_timeout=ANNOUNCE_S, socket_connect_timeout=ANNOUNCE_S, protocol=2)
-
-
-_announcing = Lock()  # held while an announcement waits for its turn: it will tell of everything committed until then
+_announcing = per_process(Lock)
+"""Held while an announcement waits for its turn, which is of everything committed until then."""
 
 
 def announce() -> None:
-    """Have all gateways look at the revocations soon. Returns at once; a failure is a line in the log."""
-    if _announcing.acquire(blocking=False):
+    """Notify all gateways of changed revocations. Returns at once; a failure is logged."""
+    if _announcing().acquire(blocking=False):
         _announcer().submit(_announce, config().effective_redis_url)
 
 
 def _announce(url: str) -> None:
-    _announcing.release()
+    _announcing().release()
     try:
-        _client(url).publish(keys.REVOCATION_CHANNEL, "")
+        control.announce_revocations(url)
     except (RedisError, OSError) as error:
-        log.warning("A revocation was not announced (%s); gateways find it by themselves.", error)
+        log.warning("A revocation was not announced (%s); gateways find it by reading SQL.", error)

@@ -1,4 +1,4 @@
-"""Tokens of this domain. They are not stored: whoever holds one is whom it speaks for, until it ends or is revoked."""
+"""Bearer tokens of this domain. They are not stored; they are valid until expiry or revocation."""
 
 from __future__ import annotations
 
@@ -46,23 +46,20 @@ def token_create(
     scopes: Sequence[Mapping[str, Sequence[str]]] | None = None,
     audience: str | None = None,
     principal: Principal | None = None,
-    recorded: bool = True,
     now: datetime | None = None,
 ) -> IssuedToken:
     """Sign a token of this domain.
 
     Args:
-        subject: who it speaks for, 1 to 255 characters, without `#` (that is in identities from elsewhere).
+        subject: subject, 1 to 255 characters, without `#` (which identities from elsewhere contain).
         admin: whether it administers the domain.
-        lease_s: how long it lasts, seconds; None for the default lease. Shortened to the longest lease, and to the end
-            of the key that signs it.
-        operations: what it is narrowed to (of core.principals.OPERATIONS); None for no narrowing.
-        scopes: RPs and operations it is narrowed to, [{"rps": [patterns], "ops": [operations]}] with patterns as
-            core.access.principals.Scope says; None for no narrowing. With `operations`, what both grant is left.
-        audience: whom it is for; None for this domain. One for another domain is not accepted here.
-        principal: who has it signed, for the audit; None for whoever runs a command on the server's machine.
-        recorded: whether it is an act, and has an entry in the audit. Not for a token that only carries a recorded
-            session on, with the same rights (portal/console/pages/live.py): there would be one for each page that is opened.
+        lease_s: lifetime in seconds; None for the default lease. Shortened to the longest lease, and to the end of the
+            signing key.
+        operations: operations to which it is narrowed (of core.principals.OPERATIONS); None for no narrowing.
+        scopes: RPs and operations to which it is narrowed, [{"rps": [patterns], "ops": [operations]}] with patterns as
+            for core.principals.Scope; None for no narrowing. With `operations`, the intersection of both.
+        audience: audience; None for this domain. A token for another domain is refused here.
+        principal: requesting principal, for the audit; None for the user of a command on the server's machine.
 
     Raises InvalidRequest.
     """
@@ -77,8 +74,8 @@ def token_create(
     granted = leases.grant(lease_s, now, default_s=config().lease_s_default, longest_s=config().lease_s_max)
     ensure_domain_key(now=now)
     key = signing_key(now)
-    if key is None:  # only if it was retired in this very moment
-        raise InvalidRequest("The domain has no valid key; repeat.")
+    if key is None:  # only if it was retired just now
+        raise InvalidRequest("The domain has no valid key at present; repeat the request.")
     issued_at = int(now.timestamp())
     operations = None if operations is None else tuple(sorted(set(operations)))
     ends_at = min(issued_at + granted.granted_s, key.get("exp", math.inf))
@@ -104,8 +101,7 @@ def token_create(
         "audience": audience,
         "granted_s": ends_at - issued_at,
     }
-    if recorded:
-        audit_record(action="token.create", principal=principal, on=("token", claims["jti"]), details=signed, now=now)
+    audit_record(action="token.create", principal=principal, on=("token", claims["jti"]), details=signed, now=now)
     return IssuedToken(
         token,
         claims["jti"],
@@ -119,7 +115,7 @@ def token_create(
 
 
 def _scopes(scopes: Sequence[Mapping[str, Sequence[str]]]) -> list[dict[str, list[str]]]:
-    """The claim `scopes`, with names as they are kept. Raises InvalidRequest."""
+    """Make the claim `scopes`, with names in their full form. Raises InvalidRequest."""
     if len(scopes) > tokens.SCOPES_MAX:
         raise InvalidRequest(f"scopes has at most {tokens.SCOPES_MAX} members.")
     return [_scope(scope) for scope in scopes]
@@ -135,15 +131,15 @@ def _scope(scope: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def _pattern(text: str) -> str:
-    """A pattern of RPs as core.access.principals.Scope says: names without leading slash are put under this domain."""
+    """Parse a pattern of RPs as for Scope: names without leading slash are placed under this domain."""
     if text in ("*", DOMAIN_ADMIN) or is_id(text):
         return text
     if len(text) > NAME_CHARS_MAX:
         raise InvalidRequest(f"A pattern of rendezvous points has at most {NAME_CHARS_MAX} characters.")
     if text.endswith("/*"):
-        return f"{normalise(text[:-1] + 'x', config().domain)[:-2]}*"  # /authority/* is one, although /authority/ is no name
+        return f"{normalise(text[:-1] + 'x', config().domain)[:-2]}*"  # /authority/* is valid, although /authority/ is not a name
     if "*" in text:
-        raise InvalidRequest("A pattern is an id, a name, names under one as /authority/a/*, or * for all.")
+        raise InvalidRequest("A pattern is an id, a name, a subtree of names such as /authority/a/*, or * for all.")
     return normalise(text, config().domain)
 
 

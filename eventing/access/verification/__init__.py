@@ -1,1 +1,1 @@
-"""Who bears a credential: verification of tokens of this domain, of foreign issuers, and of delegated ones."""
+"""Verification of tokens of this domain, of foreign issuers, and of delegated ones."""

@@ -1,9 +1,9 @@
-"""Verification of delegated tokens: a Biscuit of this domain, narrowed by its holders without asking anybody.
+"""Verification of delegated tokens: a Biscuit of this domain, narrowed by its holders offline.
 
     biscuit:KID:BASE64URL
 
-`KID` says which of the domain's keys the chain of signatures begins with: it chooses the key, the signature decides. The
-library verifies the chain; what the blocks say is read by core.access.biscuits and core.access.delegation, and no Datalog is run.
+`KID` names the key of the domain with which the chain of signatures begins: it selects the key, the signature decides.
+The library verifies the chain; access/rules/biscuits.py and delegation.py parse the blocks, and no Datalog is run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import base64
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from biscuit_auth import Biscuit, BiscuitValidationError, PublicKey
@@ -20,6 +19,7 @@ from biscuit_auth import Biscuit, BiscuitValidationError, PublicKey
 from eventing.access.rules import biscuits, tokens
 from eventing.access.rules.delegation import PREFIX, attenuation_of, claims_of
 from eventing.conf import config
+from eventing.core.container import memoized
 from eventing.core.ed25519 import BadPublicKey, public_key
 from eventing.core.errors import Unauthenticated
 from eventing.core.principals import Principal
@@ -36,17 +36,17 @@ def verify_biscuit(
     issuer: str | None = None,
     audience: str | Sequence[str] | None = None,
 ) -> Principal:
-    """Who a delegated token speaks for, and what its holders left of it.
+    """Verify a delegated token and return its principal, narrowed by its holders.
 
     Args:
         token: the textual form, at most tokens.TOKEN_CHARS_MAX characters.
         keys: public JWKs by `kid`: all of the domain's that may still verify.
         now: Unix time in seconds.
         issuer: the only acceptable `iss`; None: this domain.
-        audience: what `aud` must be or contain: one of these; None: this domain's name or address.
+        audience: `aud` must be or contain one of these; None: this domain's name or address.
 
-    Returns the principal of the JWT that the Biscuit was made from (its subject, token id, claims, scopes), with the
-    attenuation as its restriction, ending with the earliest of all ends. Raises Unauthenticated, saying what is wrong;
+    Returns the principal of the JWT from which the Biscuit was made (its subject, token id, claims, scopes), with the
+    attenuation as its restriction, expiring with the earliest of all expiries. Raises Unauthenticated with the fault;
     UnknownKey, if the key may be newer than `keys`.
     """
     if len(token) > tokens.TOKEN_CHARS_MAX:
@@ -75,14 +75,14 @@ def verify_biscuit(
     principal = tokens.own_principal(said, key, issuer=issuer, audience=audience, now=now)
     attenuation, ends = attenuation_of(appended)
     if ends <= now:
-        raise Unauthenticated("The delegated token has expired; ask who delegated it for a new one.")
-    if ends < principal.expires_at:  # in the claims too: what is made from them ends no later
+        raise Unauthenticated("The delegated token has expired; get a new one from its delegator.")
+    if ends < principal.expires_at:  # in the claims too: tokens made from them expire no later
         principal = dataclasses.replace(principal, expires_at=ends, claims={**principal.claims, "exp": ends})
     return dataclasses.replace(principal, restriction=attenuation)
 
 
 def _verify_chain(data: bytes, key: PublicKey, count: int) -> None:
-    """Raise Unauthenticated unless every block is signed by the key before it, beginning with `key`."""
+    """Raise Unauthenticated unless every block is signed by the key in the block before it, beginning with `key`."""
     try:
         verified = Biscuit.from_bytes(data, key)
         same = verified.block_count() == count
@@ -92,6 +92,6 @@ def _verify_chain(data: bytes, key: PublicKey, count: int) -> None:
         raise Unauthenticated("The Biscuit's signatures are wrong, or it is malformed.")
 
 
-@lru_cache(maxsize=_KEYS_CACHED)
+@memoized(maxsize=_KEYS_CACHED)
 def _public_key(x: str) -> PublicKey:
     return PublicKey(f"ed25519/{public_key(x).public_bytes_raw().hex()}")

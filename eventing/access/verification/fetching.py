@@ -1,9 +1,8 @@
-"""Fetching a document from a foreign issuer: everything about the other side is bounded, and nothing of ours is reachable by it.
+"""Fetching of documents from foreign issuers, with bounds on the response and without access to internal addresses.
 
-The name is resolved once, every address it has is checked, and the connection goes to a checked one, while TLS and the
-Host header speak of the name: an answer of the DNS that changes afterwards changes nothing. Redirects are not followed,
-proxies of the environment not used. The time for all of it is bounded as a whole, so a server that sends a byte a second
-wins nothing.
+The name is resolved once, every resolved address is checked, and the connection uses a checked one, while TLS and the
+Host header use the name: later changes of the DNS answer have no effect. Redirects are not followed, proxies of the
+environment not used. The total time is bounded, so a server that sends a byte a second gains nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ import re
 import socket
 import ssl
 from dataclasses import dataclass
-from functools import lru_cache
 
 import httpx
 
 from eventing.access.rules.jwks import BYTES_MAX
 from eventing.access.rules.policy_issuers import is_address
+from eventing.core.container import per_process
 
-FETCH_S = 5.0  # for connecting, TLS and the whole answer
+FETCH_S = 5.0  # bound: seconds of a whole fetch; the fetch fails
 ADDRESSES_TRIED_MAX = 3
 MAX_AGE_S = (60, 86_400)  # how long an answer is fresh, whatever its Cache-Control says
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?([0-9]{1,9})", re.IGNORECASE)
@@ -32,12 +31,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class FetchFailed(Exception):
-    """No document was had; the message is a sentence for the operator."""
+    """No document was received; the message is a sentence for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A document, and for how many seconds it is fresh."""
+    """A document, and the seconds for which it is fresh."""
 
     content: bytes
     max_age_s: int
@@ -47,8 +46,8 @@ def fetch(url: str, *, private: bool, fetch_s: float = FETCH_S, context: ssl.SSL
     """Fetch `url`. Blocks for at most about `fetch_s`, and the time of the resolver; never call it on an event loop.
 
     Args:
-        private: whether addresses of private networks and of this machine may be asked, and http on this machine.
-        context: whom TLS believes; None for the certificate authorities that httpx brings along.
+        private: whether addresses of private networks and of this machine may be called, and http on this machine.
+        context: TLS context; None for the certificate authorities of httpx.
 
     Raises FetchFailed.
     """
@@ -56,35 +55,35 @@ def fetch(url: str, *, private: bool, fetch_s: float = FETCH_S, context: ssl.SSL
         raise FetchFailed("The address is not an https address.")
     try:
         parsed = httpx.URL(url)
-    except httpx.InvalidURL:  # what looks like an IP address and is none
-        raise FetchFailed("The address is none that can be called.") from None
+    except httpx.InvalidURL:  # resembles an IP address and is not one
+        raise FetchFailed("The address is not callable.") from None
     if parsed.scheme != "https" and not private:
-        raise FetchFailed("Only https is spoken to issuers.")
+        raise FetchFailed("Issuers are called by https only.")
     port = parsed.port or (443 if parsed.scheme == "https" else 80)
     addresses = _checked(_resolved(host_of(parsed), port), parsed.scheme, private)
     try:
-        return asyncio.run(_get(parsed, addresses, port, fetch_s, context or _context()))
+        return asyncio.run(_get(parsed, addresses, port, fetch_s, context or tls_context()))
     except TimeoutError:
-        raise FetchFailed(f"There was no complete answer within {fetch_s:g} s.") from None
+        raise FetchFailed(f"No complete answer within {fetch_s:g} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
         raise FetchFailed(f"The issuer cannot be reached ({type(error).__name__}).") from None
 
 
 def host_of(url: httpx.URL) -> str:
-    """The name that DNS, TLS and HTTP know the host by: ASCII. `url.host` shows the letters of an `xn--` name instead, and
-    raises for one that stands for none."""
+    """Return the host's name for DNS, TLS and HTTP: ASCII. `url.host` shows the letters of an `xn--` name instead, and
+    raises for an invalid one."""
     return url.raw_host.decode("ascii")
 
 
 def host_field(url: httpx.URL) -> str:
-    """The Host field of a request to `url`."""
+    """Return the Host field of a request to `url`."""
     host = host_of(url)
     name = f"[{host}]" if ":" in host else host
     return name if url.port is None else f"{name}:{url.port}"
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the public internet, also when it is wrapped into another kind."""
+    """Return True if an address is on the public internet, also when embedded in an address of another kind."""
     inner = _unwrapped(address)
     if isinstance(inner, ipaddress.IPv6Address) and inner.teredo is not None:
         return False
@@ -92,13 +91,14 @@ def is_public(address: Address) -> bool:
 
 
 def is_private(address: Address) -> bool:
-    """Whether an address that is not public may be asked where private networks are allowed."""
+    """Return True if an address that is not public may be called where private networks are allowed."""
     inner = _unwrapped(address)
     return not (inner.is_link_local or inner.is_multicast or inner.is_unspecified)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, as `host_of` gives it, is this machine by its very text; no other name is, whatever it resolves to."""
+    """Return True if a host, as returned by `host_of`, denotes this machine by its text; other names do not, whatever
+    they resolve to."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -106,7 +106,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _unwrapped(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one stands for (mapped, 6to4, NAT64); else the address itself."""
+    """Return the IPv4 address embedded in an IPv6 one (mapped, 6to4, NAT64); else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     inner = address.ipv4_mapped or address.sixtofour
@@ -124,10 +124,11 @@ def _resolved(host: str, port: int) -> list[Address]:
 
 
 def _checked(addresses: list[Address], scheme: str, private: bool) -> list[Address]:
-    """The addresses, if all of them may be asked. One that may not refuses all: a name with both is a trick or a mistake."""
+    """Return the addresses if all of them may be called. One inadmissible address refuses all: mixed answers are an
+    attack or a mistake."""
     for address in addresses:
         if scheme != "https" and not address.is_loopback:
-            raise FetchFailed("http is spoken to this machine only.")
+            raise FetchFailed("http is allowed for this machine only.")
         if not is_public(address) and not (private and is_private(address)):
             raise FetchFailed(
                 "The issuer's name resolves to an address that is not public (HERALD_ALLOW_PRIVATE_ISSUERS)."
@@ -138,7 +139,7 @@ def _checked(addresses: list[Address], scheme: str, private: bool) -> list[Addre
 
 
 async def _get(url: httpx.URL, addresses: list[Address], port: int, fetch_s: float, context: ssl.SSLContext) -> Fetched:
-    """Ask the first address that takes the connection."""
+    """Request from the first address that accepts the connection."""
     tried = addresses[:ADDRESSES_TRIED_MAX]
     timeout = httpx.Timeout(fetch_s, connect=fetch_s / len(tried))
     async with (
@@ -157,7 +158,7 @@ async def _ask(client: httpx.AsyncClient, url: httpx.URL, address: Address, port
     headers = {
         "Host": host_field(url),
         "Accept": "application/json",
-        "Accept-Encoding": "identity",  # a compressed answer could be small to receive and huge to read
+        "Accept-Encoding": "identity",  # a compressed answer could be small to receive and huge to decompress
         "User-Agent": "Herald",
     }
     request = client.build_request(
@@ -179,7 +180,7 @@ async def _read(response: httpx.Response) -> Fetched:
     if response.status_code != 200:
         raise FetchFailed(f"The issuer answers with status {response.status_code}.")
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise FetchFailed("The issuer answers in an encoding that was not asked for.")
+        raise FetchFailed("The issuer answers with an encoding that was not requested.")
     parts, size = [], 0
     async for part in response.aiter_raw():
         size += len(part)
@@ -197,7 +198,7 @@ def _max_age_s(cache_control: str) -> int:
     return min(max(int(found[1]), low), high)
 
 
-@lru_cache(maxsize=1)
-def _context() -> ssl.SSLContext:
+@per_process
+def tls_context() -> ssl.SSLContext:
     """Made once: to load the certificates takes 20 ms."""
     return httpx.create_ssl_context(trust_env=False)

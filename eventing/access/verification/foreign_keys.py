@@ -1,10 +1,11 @@
-"""Keys of foreign issuers: fetched when a token first needs them, kept, refreshed, and never waited for twice.
+"""Keys of foreign issuers: fetched when a token first needs them, cached, refreshed, and never waited for twice.
 
-The life of a source of keys (an issuer's own discovery, or the JWKS address that a policy names): unknown -> fetched by
-one thread of a few that do nothing else, while all who need it wait for the same answer -> fresh for as long as its
-Cache-Control says, within bounds -> stale: still used, while it is fetched again in the background -> unusable STALE_S
-later. A failure is remembered, twice as long each time, so that an issuer that is slow or gone costs little; what was had
-before stays in use. A key id that the source has not makes us ask it again, but not within REFRESH_S of the last time.
+Life of a source of keys (an issuer's own discovery, or the JWKS address that a policy names): unknown -> fetched by one
+of a few dedicated threads, while all requests that need it wait for the same answer -> fresh for as long as its
+Cache-Control states, within bounds -> stale: still used, while it is fetched again in the background -> unusable
+STALE_S later. A failure is remembered, twice as long each time, so that a slow or unreachable issuer costs little;
+earlier keys stay in use. A key id that is missing in the source triggers another fetch, but not within REFRESH_S of the
+last one.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from eventing.access.rules.policy_issuers import is_address
 from eventing.access.verification.fetching import FETCH_S, Fetched, FetchFailed, fetch
 from eventing.core.errors import Unavailable
 
-THREADS = 8  # that fetch; slow issuers hold up each other, never those threads that serve requests
-FETCHES_MAX = 64  # under way or waiting for a thread; beyond it whoever needs another is told to come again
-WAITERS_MAX = 1000  # who wait for all of them together
-SOURCES_MAX = 1000  # kept; a set of keys has up to ~100 KB
-REFRESH_S = 30.0  # between two fetches of a source for a key id it did not have
-STALE_S = 86_400.0  # how long keys are used after they should have been fetched anew: an issuer may be down over night
+# Slow issuers delay each other, never the threads that serve requests.
+THREADS = 8  # bound: concurrent fetches of foreign keys; further fetches wait
+FETCHES_MAX = 64  # bound: fetches of foreign keys, running or waiting; 503
+WAITERS_MAX = 1000  # bound: requests that wait for foreign keys; 503
+# A set of keys has up to 100 KB.
+SOURCES_MAX = 1000  # bound: foreign key sets in memory; the least recently used set is fetched again
+# bound: seconds between two fetches from an issuer because of unknown key ids; tokens with an unknown key id are refused in between
+REFRESH_S = 30.0
+# An issuer may be down overnight.
+STALE_S = 86_400.0  # bound: seconds that an unreachable issuer's keys are used; the keys are discarded
 FAILED_S = (30.0, 600.0)  # how long a failure is remembered: at first, and at most
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 log = logging.getLogger(__name__)
@@ -38,8 +43,8 @@ SourceName = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A key, and the JWKS address it was had from; empty for the issuer's own discovery."""
+class FoundKey:
+    """A key, and the JWKS address from which it was fetched; empty for the issuer's own discovery."""
 
     key: ForeignKey
     keys_from: str
@@ -57,14 +62,14 @@ class _Source:
 
 
 class ForeignKeys:
-    """See the module. Safe to use from several threads; nothing here blocks but `fetching` futures, which others wait for.
+    """Cached keys of all foreign issuers. Thread-safe; nothing here blocks but the `fetching` futures.
 
     Args:
-        algorithms: values of `alg` that are accepted; keys for others are not kept.
-        private: whether private addresses may be asked (see `fetching.fetch`).
+        algorithms: accepted values of `alg`; keys for others are dropped.
+        private: whether private addresses may be called (see `fetching.fetch`).
         fetch_document: fetches an address within so many seconds; None for the real one.
         clock: monotonic seconds.
-        removed: called with issuer, source and key ids that are gone from it.
+        removed: called with issuer, source and the key ids removed from it.
     """
 
     def __init__(
@@ -86,11 +91,11 @@ class ForeignKeys:
         self._waiters = 0
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="issuer-keys")
 
-    def find(self, issuer: str, sources: Sequence[str], kid: str) -> Found | Future[None] | None:
-        """The key `kid` of an issuer, looked for in `sources` in their order.
+    def find(self, issuer: str, sources: Sequence[str], kid: str) -> FoundKey | Future[None] | None:
+        """Find the key `kid` of an issuer in `sources`, in their order.
 
-        Returns a future if a source must be heard first: find again once it is done. None if no source has the key.
-        Raises Unavailable when it cannot be known now: a source failed, or too many are being asked.
+        Returns a future if a source must be fetched first: call again once it is done. None if no source has the key.
+        Raises Unavailable if this cannot be decided now: a source failed, or too many fetches are in progress.
         """
         now = self._clock()
         failed_until = 0.0
@@ -102,12 +107,12 @@ class ForeignKeys:
                 if key is not None:
                     if now >= source.fresh_until and now >= source.retry_at:
                         self._start((issuer, keys_from), source)  # in the background
-                    return Found(key, keys_from)
+                    return FoundKey(key, keys_from)
                 if now >= source.retry_at and (not usable or now >= source.asked_at + REFRESH_S):
                     future = self._start((issuer, keys_from), source)
                     if future is None or self._waiters >= WAITERS_MAX:
                         raise Unavailable(
-                            "Too many issuers are being asked for keys. Try again in a moment.", retry_after_s=1
+                            "Too many issuers' keys are being fetched. Try again in a moment.", retry_after_s=1
                         )
                     self._waiters += 1
                     future.add_done_callback(self._waited)
@@ -116,13 +121,13 @@ class ForeignKeys:
                     failed_until = max(failed_until, source.retry_at)
         if failed_until:
             raise Unavailable(
-                f"The keys of the issuer {issuer} cannot be had right now.",
+                f"The keys of the issuer {issuer} cannot be fetched at present. Try again later.",
                 retry_after_s=max(1, round(failed_until - now)),
             )
         return None
 
     def close(self) -> None:
-        """End the threads, without waiting for them."""
+        """Stop the threads, without waiting for them."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _source(self, name: SourceName) -> _Source:
@@ -135,7 +140,7 @@ class ForeignKeys:
         return source
 
     def _start(self, name: SourceName, source: _Source) -> Future[None] | None:
-        """Fetch, unless that is under way; None if too much is."""
+        """Start a fetch, unless one is in progress; None if too many are."""
         if source.fetching is None:
             if self._fetches >= FETCHES_MAX:
                 return None
@@ -148,7 +153,7 @@ class ForeignKeys:
             self._waiters -= 1
 
     def _load(self, name: SourceName, source: _Source) -> None:
-        """Fetch a source's keys, on a thread of ours; never raises."""
+        """Fetch a source's keys, on a dedicated thread; never raises."""
         keys, max_age_s, failure = source.keys, 0, ""
         try:
             keys, max_age_s = self._fetched(*name)
@@ -178,7 +183,7 @@ class ForeignKeys:
             self._removed(*name, gone)
 
     def _fetched(self, issuer: str, address: str) -> tuple[dict[str, ForeignKey], int]:
-        """The keys and for how many seconds they are fresh. Raises FetchFailed, BadKeys."""
+        """Return the keys and the seconds for which they are fresh. Raises FetchFailed, BadKeys."""
         ends_at = time.monotonic() + FETCH_S
         if not address:
             discovered = self._fetch(issuer.rstrip("/") + DISCOVERY_PATH, FETCH_S)
@@ -187,6 +192,6 @@ class ForeignKeys:
                 raise BadKeys("The discovery document's jwks_uri is not an https address.")
         left_s = ends_at - time.monotonic()
         if left_s <= 0:
-            raise FetchFailed(f"There was no complete answer within {FETCH_S:g} s.")
+            raise FetchFailed(f"No complete answer within {FETCH_S:g} s.")
         fetched = self._fetch(address, left_s)
         return jwks.parse(fetched.content, self._algorithms), fetched.max_age_s

@@ -1,7 +1,7 @@
-"""Which foreign issuers the policies of this domain name, in the memory of this process.
+"""Foreign issuers named by this domain's policies, in the memory of this process.
 
-A token of any other issuer is refused without a look at anything outside: strangers cannot make us fetch what they like,
-and a flood of tokens with made-up issuers costs one query in LOOK_S.
+A token of any other issuer is refused without any external request: strangers cannot trigger fetches from addresses of
+their choice, and a flood of tokens with invented issuers costs one query in REFRESH_S.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from django.db import Error as DatabaseError
 from eventing.access.rules.policy_issuers import ANYONE
 from eventing.access.selectors.policy_issuers import policy_sources
 
-LOOK_S = 2.0  # an unknown issuer makes us look at most this often when nothing was announced
-ANNOUNCED_LOOK_S = 0.1  # and when policies have changed
-RELOAD_S = 60.0  # a cover for announcements that were lost
+# bound: seconds between two reads of the policies for an unknown issuer; tokens of the issuer are refused in between
+REFRESH_S = 2.0
+ANNOUNCED_REFRESH_S = 0.1  # and when policies have changed
+RELOAD_S = 60.0  # covers lost announcements
 log = logging.getLogger(__name__)
 
 
 class Issuers:
-    """See the module. Safe to use from several threads.
+    """Foreign issuers that are admitted. Thread-safe.
 
     Args:
         clock: monotonic seconds.
@@ -32,42 +33,44 @@ class Issuers:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._known: Mapping[str, tuple[str, ...]] = {}
-        self._looked_at = float("-inf")
+        self._refreshed_at = float("-inf")
         self._announced = False
-        self._looking = Lock()
+        self._refreshing = Lock()
 
     def sources(self, issuer: str) -> tuple[str, ...]:
-        """Where the issuer's keys may be had from: empty (its own discovery) first, then JWKS addresses. () for an issuer that no policy names."""
+        """Return the sources of the issuer's keys: empty (its own discovery) first, then JWKS addresses. () for an
+        issuer that no policy names."""
         return self._known.get(issuer, ())
 
     @property
     def anyone(self) -> bool:
-        """Whether some policy admits requests without a token."""
+        """True if some policy admits requests without a token."""
         return ANYONE in self._known
 
     def due(self, issuer: str, *, unknown_key: bool = False) -> bool:
-        """Whether SQL should be looked at before `issuer` is judged; with `unknown_key`, before it is said to lack a key."""
-        age_s = self._clock() - self._looked_at
-        if age_s >= RELOAD_S or (self._announced and age_s >= ANNOUNCED_LOOK_S):
+        """Return True if SQL should be read before `issuer` is decided; with `unknown_key`, before a key of it counts
+        as missing."""
+        age_s = self._clock() - self._refreshed_at
+        if age_s >= RELOAD_S or (self._announced and age_s >= ANNOUNCED_REFRESH_S):
             return True
-        return (unknown_key or issuer not in self._known) and age_s >= LOOK_S
+        return (unknown_key or issuer not in self._known) and age_s >= REFRESH_S
 
     def policies_changed(self) -> None:
-        """Some policy changed: look again soon."""
+        """Request another read soon, because some policy changed."""
         self._announced = True
 
-    def look(self) -> None:
-        """Read SQL, unless somebody just has. Raises django.db.Error only if it was never read."""
+    def refresh(self) -> None:
+        """Read SQL, unless it was just read. Raises django.db.Error only if it was never read."""
         asked_at = self._clock()
-        with self._looking:
-            if self._looked_at >= asked_at:
+        with self._refreshing:
+            if self._refreshed_at >= asked_at:
                 return
             self._announced, began_at = False, self._clock()
-            first = self._looked_at == float("-inf")
+            first = self._refreshed_at == float("-inf")
             try:
                 self._known = policy_sources()
             except DatabaseError as error:
                 if first:
                     raise
-                log.warning("The issuers that policies name cannot be read, those known stay: %s", error)
-            self._looked_at = began_at  # whoever asks from here on may know of a later change
+                log.warning("The issuers in policies cannot be read; the known ones stay in use: %s", error)
+            self._refreshed_at = began_at  # later callers may know of a later change

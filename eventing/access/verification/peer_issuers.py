@@ -1,8 +1,8 @@
-"""Which other domains' tokens count here, in the memory of this process: asked for every request, so without I/O.
+"""Other domains whose tokens are accepted, in the memory of this process: checked for every request, so without I/O.
 
-It is read from SQL together with the revocations (access/verification/revocations.py): when a change of a peer is announced, and
-every few seconds anyway. So a peer that is suspended or removed is shut out as a revoked token is: at the next request,
-and its bearers' connections are closed. A name that is made up costs nothing.
+They are read from SQL together with the revocations (access/verification/revocations.py): when a change of a peer is
+announced, and every few seconds anyway. So the tokens of a suspended or removed peer end like revoked ones: they are
+refused at the next request, and their connections are closed. An invented name costs nothing.
 """
 
 from __future__ import annotations
@@ -13,35 +13,31 @@ from eventing.core.principals import Principal
 
 
 class PeerIssuers:
-    """See the module. Read by many threads, written by whoever looks."""
+    """Domains whose tokens are accepted. Read by many threads, written by the one that reads SQL."""
 
     def __init__(self) -> None:
         self._known = TokenIssuers()
 
-    def look(self) -> bool:
-        """Read SQL; whether anything is different from before. Raises django.db.Error."""
+    def refresh(self) -> bool:
+        """Read SQL; return True if anything changed. Raises django.db.Error."""
         fresh = token_issuers()
         changed, self._known = fresh != self._known, fresh
         return changed
 
-    def forget(self) -> None:
-        """Forget everything, as when the process began."""
-        self._known = TokenIssuers()
-
     def accepts(self, name: str) -> bool:
-        """Whether tokens of the domain `name` (not this one) count."""
+        """Return True if tokens of the domain `name` (not this one) are accepted."""
         return name in self._known.accepted
 
     def refusal(self, name: str) -> str | None:
-        """Why tokens of the domain do not count, in a sentence for their bearers; None if they do."""
+        """Return the reason why tokens of the domain are refused, in a sentence for their bearers; None if they are accepted."""
         if name in self._known.accepted:
             return None
         if name in self._known.suspended:
-            return f"The domain {name} is suspended here, and its tokens with it. Ask this domain's administrator."
-        return f"The domain {name} is no peer of this one (any more)."
+            return f"The domain {name} is suspended here, and its tokens are refused. Ask this domain's administrator."
+        return f"The domain {name} is no peer (or no longer one) of this domain."
 
     def refuses(self, principal: Principal) -> str | None:
-        """As `refusal`, for a principal that was verified before, of whatever issuer."""
+        """Return `refusal` for a principal that was verified before, of whatever issuer."""
         if principal.local or not is_domain(principal.issuer):
             return None
         return self.refusal(principal.issuer)

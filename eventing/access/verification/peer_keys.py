@@ -1,7 +1,7 @@
-"""Keys of other domains for the verification of their tokens: from the documents that are trusted here, kept in memory.
+"""Keys of other domains for the verification of their tokens: from their trusted documents, cached in memory.
 
-A key that a token names and the document has not makes us look at SQL again, and then have the domain asked for its
-document again, both at a limited rate: a rotation over there is followed without anybody's doing.
+A key that a token names and that is missing in the document triggers a read of SQL, and then a new fetch of the
+domain's document, both at a limited rate: so a rotation in the other domain takes effect without intervention.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from typing import Any
 
 from eventing.access.ports import document_refetch, domain_keys
 
-KEYS_RELOAD_S = 60.0  # keys are read anew from SQL after this long
-LOOK_S = 2.0  # and for a key that is not among them at most this often
-DOMAINS_MAX = 1000  # whose keys are kept; a domain has up to 32 of ~200 bytes
+KEYS_RELOAD_S = 60.0  # interval of reads from SQL
+REFRESH_S = 2.0  # least interval of reads for an unknown key
+# A domain has up to 32 keys of about 200 bytes.
+DOMAINS_MAX = 1000  # bound: domains whose keys a process caches; the keys are read again
 
 Jwks = Mapping[str, Mapping[str, Any]]
 
 
 class PeerKeys:
-    """See the module. Safe to use from several threads.
+    """Cached keys of other domains. Thread-safe.
 
     Args:
         clock: monotonic seconds.
@@ -39,17 +40,17 @@ class PeerKeys:
         self._known: OrderedDict[str, tuple[Jwks, float]] = OrderedDict()
 
     def keys(self, name: str) -> Jwks:
-        """The domain's public JWKs by kid, with their windows; none before `look`."""
+        """Return the domain's public JWKs by kid, with their windows; none before `refresh`."""
         return self._known.get(name, ({}, 0.0))[0]
 
     def due(self, name: str, *, unknown_key: bool = False) -> bool:
-        """Whether SQL should be looked at before a token is verified; with `unknown_key`, before it is refused."""
+        """Return True if SQL should be read before a token is verified; with `unknown_key`, before it is refused."""
         entry = self._known.get(name)
         if entry is None:
             return True
-        return self._clock() - entry[1] >= (LOOK_S if unknown_key else KEYS_RELOAD_S)
+        return self._clock() - entry[1] >= (REFRESH_S if unknown_key else KEYS_RELOAD_S)
 
-    def look(self, name: str) -> None:
+    def refresh(self, name: str) -> None:
         """Read the domain's keys from SQL. Raises django.db.Error."""
         began_at = self._clock()
         fresh = domain_keys(name)
@@ -64,7 +65,7 @@ class PeerKeys:
             self._gone(name, frozenset(shorter))
 
     def refetch(self, name: str) -> Future[None] | None:
-        """Have the domain's document fetched again; None if that was done not long ago. Then look again."""
+        """Fetch the domain's document again; None if that was done recently. Call `refresh` afterwards."""
         future = document_refetch(name)
         if future is not None:
             future.add_done_callback(lambda _: self._expire(name))

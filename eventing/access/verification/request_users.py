@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eventing.access.verification.console_users import user_principal
+from eventing.access.selectors.console_users import user_principal
 from eventing.core.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ApiUser:
-    """What DRF calls a user: the bearer of a verified token."""
+    """User in DRF's sense: the bearer of a verified token."""
 
     principal: Principal
     is_authenticated: ClassVar[bool] = True
@@ -23,7 +23,8 @@ class ApiUser:
 
 
 def principal_of(request: Request) -> Principal:
-    """The principal who asks. A console user is one of this domain, with the rights of their role. Their session is their lease."""
+    """Return the principal of a request. A console user is a principal of this domain, with the rights of the role; the
+    session is the lease."""
     user: Any = request.user
     if isinstance(user, ApiUser):
         return user.principal

@@ -1,11 +1,11 @@
-"""The revocations in force, in the memory of this process: asked for every request, so without I/O.
+"""Revocations in force, in the memory of this process: checked for every request, so without I/O.
 
-Life: loaded whole from SQL when a token is first verified, and read on from there by `look`. Rows become visible in the
-order of their serials (access/models/revocation.py), so what is new is what comes after the last one seen. Who looks: the
-gateway, when a revocation is announced over Redis and every LOOK_S anyway (gateway/delivery/revocation.py); the process that wrote
-one, at once; elsewhere whoever verifies a token, when nobody has looked for a while. While SQL does not answer, what is
-known stays in force. Every RELOAD_S all is read anew: that forgets what has ended. Which domains are peers is looked at
-on the same occasions: their tokens end with the peering (access/verification/peer_issuers.py).
+Life: loaded completely from SQL when a token is first verified, then extended by `refresh`. Rows become visible in the
+order of their serials (access/models/revocation.py), so new rows are those after the last serial seen. Callers of
+`refresh`: the gateway, when a revocation is announced over Redis and every REFRESH_S anyway (gateway/delivery/revocation.py);
+the process that wrote a revocation, at once; elsewhere the verification of a token, after a while without a read. While
+SQL does not answer, known revocations stay in force. Every RELOAD_S all are read again, which drops ended ones. The
+accepted peers are read on the same occasions: their tokens end with the peering (access/verification/peer_issuers.py).
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from django.db import Error as DatabaseError
 from eventing.access.rules.revocations import RevocationSet
 from eventing.access.selectors import revocations as selectors
 from eventing.access.verification.peer_issuers import PeerIssuers
+from eventing.core.container import per_process
 from eventing.core.errors import TokenRevoked
 from eventing.core.principals import Principal
 
-LOOK_S = 2.0  # between looks at SQL when nothing was announced
-RELOAD_S = 600.0  # a cover for all that could go wrong with reading on, a restored database for one
+# bound: seconds between two reads of new revocations from SQL, announced or not; a revocation takes effect at the latest with the next read
+REFRESH_S = 2.0
+# Covers any failure of incremental reads, such as a restored database.
+RELOAD_S = 600.0  # bound: seconds between two reads of all revocations; all revocations are read again
 log = logging.getLogger(__name__)
 
 
 class Revocations:
-    """See the module. Safe to use from several threads."""
+    """Revocations in force. Thread-safe."""
 
     def __init__(self) -> None:
         self.peers = PeerIssuers()
@@ -37,35 +40,36 @@ class Revocations:
         self._seen = 0  # the last serial
         self._loaded_at = float("-inf")  # monotonic seconds
         self._tried_at = float("-inf")
-        self._looking = Lock()
+        self._refreshing = Lock()
         self._listeners: dict[Callable[[], None], None] = {}
 
     @property
     def loaded(self) -> bool:
-        """Whether SQL has been read since the process began."""
+        """True if SQL has been read since the process began."""
         return self._loaded_at > float("-inf")
 
     def __len__(self) -> int:
         return len(self._set)
 
     def revoked(self, principal: Principal) -> str | None:
-        """Why the principal's token is revoked, in a sentence for its bearer; None if it is not. Constant time, no I/O."""
+        """Return the reason why the principal's token is revoked, in a sentence for its bearer; None if it is not.
+        Constant time, no I/O."""
         return self._set.covers(principal) or self.peers.refuses(principal)
 
     def key_revoked(self, issuer: str, key_id: str) -> str | None:
-        """As `revoked`, for a key that need not be known any more."""
+        """Return `revoked` for a key, which need not be known any more."""
         return self._set.covers_key(issuer, key_id)
 
     def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Have `changed` called, from any thread, after revocations changed. Returns what ends that."""
+        """Call `changed`, from any thread, after revocations changed. Returns the function that ends this."""
         self._listeners[changed] = None
         return lambda: self._listeners.pop(changed, None)
 
-    def look(self) -> bool:
-        """Read from SQL what is new; whether anything is. Raises django.db.Error; what is known stays in force then."""
-        with self._looking:
+    def refresh(self) -> bool:
+        """Read new rows from SQL; return True if there were any. Raises django.db.Error; known revocations then stay in force."""
+        with self._refreshing:
             self._tried_at = now = time.monotonic()
-            changed = self.peers.look()
+            changed = self.peers.refresh()
             changed = (self._reload(now) if now - self._loaded_at >= RELOAD_S else self._read_on(now)) or changed
         if changed:
             for listener in list(self._listeners):
@@ -74,26 +78,19 @@ class Revocations:
 
     @property
     def due(self) -> bool:
-        """Whether nobody has looked for a while."""
-        return not self.loaded or time.monotonic() - self._tried_at >= 2 * LOOK_S
+        """Return True if SQL was not read for a while."""
+        return not self.loaded or time.monotonic() - self._tried_at >= 2 * REFRESH_S
 
-    def look_if_due(self) -> None:
-        """Look if it is due. Raises django.db.Error only if SQL was never read: nothing is known then."""
+    def refresh_if_due(self) -> None:
+        """Look if due. Raises django.db.Error only if SQL was never read."""
         if not self.due:
             return
         try:
-            self.look()
+            self.refresh()
         except DatabaseError as error:
             if not self.loaded:
                 raise
-            log.warning("Revocations cannot be read, those known stay in force: %s", error)
-
-    def forget(self) -> None:
-        """Forget everything, as when the process began."""
-        with self._looking:
-            self._set, self._seen = RevocationSet(), 0
-            self.peers.forget()
-            self._loaded_at = self._tried_at = float("-inf")
+            log.warning("Revocations cannot be read; the known ones stay in force: %s", error)
 
     def _reload(self, now: float) -> bool:
         fresh, seen = RevocationSet(), 0
@@ -108,7 +105,7 @@ class Revocations:
         return True
 
     def _read_on(self, now: float) -> bool:
-        """What came after the last serial. That one is asked for again: nothing at all says that the end has gone back."""
+        """Read the rows after the last serial, including that one: if it is missing, the table was restored to an earlier state."""
         changed = False
         while True:
             entries = selectors.revocation_entries(since=max(1, self._seen))
@@ -123,14 +120,9 @@ class Revocations:
 
 def refuse_revoked(principal: Principal) -> None:
     """Raise TokenRevoked if the principal's token is revoked."""
-    reason = _revocations.revoked(principal)
+    reason = revocations().revoked(principal)
     if reason is not None:
         raise TokenRevoked(reason)
 
 
-_revocations = Revocations()
-
-
-def revocations() -> Revocations:
-    """This process's revocations."""
-    return _revocations
+revocations = per_process(Revocations)

@@ -1,14 +1,15 @@
-"""The one way in which a credential becomes a principal, for the hot path and REST alike.
+"""Verification of credentials, the only way from a credential to a principal, for the hot path and REST alike.
 
-The life of a token here: it is shown -> `peek` knows it from before, by its hash, and it is neither over nor revoked ->
-else `step` reads it and says what is needed before the next step: nothing, a look into SQL, or keys that a foreign issuer
-is being asked for -> who asks sees to that where waiting is allowed, and steps again -> the principal is kept under the
-token's hash until the token ends or `RECHECK_S` has passed, whichever is first, so that a retired key, an issuer that no
-policy names any more or a lost announcement heals by itself.
+Life of a token here: a client sends it -> `peek` finds it by its hash among verified tokens, neither expired nor
+revoked -> else `step` parses it and returns what is needed before the next step: nothing, a read of SQL, or keys that
+are being fetched from a foreign issuer -> the caller provides it where waiting is allowed, and calls `step` again ->
+the principal is cached under the token's hash until the token expires or `RECHECK_S` has passed, whichever is first, so
+that the effects of a retired key, of an issuer that no policy names any more or of a lost announcement are bounded in
+time.
 
-Whoever issued it decides how it is verified, and nothing else: a token of this domain by this domain's keys only, one of
-an issuer that a policy names by that issuer's keys only, one of a peer domain by the keys in that domain's document
-only, any other not at all.
+The issuer alone decides the kind of verification: a token of this domain by this domain's keys only, one of an issuer
+that a policy names by that issuer's keys only, one of a peer domain by the keys in that domain's document only, any
+other not at all.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,44 +43,47 @@ from eventing.access.verification.revocations import revocations
 from eventing.conf import config
 from eventing.core.algorithms import parse_algorithms
 from eventing.core.config import Config
+from eventing.core.container import per_process
 from eventing.core.errors import TOKEN_NEEDED, TokenRevoked, Unauthenticated, Unavailable
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.core.principals import ANONYMOUS, Principal
 
-TOKENS_MAX = 100_000  # verified tokens kept
-TOKENS_CHARS_MAX = 64 * 1024 * 1024  # of these together; what is kept of a token is some times its length
-RECHECK_S = 300.0  # what was verified is verified again after this long
-KEYS_S = 5.0  # a token with an unknown key makes us look for new keys at most this often
-NO_KEYS_S = 0.2  # of a domain that had none: it is being set up, and its first token comes soon after its first key
-KEYS_RELOAD_S = 60.0  # and without one this often: well before a new key signs (access/services/keys.py)
-WAIT_S = 2 * FETCH_S  # for an issuer's keys, with the queue of who else is asked
+TOKENS_MAX = 100_000  # bound: verified tokens in the cache; the oldest token is verified again
+# A cached token takes a small multiple of its length.
+TOKENS_CHARS_MAX = 64 * 1024 * 1024  # bound: characters of all cached tokens; the oldest token is verified again
+RECHECK_S = 300.0  # bound: seconds since a token was verified; the token is verified again
+# bound: seconds between two reads of the keys because of an unknown key id; tokens with an unknown key id are refused in between
+KEYS_S = 5.0
+NO_KEYS_S = 0.2  # for a domain without keys: it is being set up, and its first token follows soon after its first key
+KEYS_RELOAD_S = 60.0  # interval without an unknown key: well before a new key signs (access/services/keys.py)
+WAIT_S = 2 * FETCH_S  # for an issuer's keys, including the queue of other fetches
 STEPS_MAX = 20  # of one verification: each waits for something else, and there are no more sources of keys
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The next step needs `look()`, which reads SQL: call it on a thread that may."""
+class RefreshNeeded:
+    """The next step needs `refresh()`, which reads SQL: call it on a thread that may block."""
 
-    look: Callable[[], object]
+    refresh: Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The next step needs `future`: an issuer is being asked. Others wait for it too, so never cancel it."""
+    """The next step needs `future`: keys are being fetched. Other callers wait for it too, so never cancel it."""
 
     future: Future[None]
 
 
 class Verifier:
-    """Verifies credentials. Safe to use from several threads.
+    """Verifies credentials. Thread-safe.
 
     Args:
         settings: the domain's settings.
-        tokens_max: verified tokens kept.
+        tokens_max: most verified tokens in the cache.
         clock: the wall clock, Unix seconds.
-        issuers: which foreign issuers are admitted; None for those that policies name.
-        foreign_keys: their keys; None for the real ones.
+        issuers: admitted foreign issuers; None for those that policies name.
+        foreign_keys: keys of foreign issuers; None for the real ones.
     """
 
     def __init__(
@@ -102,7 +105,7 @@ class Verifier:
         self._known_chars = 0
         self._keys: Mapping[str, Mapping[str, Any]] = {}
         self._keys_at = float("-inf")
-        self._looking = threading.Lock()
+        self._refreshing = threading.Lock()
         self._revocations = revocations()
         self.issuers = issuers or Issuers()
         self.foreign_keys = foreign_keys or ForeignKeys(
@@ -114,14 +117,14 @@ class Verifier:
         return len(self._known)
 
     def peek(self, token: str) -> Principal | None:
-        """The principal of a token that was verified before; None if it must be verified. Reads memory only.
+        """Return the principal of a token that was verified before; None if it must be verified. Reads memory only.
 
         Raises Unauthenticated for one that has expired or was revoked.
         """
         return self.peek_digest(token_digest(token))
 
     def peek_digest(self, digest: bytes) -> Principal | None:
-        """As `peek`, of the token with this digest."""
+        """Return `peek` of the token with this digest."""
         entry = self._known.get(digest)
         if entry is None:
             return None
@@ -137,10 +140,11 @@ class Verifier:
             raise TokenRevoked(reason)
         return principal
 
-    def step(self, token: str) -> Principal | Look | Wait:
-        """Verify as far as memory goes: the principal, or what must be seen to before the next step.
+    def step(self, token: str) -> Principal | RefreshNeeded | Wait:
+        """Verify as far as memory allows: return the principal, or the requirement of the next step.
 
-        No token at all is ANONYMOUS where some policy admits anyone. Raises Unauthenticated with the reason, Unavailable.
+        An empty token gives ANONYMOUS where some policy admits anyone. Raises Unauthenticated with the reason,
+        Unavailable.
         """
         if not token:
             return self._anonymous()
@@ -148,9 +152,9 @@ class Verifier:
         if known is not None:
             return known
         if not self._revocations.loaded:
-            return Look(self._revocations.look_if_due)
+            return RefreshNeeded(self._revocations.refresh_if_due)
         if time.monotonic() - self._keys_at >= KEYS_RELOAD_S:
-            return Look(self.look_for_keys)
+            return RefreshNeeded(self.refresh_keys)
         step = self._own(token) if token.startswith(BISCUIT_PREFIX) else self._signed(token)
         if isinstance(step, Principal):
             reason = self._revocations.revoked(step)
@@ -160,17 +164,17 @@ class Verifier:
         return step
 
     def verify(self, token: str) -> Principal:
-        """Who `token` speaks for. Blocks while SQL is read or an issuer asked: never on an event loop.
+        """Return the principal of `token`. Blocks while SQL is read or keys are fetched: never on an event loop.
 
         Raises Unauthenticated with the reason, Unavailable when an issuer does not answer.
         """
-        self._revocations.look_if_due()
+        self._revocations.refresh_if_due()
         for _ in range(STEPS_MAX):
             step = self.step(token)
             if isinstance(step, Principal):
                 return step
-            if isinstance(step, Look):
-                step.look()
+            if isinstance(step, RefreshNeeded):
+                step.refresh()
             else:
                 try:
                     step.future.result(WAIT_S)
@@ -178,19 +182,19 @@ class Verifier:
                     break
         raise unverified()
 
-    # This domain's own
+    # This domain's own tokens
 
-    def _signed(self, token: str) -> Principal | Look | Wait:
+    def _signed(self, token: str) -> Principal | RefreshNeeded | Wait:
         read = tokens.read(token)
         reason = self._revocations.key_revoked(read.issuer, read.key_id)
-        if reason is not None:  # said without the signature: a revoked key of our own is no longer there to verify it
+        if reason is not None:  # decided without the signature: a revoked own key is no longer there to verify it
             raise TokenRevoked(reason)
         if read.issuer == self._domain:
             return self._own(token, read)
         return self._of_peer(read) if self._revocations.peers.accepts(read.issuer) else self._foreign(token, read)
 
-    def _own(self, token: str, read: tokens.Read | None = None) -> Principal | Look:
-        """A token of this domain: what was read of a JWT, else a Biscuit."""
+    def _own(self, token: str, read: tokens.Read | None = None) -> Principal | RefreshNeeded:
+        """Verify a token of this domain: the parsed JWT, else a Biscuit."""
         now = self._clock()
         try:
             if read is None:
@@ -199,16 +203,16 @@ class Verifier:
         except tokens.UnknownKey:
             if time.monotonic() - self._keys_at < (KEYS_S if self._keys else NO_KEYS_S):
                 raise
-            return Look(self.look_for_keys)
+            return RefreshNeeded(self.refresh_keys)
 
     def keys_changed(self) -> None:
-        """The domain's keys were announced to have changed. Look for them soon: `look_for_keys`."""
+        """Note that the domain's keys were announced to have changed, and read them soon with `refresh_keys`."""
         self._keys_at = float("-inf")
 
-    def look_for_keys(self) -> None:
-        """Read the domain's keys from SQL, unless somebody just has. Raises django.db.Error only if none are known."""
+    def refresh_keys(self) -> None:
+        """Read the domain's keys from SQL, unless they were just read. Raises django.db.Error only if none are known."""
         asked_at = time.monotonic()
-        with self._looking:
+        with self._refreshing:
             if self._keys_at >= asked_at:
                 return
             before, began_at = self._keys, time.monotonic()
@@ -217,19 +221,19 @@ class Verifier:
             except DatabaseError as error:
                 if not before:
                     raise
-                log.warning("The domain's keys cannot be read, those known stay in use: %s", error)
-            self._keys_at = began_at  # whoever asks from here on may know of a later change
+                log.warning("The domain's keys cannot be read; the known ones stay in use: %s", error)
+            self._keys_at = began_at  # later callers may know of a later change
         gone = before.keys() - self._keys.keys()
         if gone:
             self._forget(lambda principal: principal.local and principal.key_id in gone)
 
-    # Of other domains
+    # Tokens of other domains
 
-    def _of_peer(self, read: tokens.Read) -> Principal | Look | Wait:
-        """A token of another domain whose tokens count here."""
+    def _of_peer(self, read: tokens.Read) -> Principal | RefreshNeeded | Wait:
+        """Verify a token of another domain whose tokens are accepted here."""
         name = read.issuer
         if self.peer_keys.due(name):
-            return Look(partial(self.peer_keys.look, name))
+            return RefreshNeeded(partial(self.peer_keys.refresh, name))
         keys = self.peer_keys.keys(name)
         try:
             return tokens.verify_of_domain(read, keys, issuer=name, audience=self._audiences, now=self._clock())
@@ -237,25 +241,25 @@ class Verifier:
             if read.key_id in keys:  # known, and its window has not opened or has closed
                 raise
             if self.peer_keys.due(name, unknown_key=True):
-                return Look(partial(self.peer_keys.look, name))
+                return RefreshNeeded(partial(self.peer_keys.refresh, name))
             asked = self.peer_keys.refetch(name)
             if asked is None:
                 raise
             return Wait(asked)
 
     def peer_keys_gone(self, issuer: str, kids: frozenset[str]) -> None:
-        """The windows of these keys of another domain have changed: what they signed is verified again."""
+        """Verify again the tokens of another domain's keys whose windows have changed."""
         self._forget(lambda principal: not principal.local and principal.issuer == issuer and principal.key_id in kids)
 
-    # Of foreign issuers
+    # Tokens of foreign issuers
 
-    def _foreign(self, token: str, read: tokens.Read) -> Principal | Look | Wait:
-        """A token of another issuer; all that needs no key is checked before anybody is asked for one."""
+    def _foreign(self, token: str, read: tokens.Read) -> Principal | RefreshNeeded | Wait:
+        """Verify a token of another issuer; checks that need no key precede any fetch."""
         issuer = read.issuer
         if is_domain(issuer) and DOMAIN_PATTERN.fullmatch(issuer):
             raise Unauthenticated(self._revocations.peers.refusal(issuer) or TOKEN_NEEDED)
         if self.issuers.due(issuer):
-            return Look(self.issuers.look)
+            return RefreshNeeded(self.issuers.refresh)
         sources = self.issuers.sources(issuer)
         if not sources or issuer == ANYONE:
             shown = issuer if len(issuer) <= tokens.SUBJECT_CHARS_MAX and issuer.isprintable() else "it was issued by"
@@ -270,8 +274,8 @@ class Verifier:
             return Wait(found)
         if found is None:
             if self.issuers.due(issuer, unknown_key=True):
-                return Look(self.issuers.look)  # a policy may name another source of its keys by now
-            raise tokens.UnknownKey(f"The token's kid names no key of {issuer} that is accepted here.")
+                return RefreshNeeded(self.issuers.refresh)  # a policy may name another source of its keys by now
+            raise tokens.UnknownKey(f"The token's kid names no accepted key of {issuer}.")
         jwks.verify(read, token, found.key, self._algorithms)
         principal = dataclasses.replace(principal, keys_from=found.keys_from)
         if len(principal.identity) > IDENTITY_CHARS_MAX:
@@ -281,21 +285,21 @@ class Verifier:
         return principal
 
     def foreign_keys_removed(self, issuer: str, keys_from: str, kids: frozenset[str]) -> None:
-        """An issuer no longer publishes these keys: what they signed is verified again."""
+        """Verify again the tokens of keys that an issuer no longer publishes."""
         self._forget(
             lambda principal: (
                 principal.issuer == issuer and principal.keys_from == keys_from and principal.key_id in kids
             )
         )
 
-    def _anonymous(self) -> Principal | Look:
+    def _anonymous(self) -> Principal | RefreshNeeded:
         if self.issuers.due(ANYONE):
-            return Look(self.issuers.look)
+            return RefreshNeeded(self.issuers.refresh)
         if not self.issuers.anyone:
             raise Unauthenticated(TOKEN_NEEDED)
         return ANONYMOUS
 
-    # What was verified
+    # Cache of verified tokens
 
     def _keep(self, token: str, principal: Principal) -> None:
         until = min(principal.expires_at, self._clock() + RECHECK_S)
@@ -323,40 +327,23 @@ class Verifier:
 
 
 def token_digest(token: str) -> bytes:
-    """Under what a verified token is kept: tokens themselves are not."""
+    """Compute the digest under which a verified token is cached; tokens themselves are not stored."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def unverified() -> Unavailable:
-    """What is answered when verification did not come to an end."""
+    """Make the answer to a request whose verification was not completed."""
     return Unavailable("The token could not be verified in time. Try again in a moment.", retry_after_s=5)
 
 
-_verifiers: dict[Config, Verifier] = {}
-_making = threading.Lock()
+@per_process
+def _verifiers() -> dict[Config, Verifier]:
+    """By the settings in use, of which a process has one."""
+    return {}
 
 
 def verifier() -> Verifier:
-    """This process's verifier."""
-    settings = config()
-    made = _verifiers.get(settings)
-    if made is None:
-        with _making:
-            made = _verifiers.get(settings)
-            if made is None:
-                made = _verifiers[settings] = Verifier(settings)
-    return made
-
-
-@contextmanager
-def fresh_verifier() -> Iterator[None]:
-    """Forget this process's verifiers before and after; for tests, which change the database under them."""
-    _forget_verifiers()
-    yield
-    _forget_verifiers()
-
-
-def _forget_verifiers() -> None:
-    for one in _verifiers.values():
-        one.foreign_keys.close()
-    _verifiers.clear()
+    """Return this process's verifier."""
+    settings, made = config(), _verifiers()
+    found = made.get(settings)
+    return made.setdefault(settings, Verifier(settings)) if found is None else found

@@ -1,1 +1,1 @@
-"""Views of the subject: parse, one call, answer."""
+"""Views of the subject: parse, call, answer."""

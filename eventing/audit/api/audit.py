@@ -1,11 +1,10 @@
-"""/api/v1/audit: who did what, to read, follow and take away for whoever oversees the domain."""
+"""/api/v1/audit: reading, following and exporting the audit, for administrators, operators and viewers of the domain."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
-from typing import Any
 
+import msgspec
 from asgiref.sync import sync_to_async
 from django.http import StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -15,6 +14,7 @@ from rest_framework.response import Response
 from eventing.audit.models import ACTION_CHARS, TEXT_CHARS, WHO_CHARS, AuditEntry
 from eventing.audit.selectors import AuditFilter, audit_newest_id, audit_page, audit_run
 from eventing.audit.services import audit_record
+from eventing.audit.shapes import AuditEntryAnswer, AuditEntryPage, AuditObject
 from eventing.core.errors import Forbidden, InvalidRequest
 from eventing.core.roles import oversees
 from eventing.core.timestamps import timestamp
@@ -26,64 +26,54 @@ OUTCOMES = ("ok", "refused", "failed")
 AFTER_DIGITS_MAX = 18
 _TIME = {"type": "string", "format": "date-time"}
 FILTERS = [
-    OpenApiParameter("since", _TIME, description="Recorded at or after this moment, RFC 3339."),
-    OpenApiParameter("until", _TIME, description="Recorded before this moment, RFC 3339."),
-    OpenApiParameter("who", {"type": "string", "maxLength": WHO_CHARS}, description="The whole identity."),
+    OpenApiParameter("since", _TIME, description="Recorded at or after this time, RFC 3339."),
+    OpenApiParameter("until", _TIME, description="Recorded before this time, RFC 3339."),
+    OpenApiParameter("who", {"type": "string", "maxLength": WHO_CHARS}, description="The complete identity."),
     OpenApiParameter(
         "action",
         {"type": "string", "maxLength": ACTION_CHARS},
-        description="The whole action, or its beginning with `.*`: `rp.*`.",
+        description="The complete action, or a prefix with `.*`: `rp.*`.",
     ),
     OpenApiParameter("outcome", {"type": "string", "enum": list(OUTCOMES)}),
-    OpenApiParameter("on", {"type": "string", "maxLength": TEXT_CHARS}, description="Id of what it was done to."),
+    OpenApiParameter("on", {"type": "string", "maxLength": TEXT_CHARS}, description="Id of the object of the action."),
     OpenApiParameter(
         "after",
         {"type": "integer", "minimum": 0, "maximum": 10**AFTER_DIGITS_MAX - 1},
-        description="Only entries with a greater id. Ids are given in the order in which entries become visible, so "
-        "reading on after the greatest one seen misses nothing.",
+        description="Only entries with a greater id. Ids are assigned in the order in which entries become visible, so reading on after the greatest id seen misses nothing.",
     ),
 ]
 ORDER = OpenApiParameter(
-    "order", {"type": "string", "enum": ["newest", "oldest"], "default": "newest"}, description="Which comes first."
+    "order", {"type": "string", "enum": ["newest", "oldest"], "default": "newest"}, description="Order of the entries."
 )
 
 
-def document(entry: AuditEntry) -> dict[str, Any]:
-    """An entry as it is answered and exported."""
-    on = {"kind": entry.on_kind, "id": entry.on_id} if entry.on_kind or entry.on_id else None
-    return {
-        "id": entry.id,
-        "at": timestamp(entry.recorded_at),
-        "who": entry.who,
-        "issuer": entry.issuer or None,
-        "token_id": entry.token_id or None,
-        "via": entry.via,
-        "address": entry.address or None,
-        "request_id": entry.request_id or None,
-        "action": entry.action,
-        "on": on,
-        "outcome": entry.outcome,
-        "problem": f"urn:herald:problem:{entry.problem}" if entry.problem else None,
-        "reason": entry.reason or None,
-        "count": entry.count,
-        "details": entry.details,
-        "previous": entry.previous,
-        "seal": entry.seal,
-    }
+def document(entry: AuditEntry) -> AuditEntryAnswer:
+    """Make the document of an entry for answers and exports."""
+    return AuditEntryAnswer.of(
+        entry,
+        at=timestamp(entry.recorded_at),
+        issuer=entry.issuer or None,
+        token_id=entry.token_id or None,
+        address=entry.address or None,
+        request_id=entry.request_id or None,
+        on=AuditObject(kind=entry.on_kind, id=entry.on_id) if entry.on_kind or entry.on_id else None,
+        problem=f"urn:herald:problem:{entry.problem}" if entry.problem else None,
+        reason=entry.reason or None,
+    )
 
 
 class AuditView(View):
-    """What both views need: somebody who oversees the domain, and the filters of the query."""
+    """Base of both views: access check, and the filters of the query."""
 
     def require_overseer(self) -> None:
-        """Raises Forbidden for everybody but those who see all of the domain: administrators, operators, viewers."""
+        """Raise Forbidden unless the principal may see all of the domain: administrators, operators, viewers."""
         if not oversees(self.principal):
             raise Forbidden(
-                "Only an administrator, operator or viewer of this domain reads the audit, with a token for all of it."
+                "Reading the audit requires a token of an administrator, operator or viewer of this domain that is not narrowed."
             )
 
     def wanted(self) -> AuditFilter:
-        """The filters of the query. Raises InvalidRequest."""
+        """Parse the filters of the query. Raises InvalidRequest."""
         outcome = self.query("outcome")
         if outcome is not None and outcome not in OUTCOMES:
             raise InvalidRequest(f"outcome is one of {', '.join(OUTCOMES)}.")
@@ -107,18 +97,18 @@ class AuditView(View):
         return text
 
 
-class Audit(AuditView):
-    """The entries, in pages."""
+class AuditListView(AuditView):
+    """List of entries, in pages."""
 
     @extend_schema(
         operation_id="audit_list",
         summary="Read the audit",
-        description="For administrators, operators and viewers of the domain. Newest first, unless `order` is `oldest`.",
+        description="Requires the role administrator, operator or viewer. Newest first, unless `order` is `oldest`.",
         parameters=[docs.CURSOR, docs.LIMIT, ORDER, *FILTERS],
-        responses={200: docs.ref("AuditEntryPage")},
+        responses={200: AuditEntryPage},
     )
     def get(self, request: Request) -> Response:
-        """List."""
+        """List entries."""
         self.require_overseer()
         order = self.query("order") or "newest"
         if order not in ("newest", "oldest"):
@@ -129,19 +119,18 @@ class Audit(AuditView):
         return page_answer(page, [document(entry) for entry in page.items])
 
 
-class AuditExport(AuditView):
-    """All entries as JSON Lines, oldest first, a run of them in memory at a time."""
+class AuditExportView(AuditView):
+    """All entries as JSON Lines, oldest first, with one run of them in memory at a time."""
 
     @extend_schema(
         operation_id="audit_export",
         summary="Export the audit",
-        description="JSON Lines, oldest first: all entries there were when the export began, one in a line. "
-        "For administrators, operators and viewers of the domain; exporting is an entry of its own.",
+        description="JSON Lines, oldest first: all entries that existed when the export began, one per line. Requires the role administrator, operator or viewer; an export is itself an entry.",
         parameters=FILTERS,
-        responses={(200, "application/x-ndjson"): docs.ref("AuditEntry")},
+        responses={(200, "application/x-ndjson"): AuditEntryAnswer},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        """Export."""
+        """Export entries."""
         self.require_overseer()
         wanted = self.wanted()
         through = audit_newest_id()
@@ -153,8 +142,8 @@ class AuditExport(AuditView):
 
 
 async def _lines(wanted: AuditFilter, through: int) -> AsyncIterator[bytes]:
-    """The entries up to `through`, a run of them per chunk."""
+    """Format the entries up to `through`, a run of them per chunk."""
     after, run_of = 0, sync_to_async(audit_run)
     while run := await run_of(wanted=wanted, after=after, through=through):
-        yield b"".join(json.dumps(document(entry), ensure_ascii=False).encode() + b"\n" for entry in run)
+        yield b"".join(msgspec.json.encode(document(entry)) + b"\n" for entry in run)
         after = run[-1].id

@@ -1,1 +1,1 @@
-"""Events, and where a reader is among them: CloudEvents, feeds, vectors, cursors, history bounds. Pure."""
+"""CloudEvents, and positions of readers among them: feeds, version vectors, cursors, history bounds. Pure."""

@@ -1,4 +1,4 @@
-"""Acknowledgement levels: how durable an event is when its publisher is answered."""
+"""Acknowledgement levels: durability of an event at the time of the answer to its publisher."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from eventing.core.errors import InvalidRequest
 
-REPLICAS_MAX = 16
+REPLICAS_MAX = 16  # bound: replicas of an acknowledgement level; the level is refused
 _ACK = re.compile(r"accepted|stored|replicated:([1-9][0-9]?)")
 
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """An acknowledgement level.
+    """Acknowledgement level.
 
     `accepted`: in the log's memory. `stored`: on disk (fsynced). `replicated:n`: stored, and held by n Redis replicas.
     """
@@ -23,7 +23,7 @@ class Ack:
 
     @classmethod
     def parse(cls, text: str) -> Ack:
-        """Read a level. Raises InvalidRequest."""
+        """Parse a level. Raises InvalidRequest."""
         match = _ACK.fullmatch(text)
         if match is None or int(match[1] or 0) > REPLICAS_MAX:
             raise InvalidRequest(f"ack is accepted, stored or replicated:n with n from 1 to {REPLICAS_MAX}.")

@@ -1,11 +1,13 @@
-"""Strict CloudEvents 1.0.2 in the JSON form, as Herald keeps and sends them. HTTP's other forms: cloudevents_http.py.
+"""Strict validation of CloudEvents 1.0.2 in the JSON form, in which Herald stores and sends them. HTTP binding:
+cloudevents_http.py.
 
-An event is validated once, on its way in, and its bytes are never changed: `Event.body` is the event's JSON object
-exactly as it was sent (whitespace around the object is not part of it). Its data is not interpreted, only known to be
-valid JSON of bounded depth. Nothing is repaired and nothing is ignored: what breaks a rule is refused in one sentence.
+An event is validated once, on receipt, and its bytes are never changed: `Event.body` is the event's JSON object exactly
+as sent (without the whitespace around the object). Event data is not interpreted, only verified to be valid JSON of
+bounded depth. Nothing is repaired or ignored: an event that breaks a rule is refused with one sentence.
 
-Two ways lead through: the fast one decides the usual event in one typed decode and a few checks; whatever it cannot
-prove good (escapes and nulls in attributes, and everything wrong) goes the exact way, member by member.
+There are two validators. The fast one accepts the usual event by one typed decode and a few checks. Events that the
+fast validator cannot prove valid (escapes and nulls in attributes, and every invalid event) are validated member by
+member.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from eventing.core.decoding import NestedTooDeeply, Undecodable, json_place, json_reader, placed
+from eventing.core.decoding import NestedTooDeeply, Undecodable, json_position, json_reader, placed
 from eventing.core.errors import InvalidEvent, TooLarge
 from eventing.core.events.cloudevents_attributes import (
     INTEGER_MAX,
@@ -39,8 +41,12 @@ from eventing.core.events.cloudevents_attributes import (
 )
 from eventing.core.events.declared_json import check_declared
 
-DEPTH_MAX = 64  # levels of arrays and objects in one event, its own object included; beyond it some readers give up
-PROBE_BYTES = 256 * 1024  # batches above it are first checked to hold objects only, so that `[0,0,0,…` costs no memory
+# bound: nesting levels of an event's data; the event is refused: `invalid-event`; binary data is stored as base64 instead
+# The event object itself included; some JSON readers give up beyond this.
+DEPTH_MAX = 64
+# bound: bytes of a batch; a larger batch is checked to contain only objects before it is parsed
+# Otherwise `[0,0,0,…` would cost memory.
+PROBE_BYTES = 256 * 1024
 REPEATED_NAMED_BYTES = 16 * 1024  # in larger events a repeated member is refused unnamed: to name it is a slow parse
 WHITESPACE = b" \t\n\r"
 
@@ -52,12 +58,12 @@ _CONSTANTS = (b"true", b"false", b"null")
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One valid event.
+    """A valid event.
 
     Attributes:
         source: with `id`, what makes the event unique.
         id: the producer's identifier.
-        type: what kind of event it is.
+        type: the kind of event.
         body: the whole event, structured JSON in UTF-8.
     """
 
@@ -68,7 +74,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Envelope(msgspec.Struct, gc=False):
-    """The members that the fast way knows. A null or a wrong type fails the decode and leads the exact way."""
+    """Members known to the fast validator. A null or a wrong type fails the decode; the exact validator then decides."""
 
     specversion: Literal["1.0"]
     id: _NonEmpty
@@ -83,7 +89,7 @@ class _Envelope(msgspec.Struct, gc=False):
 
 
 class _Probe(msgspec.Struct, gc=False):
-    """The least that an element of a batch must be."""
+    """Minimal shape of an element of a batch."""
 
     specversion: str
 
@@ -106,12 +112,13 @@ def parse_structured(raw: bytes | msgspec.Raw, *, bytes_max: int, checked: bool 
     Args:
         raw: the event's JSON text.
         bytes_max: largest event taken, in bytes.
-        checked: whether `raw` is already known to be valid UTF-8 (msgspec.Raw does not say so).
-        sealed: whether another domain took the event and signed it: then base64 that is declared to be JSON is what it is.
+        checked: whether `raw` is already known to be valid UTF-8 (msgspec.Raw does not guarantee it).
+        sealed: whether another domain has accepted and signed the event: then base64 that is declared to be JSON is not
+            examined.
 
     Raises:
-        InvalidEvent: it breaks a rule; the detail names the attribute and the rule.
-        TooLarge: it has more than `bytes_max` bytes.
+        InvalidEvent: the event breaks a rule; the detail names the attribute and the rule.
+        TooLarge: the event has more than `bytes_max` bytes.
     """
     whole = bytes(raw)
     body = whole.strip(WHITESPACE)
@@ -135,12 +142,13 @@ def parse_many(
     """Validate many events, all or none.
 
     Args:
-        raws: the events' JSON texts, in order; none is an empty answer.
+        raws: the events' JSON texts, in order; may be empty.
         bytes_max: largest event taken, in bytes.
         events_max: most events taken.
         checked: as for `parse_structured`.
 
-    Raises InvalidEvent or TooLarge as `parse_structured`; the detail and the member `index` say which (from 0).
+    Raises InvalidEvent or TooLarge as `parse_structured`; the detail and the member `index` (from 0) identify the
+    event.
     """
     if len(raws) > events_max:
         raise TooLarge(f"A request holds at most {events_max} events; this one has {len(raws)}.")
@@ -157,7 +165,7 @@ def parse_many(
 def parse_batch(body: bytes, *, bytes_max: int, events_max: int) -> list[Event]:
     """Validate a batch in the JSON batch format: an array of events, which may be empty. All or none.
 
-    The caller has bounded the bytes of the whole. Raises as `parse_many`.
+    The caller has bounded the length of the whole body. Raises as `parse_many`.
     """
     check_utf8(body)
     try:
@@ -172,27 +180,27 @@ def parse_batch(body: bytes, *, bytes_max: int, events_max: int) -> list[Event]:
 
 
 def check_utf8(body: bytes) -> None:
-    """Refuse bytes that are not UTF-8. Raises InvalidEvent naming the place."""
+    """Refuse bytes that are not UTF-8. Raises InvalidEvent naming line and column."""
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        line, column = json_place(body, error.start)
+        line, column = json_position(body, error.start)
         raise InvalidEvent(
             f"JSON is UTF-8; the byte at {error.start} is not: line {line}, column {column}.", line=line, column=column
         ) from None
 
 
 def nests_deeper(text: bytes, levels: int) -> bool:
-    """Whether the valid JSON `text` has more than `levels` levels of arrays and objects within each other.
+    """Return True if the valid JSON `text` has more than `levels` nested levels of arrays and objects.
 
-    Most texts are too short, or have too few brackets, for that question. Of the others only brackets and quotation
+    Texts that are too short or have too few brackets are decided at once. Of the others only brackets and quotation
     marks are kept, then only brackets outside of strings, which are added up as steps of +1 and -1.
     """
     if len(text) <= 2 * levels or text[:1] not in b"[{" or text.count(b"[") + text.count(b"{") <= levels:
         return False
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # An empty string, or the end of one and the beginning of the next: either way the rest still alternates.
+    # An empty string, or the end of one and the beginning of the next: either way the remaining marks alternate.
     steps = text.translate(_TO_STEPS, _NOT_STRUCTURE).replace(b'""', b"")
     if b'"' in steps:
         steps = _STRING.sub(b"", steps)
@@ -200,7 +208,7 @@ def nests_deeper(text: bytes, levels: int) -> bool:
 
 
 def is_base64(text: str) -> bool:
-    """Whether `text` is padded base64 of the standard alphabet and nothing else (RFC 4648, section 4)."""
+    """Return True if `text` is padded base64 of the standard alphabet and nothing else (RFC 4648, section 4)."""
     try:
         binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
@@ -209,10 +217,11 @@ def is_base64(text: str) -> bool:
 
 
 def _surplus_marks(envelope: _Envelope, body: bytes) -> int:
-    """How many quotation marks `body` has beyond those of the decoded members; -1 if a rule is broken.
+    """Count the quotation marks of `body` beyond those of the decoded members; -1 if a rule is broken.
 
     The decoder skips unknown members and keeps the last of a repeated one. Each name and each string has two marks, and
-    any further member, or an escaped mark, adds some: without a surplus the event has the decoded members only, once.
+    any further member, or an escaped mark, adds some: without a surplus the event has only the decoded members, each
+    once.
     """
     text = envelope.id + envelope.type
     marks = 16
@@ -248,7 +257,8 @@ def _surplus_marks(envelope: _Envelope, body: bytes) -> int:
         if nests_deeper(data, DEPTH_MAX - 1):
             return -1
         marks += 2
-        # Data is mostly the last member. Where the same text stands at the end, its marks need not be counted twice.
+        # Data is mostly the last member. If the body ends with that text, the marks of the data need not be counted
+        # twice.
         if body.endswith(data, 0, end - 1):
             end -= 1 + len(data)
         else:
@@ -259,10 +269,10 @@ def _surplus_marks(envelope: _Envelope, body: bytes) -> int:
 
 
 def _are_extensions(body: bytes, marks: int) -> bool:
-    """Whether extension attributes, all of them good, account for exactly `marks` quotation marks of `body`."""
+    """Return True if valid extension attributes account for exactly `marks` quotation marks of `body`."""
     try:
         members = _decode_members(body)
-    except NestedTooDeeply:  # at a depth that just passed the typed decode, which had a little more of the stack
+    except NestedTooDeeply:  # the typed decode has just accepted this depth, with slightly more stack left
         return False
     for name, raw in members.items():
         if name in _KNOWN:
@@ -276,7 +286,12 @@ def _are_extensions(body: bytes, marks: int) -> bool:
 
 
 def _parse_exactly(body: bytes, sealed: bool = False, whole: bytes = b"") -> Event:
-    """The exact way: every member by itself, and a sentence for whatever is wrong; `whole`: with the whitespace around it."""
+    """Validate an event member by member, with a sentence for every fault.
+
+    Args:
+        sealed: as of `parse_structured`.
+        whole: the text with the whitespace around it, for line and column of a fault.
+    """
     try:
         members = _decode_members(body)
     except NestedTooDeeply:
@@ -287,7 +302,7 @@ def _parse_exactly(body: bytes, sealed: bool = False, whole: bytes = b"") -> Eve
         raise InvalidEvent(f"data nests deeper than {DEPTH_MAX} levels.")
     check_names(name for name in members if name not in _DATA)
     values = {name: bytes(value) for name, value in members.items()}
-    # With good names nothing is escaped in them, so each name has two marks, and a surplus is a repeated member's.
+    # Valid names contain no escapes, so each has two marks, and a surplus belongs to a repeated member.
     if body.count(b'"') != sum(2 + value.count(b'"') for value in values.values()):
         raise InvalidEvent(f"{_repeated(body)} is given twice; every member of an event is given once.")
     data, data_base64 = values.pop("data", None), values.pop("data_base64", b"null")
@@ -305,10 +320,10 @@ def _parse_exactly(body: bytes, sealed: bool = False, whole: bytes = b"") -> Eve
 
 
 def _malformed(what: str, text: bytes, error: Undecodable, begin: int = 0) -> InvalidEvent:
-    """The refusal of what is not `what`; it names line and column where it is not even JSON.
+    """Make the refusal of text that is not `what`, with line and column if it is not even JSON.
 
     Args:
-        begin: where in `text` the bytes begin that were decoded.
+        begin: index in `text` of the first byte that was decoded.
     """
     if error.at is not None:
         error.at += begin
@@ -317,7 +332,7 @@ def _malformed(what: str, text: bytes, error: Undecodable, begin: int = 0) -> In
 
 
 def _attribute(name: str, value: bytes) -> str | int | bool:
-    """The value of an attribute from its JSON text: a string, a boolean or a 32-bit integer. Raises InvalidEvent."""
+    """Decode an attribute's JSON text: a string, a boolean or a 32-bit integer. Raises InvalidEvent."""
     if value[:1] == b'"':
         return _decode_string(value)
     if value in (b"true", b"false"):
@@ -330,12 +345,12 @@ def _attribute(name: str, value: bytes) -> str | int | bool:
 
 
 def _is_integer(value: bytes) -> bool:
-    """Whether a JSON text is an integer of the type Integer: no fraction, no exponent, 32 bits."""
+    """Return True if a JSON text is an integer of the type Integer: no fraction, no exponent, 32 bits."""
     return _INTEGER.fullmatch(value) is not None and INTEGER_MIN <= int(value) <= INTEGER_MAX
 
 
 def _repeated(body: bytes) -> str:
-    """What to call the first member that the JSON object `body`, known to have one, repeats."""
+    """Name the first repeated member of the JSON object `body`, which is known to have one."""
     if len(body) <= REPEATED_NAMED_BYTES:
         seen: set[str] = set()
         for name, _ in json.loads(body.decode(), object_pairs_hook=list, parse_int=str, parse_float=str):

@@ -1,8 +1,9 @@
-"""The context attributes of a CloudEvent: their names, their value types, and the rule that each one keeps.
+"""Context attributes of a CloudEvent: names, value types, and the rule for each attribute.
 
-Pure predicates and one checker that answers with a sentence, shared by the structured form (cloudevents.py) and the HTTP
+Pure predicates and one checker with a sentence per rule, shared by the structured form (cloudevents.py) and the HTTP
 binding (cloudevents_http.py). Source of every rule: CloudEvents 1.0.2, sections "Naming Conventions", "Type System" and
-"Context Attributes", and the RFCs they name. All patterns are linear in the length of the text (possessive quantifiers).
+"Context Attributes", and the RFCs cited there. All patterns are linear in the length of the text (possessive
+quantifiers).
 """
 
 from __future__ import annotations
@@ -11,19 +12,17 @@ import ipaddress
 import re
 from calendar import isleap
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 
 from eventing.core.errors import InvalidEvent
 
 SPECVERSION = "1.0"
 REQUIRED = ("specversion", "id", "source", "type")
 OPTIONAL = ("datacontenttype", "dataschema", "subject", "time")
-NAME_CHARS_MAX = 64  # the specification advises 20; longer names of other systems are let through, hostile ones are not
+# The specification recommends 20; longer names of other systems are accepted.
+NAME_CHARS_MAX = 64  # bound: characters of an attribute's name; the event is refused: `invalid-event`
 INTEGER_MAX = 2**31 - 1
 INTEGER_MIN = -(2**31)
-URI_CHARS_REMEMBERED = 128  # most publishers write the same source again and again
-URIS_REMEMBERED = 4096  # so at most about a MiB
-SHOWN_CHARS_MAX = 80  # of a stranger's text that is repeated in an error
+SHOWN_CHARS_MAX = 80  # characters of a stranger's text that an error repeats
 
 _NAME = re.compile(rf"[a-z0-9]{{1,{NAME_CHARS_MAX}}}")
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
@@ -70,30 +69,26 @@ _PARAMETERS = re.compile(_PARAMETER)
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` may name an attribute: 1 to 64 of a-z and 0-9, and not `data`, which is reserved."""
+    """Return True if `text` may name an attribute: 1 to 64 of a-z and 0-9, and not the reserved `data`."""
     return _NAME.fullmatch(text) is not None and text != "data"
 
 
 def is_string(text: str) -> bool:
-    """Whether `text` has only characters that the type String allows: no controls, noncharacters or surrogates."""
+    """Return True if `text` has only characters of the type String: no controls, noncharacters or surrogates."""
     return (text.isascii() and text.isprintable()) or _FORBIDDEN.search(text) is None
 
 
 def is_uri_reference(text: str) -> bool:
-    """Whether `text` is a non-empty URI-reference (RFC 3986, section 4.1)."""
+    """Return True if `text` is a non-empty URI-reference (RFC 3986, section 4.1)."""
     return text != "" and _is_uri(_URI_REFERENCE, text)
 
 
 def is_absolute_uri(text: str) -> bool:
-    """Whether `text` is an absolute URI: with a scheme, without a fragment (RFC 3986, section 4.3)."""
+    """Return True if `text` is an absolute URI: with a scheme, without a fragment (RFC 3986, section 4.3)."""
     return _is_uri(_ABSOLUTE_URI, text)
 
 
 def _is_uri(pattern: re.Pattern[str], text: str) -> bool:
-    return _looks(pattern, text) if len(text) > URI_CHARS_REMEMBERED else _remembered(pattern, text)
-
-
-def _looks(pattern: re.Pattern[str], text: str) -> bool:
     match = pattern.fullmatch(text)
     if match is None:
         return False
@@ -105,13 +100,11 @@ def _looks(pattern: re.Pattern[str], text: str) -> bool:
     return True
 
 
-_remembered = lru_cache(maxsize=URIS_REMEMBERED)(_looks)
-
-
 def is_timestamp(text: str) -> bool:
-    """Whether `text` is an RFC 3339 date-time of a day that exists.
+    """Return True if `text` is an RFC 3339 date-time of a day that exists.
 
-    A leap second (:60) is taken wherever one may be put: at 23:59 UTC. The date is not compared with a table of them.
+    A leap second (:60) is accepted where one is possible: at 23:59 UTC. The date is not compared with a table of leap
+    seconds.
     """
     if _TIMESTAMP.fullmatch(text) is None:
         return False
@@ -129,12 +122,12 @@ def _is_last_minute_utc(text: str) -> bool:
 
 
 def is_media_type(text: str) -> bool:
-    """Whether `text` is a media type with its parameters (RFC 2045, section 5.1)."""
+    """Return True if `text` is a media type with its parameters (RFC 2045, section 5.1)."""
     return text == "application/json" or _MEDIA_TYPE.fullmatch(text) is not None
 
 
 def split_media_type(text: str) -> tuple[str, list[tuple[str, str]]] | None:
-    """The lower-case `type/subtype` of a media type and its (lower-case name, unquoted value) pairs; None if it is none."""
+    """Split a media type into the lower-case `type/subtype` and (lower-case name, unquoted value) pairs; None if it is none."""
     match = _MEDIA_TYPE.fullmatch(text)
     if match is None:
         return None
@@ -143,12 +136,12 @@ def split_media_type(text: str) -> tuple[str, list[tuple[str, str]]] | None:
 
 
 def unquote(text: str) -> str:
-    """The content of a well-formed quoted string: without its marks and backslash escapes (RFC 7230, section 3.2.6)."""
+    """Return the content of a well-formed quoted string, without quotation marks and escapes (RFC 7230, section 3.2.6)."""
     return re.sub(r"\\(.)", r"\1", text[1:-1])
 
 
 def show(text: str) -> str:
-    """A stranger's text as an error may repeat it: one line, printable, at most 80 characters, in quotation marks."""
+    """Quote a stranger's text for an error message: one line, printable, at most 80 characters, in quotation marks."""
     shown = "".join(char if char.isprintable() else "\ufffd" for char in text[:SHOWN_CHARS_MAX])
     return f'"{shown}{"…" if len(text) > SHOWN_CHARS_MAX else ""}"'
 
@@ -176,7 +169,7 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def check_attributes(attributes: Mapping[str, str | int | bool]) -> None:
-    """Check the values of all attributes that are set; their names are known to be good.
+    """Check the values of all attributes that are set; their names are already checked.
 
     Raises InvalidEvent naming the attribute and the rule that it breaks.
     """

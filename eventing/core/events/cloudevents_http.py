@@ -1,18 +1,18 @@
-"""The CloudEvents 1.0.2 HTTP protocol binding: from a request's headers and body to events in the JSON form.
+"""The CloudEvents 1.0.2 HTTP protocol binding: conversion of a request's headers and body to events in the JSON form.
 
 The content type and the headers decide, in this order:
 
     application/cloudevents+json           one event, structured; its bytes are kept
-    application/cloudevents-batch+json     a JSON array of them
+    application/cloudevents-batch+json     a JSON array of events
     application/cloudevents*               another format, not understood: UnsupportedMediaType
     any ce-* header                        one event, binary: attributes in headers, the body is its data
-    anything else                          wrapped: the body is the data of an event with an id and time of our own,
-                                           and with the trace that the request's headers name (traceparent, tracestate)
+    anything else                          wrapped: the body is the data of an event with a generated id and time,
+                                           and with the trace context of the request's headers (traceparent, tracestate)
 
-Binary and wrapped events are put into the JSON form once, always the same way: attributes in a fixed order, then data
-as JSON if the content type says JSON (or says nothing) and the body is JSON, as a string if it is UTF-8 text, else
-as base64. No byte of the data is lost: what the first two cannot carry goes the third way. Only a body that is declared to
-be JSON and breaks its grammar is refused (declared_json.py).
+Binary and wrapped events are converted to the JSON form once, always the same way: attributes in a fixed order, then
+data as JSON if the content type is one of JSON (or missing) and the body is JSON, as a string if it is UTF-8 text, else
+as base64. No byte of the data is lost: data that neither form can carry is encoded in base64. Only a body that is
+declared to be JSON and breaks its grammar is refused (declared_json.py).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import base64
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import msgspec
 
+from eventing.core.container import memoized
 from eventing.core.decoding import json_reader
 from eventing.core.errors import InvalidEvent, TooLarge, UnsupportedMediaType
 from eventing.core.events.cloudevents import DEPTH_MAX, Event, nests_deeper, parse_batch, parse_structured
@@ -51,26 +51,29 @@ _PERCENT_ENCODED = re.compile(rb"%([0-9A-Fa-f]{2})")
 _LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 # W3C Trace Context, section 3.2; version ff does not exist.
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-TRACESTATE_CHARS_MAX = 512  # what everybody is asked to carry on (section 3.3.1.5); a longer one is left out
-WRAPPINGS_REMEMBERED = 1024  # a source and a content type each, 1 KiB at most in the usual case
+# bound: characters of a `tracestate` header; the header is not copied into the wrapped event
+# The length that everybody is asked to propagate (section 3.3.1.5).
+TRACESTATE_CHARS_MAX = 512
+# A source and a content type each, 1 KiB at most in the usual case.
+WRAPPINGS_REMEMBERED = 1024  # bound: cached constant parts of wrapped events; the parts are computed again
 _ORDER = REQUIRED + OPTIONAL
 _decode_raw = json_reader(msgspec.Raw)
 _encode = msgspec.json.Encoder().encode
 
-# What curl calls the body of `curl -d` when it is told nothing: text, whatever the name says.
+# Default content type of `curl -d`: treated as text, whatever the name suggests.
 _CURL_DATA = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
 class EventHead:
-    """What the headers of one HTTP message say of the events in its body.
+    """Description of the events in an HTTP message's body, according to the message's headers.
 
     Attributes:
         content_type: the header's value, well-formed; None if there is none.
         media_type: lower-case type/subtype; empty if there is none.
         charset: lower-case; utf-8 if none is given.
         attributes: of an event in binary form; None for the other forms.
-        trace: the distributed tracing attributes that a wrapped event gets; empty for none.
+        trace: the distributed tracing attributes of a wrapped event; may be empty.
     """
 
     content_type: str | None
@@ -90,7 +93,7 @@ def parse_http(
     now: Callable[[], str],
     default_source: Callable[[], str],
 ) -> tuple[list[Event], bool]:
-    """The events of one HTTP message, and whether it was a batch.
+    """Read the events of one HTTP message; the second value is True for a batch.
 
     Args:
         headers: lower-case names and raw values, as ASGI has them.
@@ -99,10 +102,11 @@ def parse_http(
         events_max: most events of a batch.
         make_id: makes the id of a wrapped event, unique within its source.
         now: makes the time of a wrapped event, RFC 3339.
-        default_source: gives the source of a wrapped event, a URI-reference.
+        default_source: makes the source of a wrapped event, a URI-reference.
 
     Raises:
-        InvalidEvent: a rule is broken; the detail names the attribute or header (in a batch, the event) and the rule.
+        InvalidEvent: the message breaks a rule; the detail names the attribute or header (in a batch, the event) and
+            the rule.
         TooLarge: more than `bytes_max` or `events_max`.
         UnsupportedMediaType: another event format, or a content coding or character set that is not read here.
     """
@@ -118,7 +122,7 @@ def parse_http(
 
 
 def read_head(headers: Collection[tuple[bytes, bytes]]) -> EventHead:
-    """What the headers say of the body: as `parse_http`, and raises the same of what is wrong in them."""
+    """Read the headers of a message. Raises as `parse_http` for faults in headers."""
     content_type, ce_headers = _read_headers(headers)
     media_type, charset = media_type_of(content_type)
     if media_type.startswith(_PREFIX):
@@ -142,7 +146,7 @@ def parse_body(
     now: Callable[[], str],
     default_source: Callable[[], str],
 ) -> tuple[list[Event], bool]:
-    """The events of a body behind these headers, and whether it was a batch; arguments and errors as of `parse_http`."""
+    """Read the events of a body with these headers; arguments, result and errors as of `parse_http`."""
     if head.media_type == STRUCTURED:
         return [parse_structured(body, bytes_max=bytes_max)], False
     if head.media_type == BATCH:
@@ -169,7 +173,7 @@ def parse_body(
 
 
 def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str | None, list[tuple[bytes, bytes]]]:
-    """The content type (None: not given) and the ce-* headers. Raises InvalidEvent or UnsupportedMediaType."""
+    """Collect the content type (None: not given) and the ce-* headers. Raises InvalidEvent or UnsupportedMediaType."""
     content_type: str | None = None
     ce_headers: list[tuple[bytes, bytes]] = []
     for name, value in headers:
@@ -189,9 +193,9 @@ def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str | None, l
 
 
 def _trace(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The trace that a request belongs to, as the attributes of CloudEvents' distributed tracing extension.
+    """Return the request's trace context as attributes of CloudEvents' distributed tracing extension.
 
-    Nothing if the headers are malformed: then a trace begins anew, as W3C Trace Context has it, and nothing is refused.
+    Malformed headers give no attributes: a new trace begins, as W3C Trace Context requires, and nothing is refused.
     """
     parents = [value for name, value in headers if name == b"traceparent"]
     if len(parents) != 1 or _TRACEPARENT.fullmatch(parent := parents[0].strip(_OWS).decode("latin-1")) is None:
@@ -202,12 +206,12 @@ def _trace(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _binary_attributes(ce_headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The attributes that ce-* headers carry, in the order in which the JSON form has them. Raises InvalidEvent."""
+    """Collect the attributes in ce-* headers, in the order of the JSON form. Raises InvalidEvent."""
     found: dict[str, str] = {}
     for header, value in ce_headers:
         name = header[3:].decode("latin-1")
         if name == "datacontenttype":
-            raise InvalidEvent("ce-datacontenttype must not be given; the content-type header says it.")
+            raise InvalidEvent("ce-datacontenttype must not be sent; the content-type header states the type.")
         check_names([name])
         if name in found:
             raise InvalidEvent(f"{name} is given twice; send one ce-{name} header.")
@@ -216,10 +220,10 @@ def _binary_attributes(ce_headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _header_value(name: str, value: bytes) -> str:
-    """The attribute's value from its header's: unquoted, then percent-decoded once (HTTP binding, section 3.1.3.2).
+    """Decode an attribute's header value: unquote, then percent-decode once (HTTP binding, section 3.1.3.2).
 
     Spaces and quotation marks need no encoding, for senders of older versions of the binding. Raises InvalidEvent for
-    raw bytes beyond ASCII, malformed quoting, a lone %, and what is not UTF-8 after decoding.
+    raw bytes beyond ASCII, malformed quoting, a lone %, and text that is not UTF-8 after decoding.
     """
     text = value.strip(_OWS)
     if not text.isascii():
@@ -227,7 +231,9 @@ def _header_value(name: str, value: bytes) -> str:
     if text.startswith(b'"'):
         quoted = text.decode("ascii")
         if _QUOTED_STRING.fullmatch(quoted) is None:
-            raise InvalidEvent(f"{name} begins with a quotation mark but is no quoted string; write the mark as %22.")
+            raise InvalidEvent(
+                f"{name} begins with a quotation mark but is not a quoted string; write the mark as %22."
+            )
         text = unquote(quoted).encode("ascii")
     if b"%" in text:
         if _LONE_PERCENT.search(text) is not None:
@@ -240,9 +246,9 @@ def _header_value(name: str, value: bytes) -> str:
 
 
 def _data_member(media_type: str, charset: str, body: bytes) -> bytes:
-    """The JSON member that carries `body`, with the comma before it; empty for an empty body.
+    """Make the JSON member that carries `body`, with the comma before it; empty for an empty body.
 
-    Raises InvalidEvent for a body that is declared to be JSON and is none.
+    Raises InvalidEvent for a body that is declared to be JSON and is not.
     """
     if not body:
         return b""
@@ -262,7 +268,7 @@ def _data_member(media_type: str, charset: str, body: bytes) -> bytes:
 
 
 def _json_value(body: bytes) -> bytes | None:
-    """The JSON text in `body` without the whitespace around it; None if it is none, or nests too deep for an event."""
+    """Return the JSON text in `body` without surrounding whitespace; None if it is not JSON, or nests too deep for an event."""
     try:
         body.decode()
         value = bytes(_decode_raw(body))
@@ -272,7 +278,7 @@ def _json_value(body: bytes) -> bytes | None:
 
 
 def _wrapped(event_id: str, source: str, content_type: str | None, time: str, data_member: bytes) -> Event:
-    """A wrapped event: `_event` of its attributes, of which only the id and the time differ from one to the next."""
+    """Make a wrapped event: `_event` with cached JSON, as only id and time differ between events of one source and type."""
     body = b'{"specversion":"1.0","id":%b%b%b%b}' % (
         _encode(event_id),
         _wrapping(source, content_type),
@@ -282,9 +288,9 @@ def _wrapped(event_id: str, source: str, content_type: str | None, time: str, da
     return Event(source, event_id, WRAPPED_TYPE, body)
 
 
-@lru_cache(maxsize=WRAPPINGS_REMEMBERED)
+@memoized(maxsize=WRAPPINGS_REMEMBERED)
 def _wrapping(source: str, content_type: str | None) -> bytes:
-    """The JSON between a wrapped event's id and its time. Raises InvalidEvent."""
+    """Return the JSON between a wrapped event's id and its time. Raises InvalidEvent."""
     attributes = {"source": source, "type": WRAPPED_TYPE}
     if content_type is not None:
         attributes["datacontenttype"] = content_type
@@ -293,7 +299,7 @@ def _wrapping(source: str, content_type: str | None) -> bytes:
 
 
 def _event(attributes: dict[str, str], data_member: bytes) -> Event:
-    """The event in its JSON form: required attributes, optional ones, extensions by name, data."""
+    """Make the event's JSON form: required attributes, optional ones, extensions by name, data."""
     ordered = {name: attributes[name] for name in _ORDER if name in attributes}
     ordered.update(sorted((name, value) for name, value in attributes.items() if name not in ordered))
     body = msgspec.json.encode(ordered)[:-1] + data_member + b"}"

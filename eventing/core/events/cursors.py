@@ -1,8 +1,8 @@
-"""Cursors: what a reader holds to continue. Opaque to clients.
+"""Cursors: positions from which readers continue. Opaque to clients.
 
-`EPOCH:OFFSET` is a place in one domain's log of one RP, the offset being that of the last event the reader has; offset
-0 stands before the first event. Where an RP has replicas, `~FEED=SEQUENCE.FEED=SEQUENCE` follows, the reader's version
-vector as of that place with the domain's own feed in it: by it the cursor is good at every replica.
+`EPOCH:OFFSET` is a position in one domain's log of one RP: the offset of the last event that the reader holds; offset 0
+is before the first event. Where an RP has replicas, `~FEED=SEQUENCE.FEED=SEQUENCE` follows: the reader's version vector
+at that position, including the domain's own feed. With the vector a cursor is valid at every replica.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from eventing.core.errors import InvalidCursor
 from eventing.core.events.feeds import FEEDS_MAX
 from eventing.core.events.vectors import SEQUENCE_MAX
 
-OFFSET_MAX = 2**53 - 1  # exact in every JSON reader
-PLACE_CHARS_MAX = 64  # of a cursor without a vector
+OFFSET_MAX = 2**53 - 1  # bound: offset in a cursor; `invalid-cursor`; no log reaches it
+POSITION_CHARS_MAX = 64  # bound: characters of a cursor without a vector; `invalid-cursor`
 VECTOR_FEEDS_MAX = FEEDS_MAX + 1  # foreign feeds, and the own one
-CURSOR_CHARS_MAX = PLACE_CHARS_MAX + VECTOR_FEEDS_MAX * 34  # each feed: key, =, 16 digits, a dot or the ~
+CURSOR_CHARS_MAX = POSITION_CHARS_MAX + VECTOR_FEEDS_MAX * 34  # each feed: key, =, 16 digits, a dot or the ~
 _NUMBER = "(?:0|[1-9][0-9]{0,15})"
 _FEED = f"[a-z2-7]{{16}}={_NUMBER}"
 _PATTERN = re.compile(
@@ -27,10 +27,10 @@ _PATTERN = re.compile(
 
 
 class Cursor(NamedTuple):
-    """Place in one domain's log of one RP: everything up to and including `offset` of `epoch` is held.
+    """Position in one domain's log of one RP: the reader holds everything up to and including `offset` of `epoch`.
 
-    `vector`, unless it is None, is all that the reader holds of each feed: at least what stands up to that place, and
-    more where the reader has come from another replica.
+    `vector`, unless it is None, states all that the reader holds of each feed: at least the events up to that position,
+    and more if the reader read from another replica before.
     """
 
     epoch: str
@@ -39,7 +39,7 @@ class Cursor(NamedTuple):
 
     @property
     def place(self) -> Cursor:
-        """The same without its vector: good in the log of its epoch only."""
+        """The same position without its vector, valid only in the log of its epoch."""
         return Cursor(self.epoch, self.offset)
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Cursor:
-        """Read what `str()` wrote. Raises InvalidCursor on anything else."""
+        """Parse the output of `str()`. Raises InvalidCursor for anything else."""
         match = _PATTERN.fullmatch(text) if len(text) <= CURSOR_CHARS_MAX else None
         if match is None or int(match[2]) > OFFSET_MAX:
             raise _not_ours()
@@ -55,7 +55,7 @@ class Cursor(NamedTuple):
 
 
 def vector_text(vector: Mapping[str, int]) -> str:
-    """What follows the place: `~`, then the feeds in the order of their keys."""
+    """Format the part of a cursor after the position: `~`, then the feeds in the order of their keys."""
     return "~" + ".".join([f"{feed}={vector[feed]}" for feed in sorted(vector)])
 
 
@@ -63,7 +63,7 @@ def _vector(text: str) -> dict[str, int]:
     pairs = [part.split("=") for part in text.split(".")]
     vector = {feed: int(sequence) for feed, sequence in pairs}
     if [feed for feed, _ in pairs] != sorted(vector) or max(vector.values()) > SEQUENCE_MAX:
-        raise _not_ours()  # feeds out of order or named twice, or a number that nobody counts to
+        raise _not_ours()  # feeds out of order or repeated, or a number out of range
     return vector
 
 

@@ -1,7 +1,7 @@
-"""Feeds: what one origin domain published at one RP, in its order. Pure.
+"""Feeds: the publications of one origin domain at one RP, in the origin's order. Pure.
 
-A feed is named by its origin's domain and epoch, the life of the origin's numbering of that RP. Within one RP its key,
-a short hash of both, stands for it in logs, vectors and cursors; a seal says which origin and epoch a key is of.
+A feed is identified by its origin's domain and epoch, the life of the origin's numbering of that RP. Within one RP its
+key, a short hash of both, denotes the feed in logs, vectors and cursors; a seal states the origin and epoch of a key.
 """
 
 from __future__ import annotations
@@ -9,28 +9,31 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
-KEY_CHARS = 16  # 80 bits: who can choose its own name and epochs still cannot hit another feed's key
+from eventing.core.container import memoized
+
+KEY_CHARS = 16  # 80 bits: a domain that chooses its own name and epochs still cannot make another feed's key
 KEY_PATTERN = re.compile(r"[a-z2-7]{16}", re.ASCII)
-FEEDS_MAX = 64  # of one RP: domains that have published there within its history, with the epochs they went through
-ORIGIN_FEEDS_MAX = 8  # of one origin at one RP: it lost its numbers, or left and came again, seven times (decision 35)
+# Domains that published at the RP within its history, with the epochs of their numbering.
+FEEDS_MAX = 64  # bound: feeds of an RP, including those of ended epochs; a new feed is refused; the others continue
+# An origin that lost its numbers, or left and returned, seven times (decision 35).
+ORIGIN_FEEDS_MAX = 8  # bound: feeds of one origin at an RP; a new feed is refused: `oversize`
 
 
 class Feed(NamedTuple):
-    """One origin domain's publications at one RP in one life of its numbering. Sequences count from 1, without holes."""
+    """Publications of one origin domain at one RP during one life of its numbering. Sequences count from 1, without holes."""
 
     origin: str
     epoch: str
 
     @property
     def key(self) -> str:
-        """16 characters of base32 that stand for the feed within its RP."""
+        """Key of the feed within its RP: 16 characters of base32."""
         return _key(self.origin, self.epoch)
 
 
-@lru_cache(maxsize=16_384)  # of the feeds in use: an exchange asks for each several times; ~300 bytes each
+@memoized(maxsize=16_384)  # feeds in use, ~300 bytes each; an exchange needs each several times
 def _key(origin: str, epoch: str) -> str:
     digest = hashlib.sha256(f"{origin}\n{epoch}".encode()).digest()
     return base64.b32encode(digest[:10]).decode().lower()

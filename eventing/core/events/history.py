@@ -1,4 +1,4 @@
-"""History bounds: how much of an RP's log is kept, by count, bytes and age, and what that reserves of the quota."""
+"""History bounds: limits on an RP's log by count, bytes and age, and the quota that they reserve."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from eventing.core.errors import InvalidRequest, QuotaExceeded
 
 EVENTS_DEFAULT = 1000
-BYTES_PER_EVENT_DEFAULT = 1024  # reserved per event when no bytes are stated; measured: a small CloudEvent is ~300
+BYTES_PER_EVENT_DEFAULT = 1024  # reserved per event when no bytes are stated; measured: a small CloudEvent takes ~300
 BYTES_DEFAULT_MIN = 1024 * 1024
-AGE_S_MAX = 366 * 86_400
+AGE_S_MAX = 366 * 86_400  # bound: seconds of history; the history is refused: `quota-exceeded`
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class HistoryBounds:
     Attributes:
         max_events: most events kept, at least 1.
         max_bytes: most bytes of events kept, at least 1; what the RP reserves of the domain's quota.
-        max_age_s: seconds after which an event is no longer shown; None for no bound by age.
+        max_age_s: seconds after which an event is no longer returned; None for no bound by age.
     """
 
     max_events: int
@@ -30,9 +30,16 @@ class HistoryBounds:
 def admit(
     max_events: int | None, max_bytes: int | None, max_age_s: int | None, *, events_max: int, bytes_max: int
 ) -> HistoryBounds:
-    """The bounds for what a creator asked (None: not stated), or a refusal of the whole: nothing is silently cut.
+    """Check the bounds that a creator requests (None: not stated) and return them complete. Nothing is silently
+    reduced.
 
-    Raises InvalidRequest for numbers without meaning and QuotaExceeded for more than one RP may take.
+    Args:
+        max_events, max_bytes, max_age_s: the requested bounds.
+        events_max, bytes_max: the most that one RP may reserve here.
+
+    Raises:
+        InvalidRequest: a number is out of its range.
+        QuotaExceeded: more than one RP may reserve.
     """
     for name, value in (("max_events", max_events), ("max_bytes", max_bytes), ("max_age_s", max_age_s)):
         if value is not None and value < 1:
@@ -50,7 +57,7 @@ def admit(
 
 
 def tightest(asked: HistoryBounds, granted: HistoryBounds) -> HistoryBounds:
-    """The part of `asked` that lies within `granted`: a durable subscription's bounds within its RP's."""
+    """Restrict `asked` to `granted`: a durable subscription's bounds within its RP's."""
     ages = [age for age in (asked.max_age_s, granted.max_age_s) if age is not None]
     return HistoryBounds(
         min(asked.max_events, granted.max_events),

@@ -1,11 +1,11 @@
-"""How far a durable subscription is behind, how much of that it has lost, and when it loses more. Pure.
+"""Lag of durable subscriptions: events behind, events lost, and time until further loss. Pure.
 
-    lag = lag_by_offset(cursor, log, floor)         # or lag_by_vector, of a subscription that several domains hold
+    lag = lag_by_offset(cursor, log, oldest_granted) # or lag_by_vector, of a shared subscription
     lag.events, lag.lost                            # 7319, 6819: events 1 to 6,819 left the history unread
     loss_in_s(waiting, bounds, acked_per_s)         # seconds until the oldest waiting event leaves the history, or None
 
-The one definition of these figures, for the pages, the REST answers, the command line, the metrics and the alarms: `lost`
-is exactly the gap that the next pull reports (core/events/positions.py).
+The only definition of these figures, for the pages, the REST answers, the command line, the metrics and the alarms:
+`lost` is exactly the gap that the next pull reports (core/events/positions.py).
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from eventing.core.events.positions import LogState
 from eventing.core.events.vectors import Vector, distance
 
 KEEPS_UP = 0.9
-"""Share of the publish rate from which a reader counts as keeping up: below it the lag grows by a tenth of what comes."""
+"""Share of the publish rate from which a reader counts as keeping up: at this share the lag grows by a tenth of new events."""
 
 PAUSE_SPACINGS = 10
-"""A publisher that is silent for so many of its average intervals has paused: a Poisson source does so once in 22,000."""
+"""Silence that counts as a pause of the publisher, in average intervals: a Poisson source exceeds it once in 22,000."""
 
 PAUSE_S_MIN = 30.0
-"""Least silence that counts as a pause, seconds."""
+"""Least silence that counts as a pause, in seconds."""
 
 
 class Lag(NamedTuple):
-    """Events that a subscription has not acknowledged; `lost` of them have left the history that it is granted."""
+    """Events that a subscription has not acknowledged; `lost` of them have left the history granted to the subscription."""
 
     events: int
     lost: int
 
 
-class Waiting(NamedTuple):
-    """What the history still holds for a subscription.
+class WaitingEvents(NamedTuple):
+    """Unacknowledged events that the history still holds.
 
     Attributes:
-        events, bytes: not acknowledged, and held.
-        oldest_age_s: since when the oldest of them is stored, seconds.
-        newest_age_s: since when the newest event of the log is stored, seconds.
+        events, bytes: number and size of these events.
+        oldest_age_s: seconds since the oldest of them was stored.
+        newest_age_s: seconds since the newest event of the log was stored.
     """
 
     events: int
@@ -50,50 +50,50 @@ class Waiting(NamedTuple):
 
 
 def acknowledged_offset(cursor: Cursor, log: LogState) -> int:
-    """The offset up to which `cursor` covers `log`; 0 for a cursor of another epoch, or of beyond the log's end."""
+    """Return the offset up to which `cursor` covers `log`; 0 for a cursor of another epoch or beyond the log's end."""
     return cursor.offset if cursor.epoch == log.epoch and cursor.offset < log.next else 0
 
 
-def lag_by_offset(cursor: Cursor, log: LogState, floor: int) -> Lag:
-    """The lag of a subscription that one domain holds.
+def lag_by_offset(cursor: Cursor, log: LogState, oldest_granted: int) -> Lag:
+    """Compute the lag of a subscription that one domain holds.
 
     Args:
-        cursor: what it has acknowledged.
-        floor: the oldest offset that its own bounds grant; at least `log.first`.
+        cursor: acknowledged position.
+        oldest_granted: oldest offset that the subscription's own bounds grant; at least `log.first`.
     """
     after = acknowledged_offset(cursor, log)
-    return Lag(log.next - 1 - after, max(0, max(floor, log.first) - 1 - after))
+    return Lag(log.next - 1 - after, max(0, max(oldest_granted, log.first) - 1 - after))
 
 
 def lag_by_vector(acked: Vector, held: Vector, before: Vector) -> Lag:
-    """The lag of a subscription that several domains hold, at one of them.
+    """Compute the lag of a shared subscription at one of its domains.
 
     Args:
-        acked: what it has acknowledged of each feed.
-        held: what the log was ever given of each feed.
-        before: the part of `held` that stood before the oldest event that the subscription is granted here.
+        acked: acknowledged sequence of each feed.
+        held: highest sequence of each feed that the log ever received.
+        before: part of `held` before the oldest event that the subscription is granted here.
     """
     return Lag(distance(acked, held), distance(acked, before))
 
 
-def share_used(waiting: Waiting, bounds: HistoryBounds) -> float:
-    """How much of the history the waiting events take, by the bound that is nearest: from 0 to 1, or a little more."""
+def share_used(waiting: WaitingEvents, bounds: HistoryBounds) -> float:
+    """Share of the history that waiting events take, by the bound that is nearest: from 0 to 1, or slightly more."""
     shares = [waiting.events / bounds.max_events, waiting.bytes / bounds.max_bytes]
     if bounds.max_age_s is not None:
         shares.append(waiting.oldest_age_s / bounds.max_age_s)
     return max(shares)
 
 
-def loss_in_s(waiting: Waiting, bounds: HistoryBounds, acked_per_s: float) -> float | None:
-    """Seconds until the oldest waiting event leaves the history at the present rates; None if it does not.
+def loss_in_s(waiting: WaitingEvents, bounds: HistoryBounds, acked_per_s: float) -> float | None:
+    """Estimate the seconds until the oldest waiting event leaves the history at the present rates; None if it does not.
 
-    What waits has gathered since the oldest of it was stored, so its number over its age is the rate at which events come,
-    and the room that is left over that rate is the time that is left; the same for bytes. By age nothing but time is
-    needed. What the reader acknowledges meanwhile is taken off.
+    The waiting events have gathered since the oldest was stored, so their number over that event's age is the rate of
+    new events, and the remaining room over that rate is the remaining time; the same for bytes. The bound by age needs
+    only the time. Acknowledgements of the reader are subtracted from the rate.
 
     Args:
-        bounds: of the log, or tighter ones of the subscription.
-        acked_per_s: events that the reader has acknowledged per second, lately.
+        bounds: bounds of the log, or tighter ones of the subscription.
+        acked_per_s: events per second that the reader has acknowledged recently.
     """
     if waiting.events == 0:
         return None
@@ -104,7 +104,7 @@ def loss_in_s(waiting: Waiting, bounds: HistoryBounds, acked_per_s: float) -> fl
     times = []
     for used, most in ((waiting.events, bounds.max_events), (waiting.bytes, bounds.max_bytes)):
         if used >= most:
-            times.append(0.0)  # the next event takes the place of the oldest
+            times.append(0.0)  # the next event displaces the oldest
         elif used > 0 and not _paused(waiting, age_s):
             times.append(age_s * (most / used - 1) / left)
     if bounds.max_age_s is not None:
@@ -113,9 +113,9 @@ def loss_in_s(waiting: Waiting, bounds: HistoryBounds, acked_per_s: float) -> fl
 
 
 def in_words(lag: Lag) -> str:
-    """The figure as it is shown everywhere: `7,319 behind, 6,819 of them lost`."""
+    """Format the figure as shown everywhere: `7,319 behind, 6,819 of them lost`."""
     return f"{lag.events:,} behind{f', {lag.lost:,} of them lost' if lag.lost else ''}"
 
 
-def _paused(waiting: Waiting, age_s: float) -> bool:
+def _paused(waiting: WaitingEvents, age_s: float) -> bool:
     return waiting.newest_age_s > max(PAUSE_S_MIN, PAUSE_SPACINGS * age_s / waiting.events)

@@ -1,8 +1,8 @@
-"""How far a reader has come in each feed, as the events of a log pass it in order. Pure.
+"""Progress of a reader in each feed while events of a log pass in order. Pure.
 
-A reader that comes from another replica has some of the events that are still ahead of it here: those its vector
-covers, which are not given again. A feed that goes on behind a hole (history that its origin trimmed before we got it)
-shows that events are lost. For both the reader's vector is enough; it grows with every event.
+A reader from another replica already has some of the events that follow here: those that its vector covers, which are
+not delivered again. A feed that continues after a hole (history that its origin trimmed before this domain received it)
+shows that events are lost. The reader's vector, which grows with every event, decides both.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from eventing.core.events.cursors import vector_text
-from eventing.core.events.positions import Gap
+from eventing.core.events.positions import OffsetGap
 
-Place = tuple[str, int]  # of an event: the feed's key, the sequence in it
+FeedPosition = tuple[str, int]  # of an event: key of the feed, sequence in it
 
 
 class Passed(NamedTuple):
-    """What became of one event.
+    """Result of one event's passing.
 
     Attributes:
-        vector: the text of the reader's vector behind it.
-        covered: the reader had it already.
-        gap: what is lost of its feed before it, by the vector; no offset of the log is missing.
+        vector: text of the reader's vector after the event.
+        covered: whether the reader already had the event.
+        gap: lost events of the feed before this one, by the vector; no offset of the log is missing.
     """
 
     vector: bytes
     covered: bool = False
-    gap: Gap | None = None
+    gap: OffsetGap | None = None
 
 
-class Progress:
-    """A reader's vector, `held`, that grows with what passes it. The own feed is in it by its key."""
+class ReaderProgress:
+    """Vector of a reader, `held`, that grows with the events that pass. It includes the own feed by its key."""
 
     __slots__ = ("_after", "_before", "_feed", "held")
 
@@ -42,18 +42,18 @@ class Progress:
 
     @property
     def vector(self) -> bytes:
-        """The vector as cursors have it behind their place: `~FEED=SEQUENCE.FEED=SEQUENCE`."""
+        """Format the vector as in cursors, after the position: `~FEED=SEQUENCE.FEED=SEQUENCE`."""
         if not self._feed:
             return vector_text(self.held).encode()
         return b"%s%d%s" % (self._before, self.held[self._feed], self._after)
 
     def covers(self, vector: Mapping[str, int]) -> bool:
-        """Whether all of `vector` has passed."""
+        """Return True if all of `vector` has passed."""
         held = self.held
         return all(held.get(feed, 0) >= sequence for feed, sequence in vector.items())
 
-    def passes(self, epoch: str, first: int, places: Sequence[Place]) -> list[Passed]:
-        """The events at `places`, which have the offsets from `first` on in `epoch`, pass in order."""
+    def passes(self, epoch: str, first: int, places: Sequence[FeedPosition]) -> list[Passed]:
+        """Pass the events at `places`, which have the offsets from `first` on in `epoch`, in order."""
         return [self._pass(epoch, offset, *place) for offset, place in enumerate(places, first)]
 
     def _pass(self, epoch: str, offset: int, feed: str, sequence: int) -> Passed:
@@ -66,12 +66,12 @@ class Progress:
         if sequence > had + 1:
             self.held[feed] = sequence - 1
             cursor = f"{epoch}:{offset - 1}{self.vector.decode()}"
-            gap = Gap(epoch, offset, offset - 1, {feed: (had + 1, sequence - 1)}, cursor)
+            gap = OffsetGap(epoch, offset, offset - 1, {feed: (had + 1, sequence - 1)}, cursor)
         self.held[feed] = sequence
         return Passed(self.vector, gap=gap)
 
     def _turn_to(self, feed: str) -> None:
-        """Make the text around this feed's number, which stays while events of the same feed pass."""
+        """Prepare the text around this feed's number; it stays valid while events of the same feed pass."""
         self.held.setdefault(feed, 0)
         feeds = sorted(self.held)
         at = feeds.index(feed)
@@ -80,6 +80,6 @@ class Progress:
         self._after = "".join([f".{key}={self.held[key]}" for key in feeds[at + 1 :]]).encode()
 
 
-def feed_places(feed: str, first: int, count: int) -> list[Place]:
-    """The places of consecutive events of one feed."""
+def feed_positions(feed: str, first: int, count: int) -> list[FeedPosition]:
+    """Return the places of consecutive events of one feed."""
     return [(feed, sequence) for sequence in range(first, first + count)]

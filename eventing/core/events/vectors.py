@@ -15,7 +15,7 @@ Vector = Mapping[str, int]
 
 
 def covers(one: Vector, other: Vector) -> bool:
-    """Whether whoever holds `one` lacks nothing of `other`."""
+    """Return True if `one` covers all of `other`."""
     return all(one.get(feed, 0) >= sequence for feed, sequence in other.items())
 
 
@@ -25,7 +25,7 @@ def lacking(have: Vector, wanted: Vector) -> dict[str, tuple[int, int]]:
 
 
 def merged(one: Vector, other: Vector) -> dict[str, int]:
-    """The least vector that covers both."""
+    """Return the least vector that covers both."""
     joined = dict(one)
     for feed, sequence in other.items():
         if sequence > joined.get(feed, 0):
@@ -34,7 +34,7 @@ def merged(one: Vector, other: Vector) -> dict[str, int]:
 
 
 def merged_within(vectors: Iterable[Vector], feeds_max: int) -> list[dict[str, int]]:
-    """The vectors merged into as few as their order allows, each of at most `feeds_max` feeds unless it came with more."""
+    """Merge the vectors into as few as their order allows, each of at most `feeds_max` feeds unless one input has more."""
     found: list[dict[str, int]] = []
     for vector in vectors:
         both = merged(found[-1], vector) if found else dict(vector)
@@ -46,12 +46,12 @@ def merged_within(vectors: Iterable[Vector], feeds_max: int) -> list[dict[str, i
 
 
 def distance(have: Vector, wanted: Vector) -> int:
-    """How many events of `wanted` are lacking in `have`."""
+    """Count the events of `wanted` that `have` lacks."""
     return sum(max(0, sequence - have.get(feed, 0)) for feed, sequence in wanted.items())
 
 
 def valid(vector: Vector) -> bool:
-    """Whether a vector from outside has the form and the bounds of one."""
+    """Return True if a vector from outside has the form and the bounds of one."""
     return len(vector) <= FEEDS_MAX and all(
         KEY_PATTERN.fullmatch(feed) is not None and 0 <= sequence <= SEQUENCE_MAX for feed, sequence in vector.items()
     )

@@ -1,8 +1,8 @@
-"""What a domain makes of its own seals when its two stores disagree: one of them may be older than the other. Pure.
+"""Reconciliation of a domain's own seals between its two stores, of which one may be older than the other. Pure.
 
-SQL holds the newest seal of each own feed (replication/models/seal_head.py), written before the run leaves; the log, in Redis, holds
-the seals it was given afterwards. Read SQL first, then the log: what the log lacks then was kept out of it by a crash, or
-the log was put back from an older copy.
+SQL holds the newest seal of each own feed (replication/models/seal_head.py), written before the run leaves; the log, in
+Redis, receives the seals afterwards. SQL is read first, then the log: a seal that is missing in the log was then lost
+in a crash, or the log was restored from an older copy.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ Verdict = Literal["equal", "ahead", "behind", "stale"]
 
 
 def verdict(heads: Mapping[str, int], epoch: str, own: int, sealed: int) -> Verdict:
-    """How the log stands to the heads in SQL.
+    """Compare the log with the heads in SQL.
 
     Args:
-        heads: per epoch of this RP the last sequence sealed, the epochs in the order of their beginning.
-        epoch, own, sealed: of the log: its epoch, its last own sequence, the last one that a seal in it covers.
+        heads: per epoch of this RP the last sealed sequence, epochs in order of their beginning.
+        epoch, own, sealed: of the log: its epoch, its last own sequence, the last one that a seal in the log covers.
 
-    Returns `equal`; `ahead`: the log holds seals that SQL does not know (SQL was put back); `behind`: SQL knows a seal
-    that the log lacks, and the log still reaches as far; `stale`: the log was put back, what it would number has been
-    numbered before.
+    Returns `equal`; `ahead`: the log holds seals that are missing in SQL (SQL was restored); `behind`: the log lacks a
+    seal of SQL, and still reaches as far; `stale`: the log was restored, and its next numbers have been used before.
     """
     if epoch not in heads:
         return "ahead" if sealed else "equal"
@@ -38,9 +37,10 @@ def verdict(heads: Mapping[str, int], epoch: str, own: int, sealed: int) -> Verd
 
 
 def same_events(seal: Seal, leaves: bytes, first: int, events: list[bytes]) -> bool:
-    """Whether the log still holds what was sealed: `events`, from the sequence `first` to the seal's last, are its last ones.
+    """Return True if the log still holds the sealed events: `events`, from the sequence `first` to the seal's last, are
+    its last ones.
 
-    At least one must be held, else nobody knows.
+    At least one event must be held for a decision.
     """
     if not events or first < seal.first or first + len(events) - 1 != seal.last:
         return False

@@ -1,9 +1,9 @@
-"""Seals: the signed, linked statements by which an origin vouches for the runs of its feed. Pure.
+"""Seals: signed, hash-linked statements by which an origin vouches for the runs of its feed. Pure.
 
-Before a run leaves its origin it is sealed, once. Whoever carries it: a receiver finds the origin by `seal_read`, the
-signature by `signed_by`, the events by `run_verified` and the place in the chain by `chained`. So nobody but the origin
-can alter, drop from the middle of, reorder or invent a feed; and an origin that says two things about one place signs
-the proof of it (`equivocate`).
+A run is sealed once, before it leaves its origin. Whichever domain carries the run, a receiver reads the origin with
+`seal_read` and verifies the signature with `signed_by`, the events with `run_verified` and the position in the chain
+with `chained`. So nobody but the origin can alter a feed, drop events from its middle, reorder or invent them; and an
+origin that signs two statements about one position signs the proof of equivocation (`equivocate`).
 
     events --leaf hashes--> Merkle root --+
     the previous seal's payload --digest--+--> Seal --MessagePack--> payload --Ed25519--> Signed
@@ -24,9 +24,12 @@ from eventing.core.events.feeds import Feed
 from eventing.core.signing import Signed
 
 VERSION = 1
-RUN_EVENTS_MAX = 1000  # of one seal: what one exchange carries (peering/wire/messages.py)
-RUN_BYTES_MAX = 1024 * 1024  # of one seal's events; one event that is larger is sealed alone
-PAYLOAD_BYTES_MAX = 512  # a seal of the longest names has under 420
+# The bound of a request between domains (peering/wire/messages.py).
+RUN_EVENTS_MAX = 1000  # bound: events of a seal; the others are in the next seal
+# bound: bytes of a seal's events; the others are in the next seal; a larger event is sealed alone
+RUN_BYTES_MAX = 1024 * 1024
+# A seal of the longest names has under 420.
+PAYLOAD_BYTES_MAX = 512  # bound: bytes of a seal; the seal is refused: `malformed`
 _MS = 1000
 
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
@@ -37,19 +40,19 @@ Millis = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
 class BadSeal(Exception):
-    """A statement that is no seal (or floor); the text is one sentence."""
+    """A statement is not a valid seal or low-water mark; the text is one sentence."""
 
 
 class Seal(msgspec.Struct, array_like=True, frozen=True):
-    """What an origin says about a run of its feed.
+    """Origin's statement about a run of its feed.
 
     Attributes:
         version: VERSION.
-        rp, origin, epoch: whose feed.
+        rp, origin, epoch: identity of the feed.
         first, last: the run's sequences, at most RUN_EVENTS_MAX of them.
         root: of the Merkle tree over the run's events.
         previous: SHA-256 of the payload of the feed's seal before this one; empty for the feed's first.
-        sealed_at_ms: by the origin's clock, Unix milliseconds.
+        sealed_at_ms: time by the origin's clock, Unix milliseconds.
     """
 
     version: int
@@ -64,17 +67,17 @@ class Seal(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def feed(self) -> Feed:
-        """Whose run it is."""
+        """Feed of the run."""
         return Feed(self.origin, self.epoch)
 
     @property
     def count(self) -> int:
-        """How many events it covers."""
+        """Number of events that the seal covers."""
         return self.last - self.first + 1
 
 
-class Floor(msgspec.Struct, array_like=True, frozen=True):
-    """What an origin says about the beginning of its feed: all before `first` is out of its history, for everybody."""
+class LowWaterMark(msgspec.Struct, array_like=True, frozen=True):
+    """Origin's statement about the beginning of its feed (low-water mark): events before `first` have left its history."""
 
     version: int
     rp: RpId
@@ -85,14 +88,14 @@ class Floor(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def feed(self) -> Feed:
-        """Whose feed it is about."""
+        """Feed that the statement is about."""
         return Feed(self.origin, self.epoch)
 
 
-Statement = TypeVar("Statement", Seal, Floor)
+Statement = TypeVar("Statement", Seal, LowWaterMark)
 _encode = msgspec.msgpack.Encoder().encode
 _seal = msgpack_reader(Seal)
-_floor = msgpack_reader(Floor)
+_low_water_mark = msgpack_reader(LowWaterMark)
 
 
 def seal_make(
@@ -105,13 +108,13 @@ def seal_make(
     sealed_at_ms: int,
     private_jwk: Mapping[str, Any],
 ) -> Signed:
-    """Seal a run: see `payload_make`; `private_jwk` is the origin's signing key, with its `kid`."""
+    """Seal a run, as `payload_make`, with the origin's signing key `private_jwk`, which has its `kid`."""
     payload = payload_make(rp=rp, feed=feed, first=first, leaves=leaves, previous=previous, sealed_at_ms=sealed_at_ms)
     return signing.sign(signing.SEAL, payload, private_jwk)
 
 
 def payload_make(*, rp: str, feed: Feed, first: int, leaves: bytes, previous: bytes, sealed_at_ms: int) -> bytes:
-    """What a seal says, to be signed as signing.SEAL.
+    """Encode a seal's content, to be signed as signing.SEAL.
 
     Args:
         first: the run's first sequence.
@@ -128,32 +131,34 @@ def payload_make(*, rp: str, feed: Feed, first: int, leaves: bytes, previous: by
 
 
 def seal_read(statement: Signed) -> Seal:
-    """What a statement says, form and bounds checked; the signature is not (see `signed_by`). Raises BadSeal."""
+    """Decode a seal and check its form and bounds, but not its signature (see `signed_by`). Raises BadSeal."""
     seal = _read(statement, _seal)
     if seal.last < seal.first or seal.count > RUN_EVENTS_MAX:
         raise BadSeal(f"A seal covers 1 to {RUN_EVENTS_MAX} events, not {seal.first} to {seal.last}.")
     if len(seal.previous) not in (0, merkle.HASH_BYTES):
-        raise BadSeal("A seal names the one before it by a SHA-256 digest, or none.")
+        raise BadSeal("A seal names the previous seal by a SHA-256 digest, or has no such name.")
     return seal
 
 
-def floor_make(*, rp: str, feed: Feed, first: int, stated_at_ms: int, private_jwk: Mapping[str, Any]) -> Signed:
-    """State that all before `first` (at least 1) is out of the origin's history."""
-    floor = Floor(VERSION, rp, feed.origin, feed.epoch, first, stated_at_ms)
-    return signing.sign(signing.FLOOR, _encode(floor), private_jwk)
+def low_water_mark_make(
+    *, rp: str, feed: Feed, first: int, stated_at_ms: int, private_jwk: Mapping[str, Any]
+) -> Signed:
+    """State that all events before `first` (at least 1) have left the origin's history."""
+    low_water_mark = LowWaterMark(VERSION, rp, feed.origin, feed.epoch, first, stated_at_ms)
+    return signing.sign(signing.LOW_WATER_MARK, _encode(low_water_mark), private_jwk)
 
 
-def floor_read(statement: Signed) -> Floor:
-    """What a floor says, form and bounds checked; the signature is not. Raises BadSeal."""
-    return _read(statement, _floor)
+def low_water_mark_read(statement: Signed) -> LowWaterMark:
+    """Decode a low-water mark and check its form and bounds, but not its signature. Raises BadSeal."""
+    return _read(statement, _low_water_mark)
 
 
 def signed_by(context: bytes, statement: Signed, at_ms: int, keys: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether one of the origin's keys made this statement, within the key's window.
+    """Return True if one of the origin's keys signed this statement within the key's window.
 
     Args:
-        context: signing.SEAL or signing.FLOOR.
-        at_ms: when the statement says that it was made.
+        context: signing.SEAL or signing.LOW_WATER_MARK.
+        at_ms: time at which the statement claims to have been made, Unix milliseconds.
         keys: the origin's public JWKs by `kid`, with `nbf` and `exp` (Unix seconds) where the window has such ends.
     """
     jwk = keys.get(statement.kid)
@@ -164,22 +169,22 @@ def signed_by(context: bytes, statement: Signed, at_ms: int, keys: Mapping[str, 
 
 
 def run_verified(seal: Seal, events: Sequence[bytes], leaves: bytes = b"") -> bool:
-    """Whether these are exactly the sealed events: `events` the run's last ones, `leaves` the hashes of those before."""
+    """Return True if these are exactly the sealed events: `events` the last of the run, `leaves` hashes of those before."""
     if len(leaves) % merkle.HASH_BYTES or len(leaves) // merkle.HASH_BYTES + len(events) != seal.count:
         return False
     return merkle.root(leaves + merkle.leaves(events)) == seal.root
 
 
 def digest(statement: Signed) -> bytes:
-    """What the next seal of the feed names this one by."""
+    """Compute the digest by which the feed's next seal names this one."""
     return hashlib.sha256(statement.payload).digest()
 
 
 def chained(seal: Seal, previous: Signed | None) -> bool:
-    """Whether `seal` is the next of its feed after `previous` (None: whether it is the feed's first).
+    """Return True if `seal` follows `previous` in its feed (None: if `seal` is the feed's first).
 
-    Its first sequence is `previous.last + 1`, or a greater one when what lies between left the origin's history before it
-    was sealed; that gap then needs the origin's Floor. Raises BadSeal if `previous` is none.
+    Its first sequence is `previous.last + 1`, or a greater one if the events between left the origin's history before
+    they were sealed; such a gap then needs the origin's low-water mark. Raises BadSeal if `previous` is malformed.
     """
     if previous is None:
         return seal.previous == b""
@@ -189,10 +194,11 @@ def chained(seal: Seal, previous: Signed | None) -> bool:
 
 
 def equivocate(one: Signed, other: Signed) -> bool:
-    """Whether two seals, signatures valid, prove that their origin told two stories: an honest one never signs both.
+    """Return True if two seals with valid signatures prove equivocation of their origin.
 
-    Two stories are two different seals that cover one sequence, that both follow the same seal, or of which one begins
-    where the other ends and names another one before it: between those two no seal has a place. Raises BadSeal.
+    They prove it if they differ and cover a common sequence, or both follow the same seal, or one begins where the
+    other ends but names another predecessor: no seal fits between them. An honest origin never signs both. Raises
+    BadSeal.
     """
     if one.payload == other.payload:
         return False
@@ -206,14 +212,14 @@ def equivocate(one: Signed, other: Signed) -> bool:
 
 
 def proof_make(leaves: bytes, seal: Seal, sequence: int) -> list[bytes]:
-    """The Merkle path that proves the event `sequence` of a sealed run with these leaf hashes. Raises ValueError."""
+    """Compute the Merkle path that proves the event `sequence` of a sealed run with these leaf hashes. Raises ValueError."""
     if len(leaves) != seal.count * merkle.HASH_BYTES:
         raise ValueError("the leaf hashes are not those of the whole run")
     return merkle.path(leaves, sequence - seal.first)
 
 
 def proof_verified(seal: Seal, sequence: int, event: bytes, path: Sequence[bytes]) -> bool:
-    """Whether the seal vouches for exactly this event at this sequence."""
+    """Return True if the seal vouches for exactly this event at this sequence."""
     found = merkle.root_by_path(merkle.leaf(event), sequence - seal.first, seal.count, path)
     return found is not None and found == seal.root
 
@@ -224,9 +230,11 @@ def _read(statement: Signed, decode: Reader[Statement]) -> Statement:
     try:
         read = decode(statement.payload)
     except Undecodable as error:
-        raise BadSeal(f"The statement about a feed is not understood: {error}.") from None
+        raise BadSeal(f"The statement about a feed is malformed: {error}.") from None
     if read.version != VERSION:
-        raise BadSeal(f"The statement about a feed has version {read.version}; {VERSION} is understood here.")
-    if _encode(read) != statement.payload:  # one statement has one digest: no second spelling of the same content
-        raise BadSeal("The statement about a feed is not in its one form.")
+        raise BadSeal(f"The statement about a feed has version {read.version}; this domain supports version {VERSION}.")
+    if (
+        _encode(read) != statement.payload
+    ):  # canonical form only: a second encoding of the same content would have another digest
+        raise BadSeal("The statement about a feed is not in its canonical form.")
     return read

@@ -1,1 +1,1 @@
-"""Who asks, what they may, and how much."""
+"""Admission of requests: authentication, authorisation, limits."""

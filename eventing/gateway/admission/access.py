@@ -1,8 +1,9 @@
-"""Who asks, and for which RP: both answered from memory on the hot path, and from SQL only when they are new.
+"""Principals and descriptors for the hot path, from memory; SQL is read only for new ones.
 
-A token is verified once and its principal kept (access/verification/verifier.py). A descriptor is kept until it changes (announced
-over Redis) or `DESCRIPTOR_S` has passed, whichever is first, so a lost announcement heals by itself. What is in use is read
-again before that, together with others and with nobody waiting: thousands of RPs would be read one by one else.
+A token is verified once and its principal cached (access/verification/verifier.py). A descriptor is cached until it
+changes (announced over Redis) or `DESCRIPTOR_S` has passed, whichever is first, so the effect of a lost announcement is
+bounded. A descriptor in use is read again before that, together with others and without waiting requests: otherwise
+thousands of RPs would be read one by one.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from contextlib import suppress
 
 from django.db import Error as DatabaseError
 
-from eventing.access.verification.verifier import STEPS_MAX, WAIT_S, Look, unverified, verifier
+from eventing.access.verification.verifier import STEPS_MAX, WAIT_S, RefreshNeeded, unverified, verifier
 from eventing.core.config import Config
 from eventing.core.errors import (
     TOKEN_NEEDED,
+    ApplicationError,
     Forbidden,
     Gone,
-    HeraldError,
     Moved,
     NotFound,
     Unauthenticated,
@@ -35,32 +36,34 @@ from eventing.replication.selectors import redirects as redirect_selectors
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.threads import in_database
 
-DESCRIPTORS_MAX = 100_000
+DESCRIPTORS_MAX = 100_000  # bound: descriptors in the cache; the oldest descriptor is read again
 REFUSED_TOKENS_MAX = 10_000
+# bound: seconds that a cached descriptor is valid; the next request for the RP waits until it is read again
 DESCRIPTOR_S = 60.0
-AGAIN_S = 45.0  # the age at which a descriptor in use is read again
-GATHER_S = 0.5  # for others that are to be read again as well
-READ_AT_ONCE = 500  # descriptors of one query
-UNKNOWN_S = 1.0  # an unknown RP is asked for again after this long
+# bound: seconds since a descriptor in use was read; the descriptor is read again while the cached one serves
+AGAIN_S = 45.0
+GATHER_S = 0.5  # gathering time for other descriptors that are to be read again
+READ_AT_ONCE = 500  # bound: descriptors of one query; the others are in the next query
+UNKNOWN_S = 1.0  # bound: seconds that an RP is known not to exist; the RP is looked up again
 log = logging.getLogger(__name__)
 
 
 class Tokens:
-    """Verification of tokens for the event loop: what memory knows at once, what must be waited for awaited."""
+    """Verification of tokens on the event loop: results in memory are returned at once, others are awaited."""
 
     def __init__(self) -> None:
         self._verifier = verifier()
-        self._looking: asyncio.Task[None] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
         self.peek = self._verifier.peek
         self.peek_digest = self._verifier.peek_digest
 
     def peek_anonymous(self) -> Principal | None:
-        """The principal of a request without a token, if memory has the answer. Raises Unauthenticated if none is admitted."""
+        """Return the principal of a request without a token, if memory decides it. Raises Unauthenticated if none is admitted."""
         step = self._verifier.step("")
         return step if isinstance(step, Principal) else None
 
     async def principal(self, token: str) -> Principal:
-        """Verify `token`; empty for none, which is ANONYMOUS where some policy admits anyone.
+        """Verify `token`; an empty one gives ANONYMOUS where some policy admits anyone.
 
         Raises Unauthenticated with the reason, Unavailable.
         """
@@ -68,31 +71,31 @@ class Tokens:
             step = self._verifier.step(token)
             if isinstance(step, Principal):
                 return step
-            if isinstance(step, Look):
-                await in_database(step.look)()
+            if isinstance(step, RefreshNeeded):
+                await in_database(step.refresh)()
             elif not await _done(step.future, WAIT_S):
                 break
         raise unverified()
 
     def keys_announced(self) -> None:
-        """The domain's keys changed, or an announcement of that may have been missed."""
+        """Read the domain's keys again: they changed, or an announcement of a change may have been missed."""
         self._verifier.keys_changed()
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.get_running_loop().create_task(self._look_for_keys())
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.get_running_loop().create_task(self._refresh_keys())
 
     def policies_changed(self) -> None:
-        """Some policy changed: it may name other issuers."""
+        """Read the issuers again: a changed policy may name other ones."""
         self._verifier.issuers.policies_changed()
 
-    async def _look_for_keys(self) -> None:
+    async def _refresh_keys(self) -> None:
         try:
-            await in_database(self._verifier.look_for_keys)()
+            await in_database(self._verifier.refresh_keys)()
         except (Unavailable, DatabaseError) as error:
-            log.warning("The domain's keys cannot be read; the next token that is new makes us look again: %s", error)
+            log.warning("The domain's keys cannot be read; the next unknown token triggers another attempt: %s", error)
 
 
 async def _done(future: Future[None], wait_s: float) -> bool:
-    """Wait for a future of other threads; whether it is done. It is shared, so whoever goes away must not cancel it."""
+    """Wait for a future of other threads; return True if it is done. It is shared, so a disconnecting client must not cancel it."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
@@ -108,24 +111,26 @@ async def _done(future: Future[None], wait_s: float) -> bool:
 
 
 class Descriptors:
-    """The descriptors of RPs, by id and by name, cached."""
+    """Cache of the descriptors of RPs, by id and by name."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[Descriptor, float, float]] = OrderedDict()  # read again at, good until
-        self._unknown: OrderedDict[str, tuple[HeraldError, float]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Descriptor, float, float]] = (
+            OrderedDict()
+        )  # time of the next read, end of validity
+        self._unknown: OrderedDict[str, tuple[ApplicationError, float]] = OrderedDict()
         self._references: dict[str, set[str]] = {}
         self._asking: dict[str, asyncio.Future[Descriptor]] = {}
-        self._wanted: dict[str, asyncio.Future[Descriptor]] = {}  # of these, those that no query asks for yet
+        self._wanted: dict[str, asyncio.Future[Descriptor]] = {}  # those of them for which no query has begun
         self._old: set[str] = set()  # to be read again soon
         self._reading: asyncio.Task[None] | None = None
-        self.reads = 0  # from SQL, in all
+        self.reads = 0  # total reads from SQL
 
     def __len__(self) -> int:
-        """How many are known, under ids and names."""
+        """Number of cached entries, under ids and names."""
         return len(self._known)
 
     def peek(self, reference: str) -> Descriptor | None:
-        """The descriptor, if it is known and its lease runs."""
+        """Return the descriptor, if it is cached and its lease has not ended."""
         entry = self._known.get(reference)
         if entry is None:
             return None
@@ -150,20 +155,20 @@ class Descriptors:
                 self._ask(reference)
 
     async def get(self, reference: str) -> Descriptor:
-        """The descriptor of an RP by id or name. Raises NotFound or Gone."""
+        """Return the descriptor of an RP by id or name. Raises NotFound or Gone."""
         descriptor = self.peek(reference)
         if descriptor is not None:
             return descriptor
         refused = self._unknown.get(reference)
         if refused is not None and time.time() < refused[1]:
-            raise refused[0].with_traceback(None)  # each raise would add the frames of all before it
+            raise refused[0].with_traceback(None)  # each raise would add the frames of all earlier ones
         asking = self._asking.get(reference)
         if asking is None:
             asking = self._ask(reference)
         return await asyncio.shield(asking)
 
     def _ask(self, reference: str) -> asyncio.Future[Descriptor]:
-        asking = self._wanted.get(reference)  # forgotten before a query asked for it: the answer will be fresh
+        asking = self._wanted.get(reference)  # dropped before its query began: the answer will be fresh
         if asking is None:
             asking = self._wanted[reference] = asyncio.get_running_loop().create_future()
             asking.add_done_callback(_nobody_may_be_left)
@@ -173,7 +178,7 @@ class Descriptors:
         return asking
 
     async def _read(self) -> None:
-        """Read what is wanted, and what comes to be wanted meanwhile, in few queries: a cold start asks for thousands."""
+        """Read the wanted descriptors, and those requested meanwhile, in few queries: a cold start needs thousands."""
         try:
             while self._wanted:
                 part = dict(itertools.islice(self._wanted.items(), READ_AT_ONCE))
@@ -182,7 +187,7 @@ class Descriptors:
                     del self._wanted[reference]
                 try:
                     found = await in_database(redirect_selectors.descriptors_or_moved)(list(part))
-                except HeraldError as error:
+                except ApplicationError as error:
                     self._answer(part, [error] * len(part))
                 except Exception as error:
                     log.exception("Descriptors could not be read")
@@ -195,22 +200,24 @@ class Descriptors:
             self._reading = None
 
     def _answer(
-        self, asked: Mapping[str, asyncio.Future[Descriptor]], found: Sequence[Descriptor | HeraldError]
+        self, asked: Mapping[str, asyncio.Future[Descriptor]], found: Sequence[Descriptor | ApplicationError]
     ) -> None:
         for (reference, asking), answer in zip(asked.items(), found, strict=True):
-            current = self._asked(reference, asking)  # else forgotten while it was read: perhaps the old one
+            current = self._asked(
+                reference, asking
+            )  # else it was dropped during the read, which may have returned the old one
             if isinstance(answer, Descriptor):
                 if current:
                     self._remember(reference, answer)
                 asking.set_result(answer)
             else:
                 if current and isinstance(answer, NotFound | Gone | Moved):
-                    self._known.pop(reference, None)  # it was known until it was read again
+                    self._known.pop(reference, None)  # it was cached until this read
                     self._refuse(reference, answer)
                 asking.set_exception(answer)
 
     def _asked(self, reference: str, asking: asyncio.Future[Descriptor]) -> bool:
-        """Whether the answer may be kept: nobody has forgotten the RP since it was asked for."""
+        """Return True if the answer may be cached: the RP was not dropped since the request."""
         if self._asking.get(reference) is not asking:
             return False
         del self._asking[reference]
@@ -224,13 +231,13 @@ class Descriptors:
             old, (gone, *_) = self._known.popitem(last=False)
             self._references.get(gone.id, set()).discard(old)
 
-    def _refuse(self, reference: str, error: HeraldError) -> None:
+    def _refuse(self, reference: str, error: ApplicationError) -> None:
         self._unknown[reference] = (error, time.time() + UNKNOWN_S)
         if len(self._unknown) > REFUSED_TOKENS_MAX:
             self._unknown.popitem(last=False)
 
     def forget(self, rp: str) -> None:
-        """Drop what is known of one RP; of all if `rp` is empty."""
+        """Drop the cached descriptor of one RP; of all if `rp` is empty."""
         self._unknown.clear()
         self._asking.clear()
         if not rp:
@@ -242,7 +249,7 @@ class Descriptors:
 
 
 def _nobody_may_be_left(asking: asyncio.Future[Descriptor]) -> None:
-    """Whoever asked may have gone: an error that nobody takes is none."""
+    """Retrieve the exception of a future with no waiters left, so that asyncio does not log it as unretrieved."""
     if not asking.cancelled():
         asking.exception()
 
@@ -255,12 +262,12 @@ def require(descriptor: Descriptor, principal: Principal, operation: str) -> Non
         raise Forbidden(f"Your token does not allow {operation} here.", operation=operation)
 
 
-def as_told(error: HeraldError, *, anonymous: bool) -> HeraldError:
-    """What a client is told of `error`: whoever shows no token is not told what exists here and what does not."""
+def redacted_for(error: ApplicationError, *, anonymous: bool) -> ApplicationError:
+    """Redact `error` for a client: without a token, the existence of resources is not disclosed."""
     return Unauthenticated(TOKEN_NEEDED) if anonymous and isinstance(error, NotFound | Gone | Moved) else error
 
 
 def require_session(config: Config, principal: Principal) -> None:
-    """Raise Unauthenticated for a stranger where only bearers of tokens may hold connections."""
+    """Raise Unauthenticated for a stranger if only bearers of tokens may hold connections."""
     if principal.anonymous and not config.anonymous_sessions:
         raise Unauthenticated(TOKEN_NEEDED)

@@ -1,7 +1,7 @@
 """Refusals of the hot path on their way into the audit.
 
-`refused` is called where a refusal is answered: it counts it in memory (audit/refusals.py), which is all that the hot
-path pays. `Auditing` writes what has gathered each second, on the database's threads.
+`refused` is called where a refusal is answered and counts it in memory (audit/refusals.py), which is the hot path's
+only cost. `Auditing` writes the gathered refusals each second, on the database's threads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from eventing.access.verification.verifier import verifier
 from eventing.audit.refusals import is_refusal, refusals
-from eventing.core.errors import HeraldError
+from eventing.core.errors import ApplicationError
 from eventing.core.principals import Principal
 from eventing.core.request_origin import Origin
 from eventing.gateway import http
@@ -26,20 +26,20 @@ ACTIONS: Mapping[tuple[str, str], str] = {
     ("GET", "stream"): "subscribe",
     ("POST", "ack"): "subscription.ack",
 }
-"""What the audit calls the hot path's requests."""
+"""Names of the hot path's requests in the audit."""
 
 OPERATIONS: Mapping[str, str] = {
     "publish": "publish",
     "subscribe": "subscribe",
     "ack": "subscription.ack",
 }
-"""What the audit calls the operations of a herald.v1 session; `renew` depends on what is renewed."""
+"""Names of the operations of a herald.v1 session in the audit; that of `renew` depends on the renewed thing."""
 
 log = logging.getLogger(__name__)
 
 
 class Auditing:
-    """Writes the refusals of this process each second, from `start` to `close`."""
+    """Periodic writing of this process's refusals, each second from `start` to `close`."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -55,13 +55,13 @@ class Auditing:
             if refusals().busy:
                 try:
                     await in_database(refusals().flush)()
-                except HeraldError as error:
+                except ApplicationError as error:
                     log.warning("Refusals are not in the audit yet: %s", error.detail)
                 except Exception:
                     log.exception("Refusals could not be written to the audit")
 
     async def close(self) -> None:
-        """Write what there is, and end."""
+        """Write the remaining refusals, and stop."""
         if self._task is None:
             return
         self._task.cancel()
@@ -73,33 +73,34 @@ class Auditing:
 
 def refused(
     scope: http.Scope,
-    error: HeraldError,
+    error: ApplicationError,
     *,
     action: str,
     on: tuple[str, str] = ("", ""),
     principal: Principal | None = None,
 ) -> None:
-    """Count `error`, the answer to the request of `scope`, if it is a refusal; `principal` None: whose token it shows."""
+    """Count `error`, the answer to the request of `scope`, if it is a refusal; `principal` None: the bearer of the
+    request's token."""
     if is_refusal(error):
         refusals().note(action=action, error=error, principal=principal or _bearer(scope), on=on)
 
 
 def refused_request(
-    scope: http.Scope, error: HeraldError, action: str, reference: str, principal: Principal | None = None
+    scope: http.Scope, error: ApplicationError, action: str, reference: str, principal: Principal | None = None
 ) -> None:
-    """Count a refused request of the hot path, `POST|GET .../REFERENCE/ACTION`; `principal` as of `refused`."""
+    """Count a refused request of the hot path, `POST|GET .../REFERENCE/ACTION`; `principal` as for `refused`."""
     if is_refusal(error):
         name = ACTIONS.get((scope["method"], action), action)
         kind = "subscription" if reference.startswith("sub_") else "rp"
         refused(scope, error, action=name, on=(kind, reference[:REFERENCE_CHARS_MAX]), principal=principal)
 
 
-def refused_handshake(scope: http.Scope, error: HeraldError) -> None:
+def refused_handshake(scope: http.Scope, error: ApplicationError) -> None:
     """Count a refused WebSocket handshake; one that names its RP (`?rp=`) is a subscription."""
     if is_refusal(error):
         try:
             rp = http.query(scope).get("rp", "")
-        except HeraldError:
+        except ApplicationError:
             rp = ""
         refused(
             scope,
@@ -110,7 +111,7 @@ def refused_handshake(scope: http.Scope, error: HeraldError) -> None:
 
 
 def refused_operation(
-    origin: Origin, principal: Principal, error: HeraldError, op: str, rp: str, subscription: str = ""
+    origin: Origin, principal: Principal, error: ApplicationError, op: str, rp: str, subscription: str = ""
 ) -> None:
     """Count a refused operation of a herald.v1 session."""
     if is_refusal(error):
@@ -121,8 +122,8 @@ def refused_operation(
 
 
 def _bearer(scope: http.Scope) -> Principal | None:
-    """Who asked, if the token was a good one: it has been verified for this very request, so memory knows it."""
+    """Return the bearer of a valid token: it was verified for this request, so memory has its principal."""
     try:
         return verifier().peek(http.bearer(scope))
-    except HeraldError:
+    except ApplicationError:
         return None

@@ -1,1 +1,1 @@
-"""From the log to readers: the hub, its channels, sessions and sinks."""
+"""Delivery of events from the log to readers: the hub, its channels, sessions and sinks."""

@@ -1,12 +1,12 @@
-"""Acknowledgements of durable subscriptions, coalesced: those that wait for one subscription are stored as one.
+"""Acknowledgements of durable subscriptions, coalesced: all that wait for one subscription are stored together.
 
-The life of an acknowledgement: `add` appends it to the subscription's waiting list -> the subscription's one task takes the
-whole list -> reads the subscription anew, so that an end, a revoked token and a changed policy count -> stores the join of
-all the cursors in one round trip -> answers each with what is held then, or with the reason why that one is refused. What
-comes meanwhile waits for the next turn. An acknowledgement is on disk when it is answered, as if it had come alone.
+Life of an acknowledgement: `add` appends it to the subscription's waiting list -> the subscription's one task takes the
+whole list -> reads the subscription again, so that its end, a revoked token and a changed policy take effect -> stores
+the join of all the cursors in one round trip -> answers each with the stored position, or with the reason of its
+refusal. Acknowledgements received meanwhile wait for the next round. An acknowledgement is on disk when it is answered.
 
-The join is the greatest offset for cursors of this log. Cursors of other replicas are vectors, of which neither need be the
-greater one: they are merged feed by feed.
+The join is the greatest offset for cursors of this log. Cursors of other replicas are vectors, of which neither need be
+greater: they are merged feed by feed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-import redis.asyncio
-from redis.exceptions import RedisError
-
 from eventing.access.verification.revocations import refuse_revoked
-from eventing.core.errors import TOKEN_NEEDED, Gone, HeraldError, InvalidCursor, NotFound, Unauthenticated, Unavailable
+from eventing.core.errors import (
+    TOKEN_NEEDED,
+    ApplicationError,
+    Gone,
+    InvalidCursor,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
 from eventing.core.events.cursors import VECTOR_FEEDS_MAX, Cursor
 from eventing.core.events.positions import believed
 from eventing.core.events.vectors import Vector, merged_within
@@ -32,27 +37,30 @@ from eventing.log.reader import LogReader
 from eventing.log.scripts import NoLog
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.store.cancellation import cancel_and_wait
-from eventing.subscriptions.selectors.subscriptions import SubscriptionView
+from eventing.store.connection import AsyncRedis
+from eventing.store.errors import RedisError
+from eventing.subscriptions.selectors.subscriptions import SubscriptionState
 
-WAITING_MAX = 20_000  # acknowledgements of one subscription; ~0.5 KiB each, more where cursors have vectors
+# About 0.5 KiB each, more where cursors have vectors.
+WAITING_MAX = 20_000  # bound: acknowledgements that wait for one subscription, of all connections; `unavailable`
 log = logging.getLogger(__name__)
 
 
 class Acknowledged(NamedTuple):
-    """What an acknowledgement has come to: the RP, and the cursor that is held now."""
+    """Result of an acknowledgement: the RP, and the cursor now stored."""
 
     rp: str
     cursor: Cursor
 
 
-Outcome = Acknowledged | HeraldError
+Outcome = Acknowledged | ApplicationError
 
 
-class Waiting:
-    """One acknowledgement that is not stored yet.
+class PendingAcknowledgement:
+    """One acknowledgement that is not yet stored.
 
     Attributes:
-        withdrawn: set to have it stored no more, unless that is under way already.
+        withdrawn: set to prevent its storing, unless that is in progress.
         answered: whether `done` has been called.
     """
 
@@ -72,8 +80,8 @@ class Waiting:
             self._done(outcome)
 
 
-def require_owner(subscription: SubscriptionView, principal: Principal, now_s: float) -> None:
-    """Raises unless `principal` may use the subscription and its lease runs. The RP's policy is for `require` to ask."""
+def require_owner(subscription: SubscriptionState, principal: Principal, now_s: float) -> None:
+    """Raise unless `principal` may use the subscription and its lease has not ended. `require` checks the RP's policy."""
     if principal.anonymous:
         raise Unauthenticated(TOKEN_NEEDED)
     if subscription.owner != principal.identity and not principal.admin:
@@ -83,7 +91,7 @@ def require_owner(subscription: SubscriptionView, principal: Principal, now_s: f
 
 
 class Acknowledgements:
-    """See the module. All calls are made on the event loop.
+    """Coalescing of acknowledgements. All calls are made on the event loop.
 
     Args:
         view: reads a subscription by its id. Raises NotFound, Gone, Unavailable.
@@ -92,10 +100,10 @@ class Acknowledgements:
 
     def __init__(
         self,
-        client: redis.asyncio.Redis,
+        client: AsyncRedis,
         reader: LogReader,
         descriptors: Descriptors,
-        view: Callable[[str], Awaitable[SubscriptionView]],
+        view: Callable[[str], Awaitable[SubscriptionState]],
         clock: Callable[[], float],
     ) -> None:
         self._client = client
@@ -103,41 +111,43 @@ class Acknowledgements:
         self._descriptors = descriptors
         self._view = view
         self._clock = clock
-        self.on_used: Callable[[SubscriptionView], None] = lambda _: None
-        """Called when acknowledgements of a subscription were stored."""
-        self._waiting: dict[str, list[Waiting]] = {}
+        self.on_used: Callable[[SubscriptionState], None] = lambda _: None
+        """Called after acknowledgements of a subscription were stored."""
+        self._waiting: dict[str, list[PendingAcknowledgement]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def add(self, subscription: str, one: Waiting) -> None:
-        """Have an acknowledgement stored; its `done` is called once with what came of it. Raises Unavailable."""
+    def add(self, subscription: str, one: PendingAcknowledgement) -> None:
+        """Queue an acknowledgement; its `done` is called once with the outcome. Raises Unavailable."""
         waiting = self._waiting.setdefault(subscription, [])
         if len(waiting) >= WAITING_MAX:
-            raise Unavailable("Too many acknowledgements of this subscription wait.", retry_after_s=1)
+            raise Unavailable(
+                "Too many acknowledgements of this subscription are waiting. Try again in a moment.", retry_after_s=1
+            )
         waiting.append(one)
         if subscription not in self._tasks:
             self._tasks[subscription] = asyncio.get_running_loop().create_task(self._work(subscription))
 
     async def acknowledge(self, subscription: str, principal: Principal, cursor: Cursor) -> Acknowledged:
-        """Store one acknowledgement, together with those that wait. Raises HeraldError."""
+        """Store one acknowledgement, together with waiting ones. Raises ApplicationError."""
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self.add(subscription, Waiting(principal, cursor, lambda outcome: _set(answer, outcome)))
+        self.add(subscription, PendingAcknowledgement(principal, cursor, lambda outcome: _set(answer, outcome)))
         outcome = await answer
-        if isinstance(outcome, HeraldError):
+        if isinstance(outcome, ApplicationError):
             raise outcome
         return outcome
 
     async def close(self) -> None:
-        """Store no more; what waits is refused."""
+        """Stop storing; waiting acknowledgements are refused."""
         await cancel_and_wait(list(self._tasks.values()))
 
     async def _work(self, subscription: str) -> None:
-        waiting: list[Waiting] = []
+        waiting: list[PendingAcknowledgement] = []
         try:
             while waiting := self._waiting.pop(subscription, []):
-                error: HeraldError = _not_stored()
+                error: ApplicationError = _not_stored()
                 try:
                     await self._settle(subscription, [one for one in waiting if not one.withdrawn])
-                except HeraldError as raised:
+                except ApplicationError as raised:
                     error = raised
                 except Exception:
                     log.exception("Acknowledgements of %s could not be stored", subscription)
@@ -148,8 +158,8 @@ class Acknowledgements:
             for one in [*waiting, *self._waiting.pop(subscription, [])]:
                 one.answer(_not_stored())
 
-    async def _settle(self, subscription: str, waiting: Sequence[Waiting]) -> None:
-        """Store what may be stored of these, and answer each. Raises HeraldError, the answer to all not answered yet."""
+    async def _settle(self, subscription: str, waiting: Sequence[PendingAcknowledgement]) -> None:
+        """Store the permitted ones of these, and answer each. Raises ApplicationError, the answer to all that are not yet answered."""
         if not waiting:
             return
         view = await self._view(subscription)
@@ -165,10 +175,10 @@ class Acknowledgements:
         if any(isinstance(outcome, Cursor) for outcome in outcomes):
             self.on_used(view)
         for one, outcome in zip(waiting, outcomes, strict=True):
-            one.answer(outcome if isinstance(outcome, HeraldError) else Acknowledged(view.rp, outcome))
+            one.answer(outcome if isinstance(outcome, ApplicationError) else Acknowledged(view.rp, outcome))
 
-    async def _store(self, view: SubscriptionView, cursors: Sequence[Cursor]) -> list[Cursor | InvalidCursor]:
-        """Store the join of these cursors. Raises InvalidCursor or Unavailable where none can be stored."""
+    async def _store(self, view: SubscriptionState, cursors: Sequence[Cursor]) -> list[Cursor | InvalidCursor]:
+        """Store the join of these cursors. Raises InvalidCursor or Unavailable if none can be stored."""
         try:
             places = await self._places_here(view.rp, cursors)
             outcomes = await self._reader.acknowledge_all(view.rp, view.id, places)
@@ -185,18 +195,16 @@ class Acknowledgements:
         except NoLog:
             raise InvalidCursor("The log was lost; read again to get a cursor of the new one.") from None
         except (RedisError, OSError):
-            raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+            raise Unavailable("The event log is not responding. Try again in a moment.", retry_after_s=2) from None
 
     async def _places_here(self, rp: str, cursors: Sequence[Cursor]) -> list[Cursor]:
-        """Each cursor as a place in this domain's log; for those of other replicas the place up to which their vectors,
-        merged, cover everything."""
+        """Translate each cursor to a position in this domain's log; those of other replicas to the position up to which
+        their merged vectors cover everything."""
         if all(cursor.vector is None for cursor in cursors):
             return list(cursors)
         log = await self._reader.state(rp)
         own = own_feed(log.epoch)
-        vectors: list[
-            Vector
-        ] = []  # of the cursors whose offset is of another log, or of this one before it was restored
+        vectors: list[Vector] = []  # cursors whose offset belongs to another log, or to this one before it was restored
         elsewhere = []
         for cursor in cursors:
             true = None if cursor.vector is None else believed(cursor.vector, log, own)
@@ -219,9 +227,11 @@ def _not_stored() -> Unavailable:
     return Unavailable("The acknowledgement could not be stored. Send it again.", retry_after_s=1)
 
 
-def _permitted(waiting: Sequence[Waiting], check: Callable[[Principal], None]) -> list[Waiting]:
-    """Those whose principal passes `check`, asked once for each; the others are answered with the error that it raises."""
-    refused: dict[int, HeraldError | None] = {}
+def _permitted(
+    waiting: Sequence[PendingAcknowledgement], check: Callable[[Principal], None]
+) -> list[PendingAcknowledgement]:
+    """Return those whose principal passes `check`, called once for each principal; the others are answered with its error."""
+    refused: dict[int, ApplicationError | None] = {}
     permitted = []
     for one in waiting:
         key = id(one.principal)
@@ -234,16 +244,16 @@ def _permitted(waiting: Sequence[Waiting], check: Callable[[Principal], None]) -
     return permitted
 
 
-def _refusal(principal: Principal, check: Callable[[Principal], None]) -> HeraldError | None:
+def _refusal(principal: Principal, check: Callable[[Principal], None]) -> ApplicationError | None:
     try:
         check(principal)
-    except HeraldError as error:
+    except ApplicationError as error:
         return error
     return None
 
 
 def _require_reader(descriptor: Descriptor, principal: Principal, now_s: float) -> None:
-    """Raises unless the token is good still, and the policy lets its bearer read."""
+    """Raise unless the token is still valid and the policy lets its bearer read."""
     refuse_revoked(principal)
     if principal.expires_at <= now_s:
         raise Unauthenticated("The token has expired.")

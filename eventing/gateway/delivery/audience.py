@@ -1,9 +1,9 @@
-"""Audiences at a gateway: who of those that must be reading does, here and at the other gateways.
+"""Audiences at a gateway: connected readers of each required audience, here and at the other gateways.
 
-An RP that declares an audience has a tally in each gateway that has readers of it: counted at each join and leave, told to
-the others through Redis then and once a second (eventing/store/audience.py). A publish there looks at the tally and at what
-the others said last; should that not suffice it is asked for anew before the publish is refused. An RP without audience
-costs one look at an empty tuple.
+An RP that declares an audience has a tally in each gateway with readers of it: updated at each join and leave,
+published to the other gateways through Redis then and once a second (eventing/store/audience.py). A publish there
+checks the tally and the other gateways' last counts; if these do not suffice, they are read again before the publish is
+refused. An RP without audience costs the check of an empty tuple.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import redis.asyncio
-from redis.exceptions import RedisError
-
 from eventing.core.errors import Unavailable
 from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.tally import Tally
-from eventing.rps.rules.audience import Missing, audience_missing
+from eventing.rps.rules.audience import MissingAudience, audience_missing
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.store import audience as said
 from eventing.store.audience import Present
+from eventing.store.connection import AsyncRedis
+from eventing.store.errors import RedisError
 
 RENEW_S = 1.0
-FRESH_S = 0.05  # what the others said is asked for anew after this, before a publish is refused
-USED_S = 30.0  # since the last publish: for so long is it asked for each second
+FRESH_S = 0.05  # age of other gateways' counts above which they are read again before a publish is refused
+USED_S = 30.0  # time since the last publish for which the counts are read each second
 KNOWN_MAX = 10_000  # RPs with an audience that were published to lately, of a gateway
 LEAVE_S = 1.0
 log = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Known:
-    """What the gateways said of an RP when they were asked last, and when that was; `used`: the last publish there."""
+    """Last counts of the gateways for an RP, and the time of reading; `used`: the last publish there."""
 
     said: dict[str, Present]
     at: float
@@ -43,14 +42,9 @@ class _Known:
 
 
 class Audiences:
-    """Of one gateway.
+    """Audiences of one gateway."""
 
-    Args:
-        gateway: its id.
-        clock: Unix seconds.
-    """
-
-    def __init__(self, gateway: str, client: redis.asyncio.Redis, hub: Hub, clock: Callable[[], float]) -> None:
+    def __init__(self, gateway: str, client: AsyncRedis, hub: Hub, clock: Callable[[], float]) -> None:
         self._gateway = gateway
         self._client = client
         self._hub = hub
@@ -59,13 +53,13 @@ class Audiences:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._dirty: set[str] = set()
-        self._telling: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
         self._renewing: asyncio.Task[None] | None = None
 
     # Readers
 
     def attach(self, descriptor: Descriptor) -> None:
-        """Count the readers of an RP that has readers here from now on, as its descriptor says; or no longer."""
+        """Start counting the readers of an RP with readers here, as its descriptor requires; or stop."""
         rp, tally = descriptor.id, self._tallies.get(descriptor.id)
         channel = self._hub.known(rp)
         if not descriptor.audience:
@@ -74,15 +68,15 @@ class Audiences:
             return
         if channel is None or (tally is not None and tally.needs == descriptor.audience and channel.audience is tally):
             return
-        tally = self._tallies[rp] = Tally(descriptor.audience, lambda: self._tell_soon(rp))
+        tally = self._tallies[rp] = Tally(descriptor.audience, lambda: self._report_soon(rp))
         channel.audience = tally
         for follower in self._hub.readings(rp):
             tally.joined(follower.session)
-        self._tell_soon(rp)
+        self._report_soon(rp)
         self._renew_from_now_on()
 
     def _detach(self, rp: str) -> None:
-        """What was said of it expires; the tally goes, and the channel's with it."""
+        """Remove the tally and the channel's reference; the published counts expire."""
         del self._tallies[rp]
         channel = self._hub.known(rp)
         if channel is not None:
@@ -90,8 +84,8 @@ class Audiences:
 
     # Publishers
 
-    def missing(self, descriptor: Descriptor) -> tuple[Missing, ...] | None:
-        """The audiences that lack readers and refuse publishes meanwhile; None while that is not known."""
+    def missing(self, descriptor: Descriptor) -> tuple[MissingAudience, ...] | None:
+        """Return the incomplete audiences that refuse publishes; None while unknown."""
         tally = self._tallies.get(descriptor.id)
         known = self._known.get(descriptor.id)
         elsewhere = said.total(known.said, self._clock(), without=self._gateway) if known is not None else {}
@@ -100,19 +94,20 @@ class Audiences:
             if need.refuses:
                 count = (tally.counts.get(need.label, 0) if tally is not None else 0) + elsewhere.get(need.label, 0)
                 if count < need.at_least:
-                    found.append(Missing(need.label, need.at_least, count))
+                    found.append(MissingAudience(need.label, need.at_least, count))
         return None if found and known is None else tuple(found)
 
     def require(self, descriptor: Descriptor) -> None:
-        """Raises AudienceMissing while an audience lacks readers; Unavailable while it is not known (see `look`)."""
+        """Raise AudienceMissing while an audience lacks readers; Unavailable while that is unknown (see `check`)."""
         missing = self.missing(descriptor)
         if missing is None:
-            raise Unavailable("Who reads here is not known yet. Try again in a moment.", retry_after_s=1)
+            raise Unavailable("The readers of this audience are not known yet. Try again in a moment.", retry_after_s=1)
         if missing:
             raise audience_missing(descriptor.id, missing)
 
-    async def look(self, descriptor: Descriptor) -> None:
-        """Before `require`, where that may wait: ask the others, should what is known not suffice."""
+    async def check(self, descriptor: Descriptor) -> None:
+        """Read the other gateways' counts if the known ones do not suffice; to be awaited before `require`, where
+        waiting is possible."""
         known = self._known.get(descriptor.id)
         if known is not None:
             known.used = self._clock()
@@ -130,53 +125,53 @@ class Audiences:
         try:
             (answer,) = await said.ask(self._client, [rp])
         except (RedisError, OSError):
-            return  # the log does not answer either: the publish says so
+            return  # the log does not answer either: the publish reports it
         now = self._clock()
         self._known[rp] = _Known(answer, now, now)
         if len(self._known) > KNOWN_MAX:
             self._known.popitem(last=False)
         self._renew_from_now_on()
 
-    # Telling, and asking again
+    # Publishing counts, and reading them again
 
-    def _tell_soon(self, rp: str) -> None:
+    def _report_soon(self, rp: str) -> None:
         self._dirty.add(rp)
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.get_running_loop().create_task(self._tell())
+        if self._reporting is None or self._reporting.done():
+            self._reporting = asyncio.get_running_loop().create_task(self._report())
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         while self._dirty:
             rps, self._dirty = self._dirty, set()
             counts = {rp: tally.counts for rp in rps if (tally := self._tallies.get(rp)) is not None}
             try:
-                await said.tell(self._client, self._gateway, counts, self._clock())
+                await said.presence_set(self._client, self._gateway, counts, self._clock())
             except (RedisError, OSError):
-                return  # said again within a second
+                return  # published again within a second
 
     def _renew_from_now_on(self) -> None:
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.get_running_loop().create_task(self._renew_forever())
 
     async def _renew_forever(self) -> None:
-        """Each second, while there is anything to renew."""
+        """Renew the counts each second, while there are any."""
         while self._tallies or self._known:
             await asyncio.sleep(RENEW_S)
             try:
                 await self._renew()
             except (RedisError, OSError):
-                pass  # what was said expires, and publishes are refused until Redis is back
+                pass  # the counts expire, and publishes are refused until Redis is back
             except Exception:
-                log.exception("Renewing what is known of audiences failed; trying again.")
+                log.exception("Renewing the counts of audiences failed; trying again.")
 
     async def _renew(self) -> None:
         now = self._clock()
         for rp in [rp for rp, known in self._known.items() if now - known.used > USED_S]:
             del self._known[rp]
         for rp in [rp for rp in self._tallies if self._hub.known(rp) is None]:
-            self._detach(rp)  # nobody has read it for a while
+            self._detach(rp)  # without readers for a while
         counts = {rp: tally.counts for rp, tally in self._tallies.items() if any(tally.counts.values())}
         if counts:
-            await said.tell(self._client, self._gateway, counts, now)
+            await said.presence_set(self._client, self._gateway, counts, now)
         asked = list(self._known)
         if asked:
             for rp, answer in zip(asked, await said.ask(self._client, asked), strict=True):
@@ -185,13 +180,15 @@ class Audiences:
                     known.said, known.at = answer, now
 
     async def close(self) -> None:
-        """End; the sessions are closed, so the others need not wait for what was said to expire."""
-        for task in (self._telling, self._renewing, *self._asking.values()):
+        """Stop; the sessions are closed, so the counts are removed instead of left to expire."""
+        for task in (self._reporting, self._renewing, *self._asking.values()):
             if task is not None:
                 task.cancel()
         if self._tallies:
             try:
                 async with asyncio.timeout(LEAVE_S):
-                    await said.tell(self._client, self._gateway, {rp: {} for rp in self._tallies}, self._clock())
+                    await said.presence_set(
+                        self._client, self._gateway, {rp: {} for rp in self._tallies}, self._clock()
+                    )
             except (RedisError, OSError, TimeoutError):
                 pass

@@ -1,16 +1,17 @@
-"""A channel: what one gateway process knows of one RP that it has readers for.
+"""Channels: the state in one gateway process of an RP with readers.
 
-Life: made by the hub with the first reader, fed by the bell, dropped a while after the last reader left. Three offsets
-matter, `flushed <= next`, both of the next event: `next` is what the bell should bring, `flushed` what live followers
-will be written next; between them are the events of the present tick. A follower joins the live ones only when its own
-next offset equals `flushed`, so nothing is lost or doubled at the splice.
+Life: made by the hub with the first reader, fed by notifications, dropped some time after the last reader left. Two
+offsets matter, `flushed <= next`: `next` is the offset of the next notified event, `flushed` that of the next event to
+be written to live followers; between them are the events of the present tick. A follower becomes live only when its own
+next offset equals `flushed`, so nothing is lost or duplicated at the splice.
 
-A run that does not begin at `next` shows that the bell lost some: the hole is read from the log before anything else is
-passed on ("repair"). Repair also brings a channel up to date that was just made, or whose bell was dead.
+A run that does not begin at `next` shows that notifications were lost: the missing events are read from the log before
+any other is delivered ("repair"). Repair also brings a new channel up to date, or one whose notification connection was
+down.
 
-Where the RP has replicas the channel keeps the version vector as of `flushed` (`progress`), and cursors have it. A
-follower that has more than that, because it comes from a replica that is ahead of this one, waits (`wait_for_more`) and
-is fed until the channel has come as far: then it joins. All other RPs pay nothing for it.
+Where the RP has replicas, the channel holds the version vector at `flushed` (`progress`), and cursors contain it. A
+follower whose vector is ahead, because it read from a replica that is ahead of this one, waits (`wait_for_more`) and is
+fed until the channel has caught up: then it joins. Other RPs have no cost from this.
 """
 
 from __future__ import annotations
@@ -23,43 +24,44 @@ from dataclasses import replace
 from time import time
 from typing import Protocol
 
-from redis.exceptions import RedisError
-
 from eventing.core.events.cursors import Cursor
-from eventing.core.events.positions import Gap, LogState
-from eventing.core.events.progress import Place, Progress, feed_places
+from eventing.core.events.positions import LogState, OffsetGap
+from eventing.core.events.progress import FeedPosition, ReaderProgress, feed_positions
 from eventing.core.events.vectors import Vector, lacking, merged
-from eventing.gateway.delivery.frames import Encoding, Head, frames_of
+from eventing.gateway.delivery.frames import Encoding, FrameHead, frames_of
 from eventing.gateway.delivery.sinks import Sink
-from eventing.gateway.delivery.start_positions import LookAgain, own_feed, places_of, vector_before, vector_of
+from eventing.gateway.delivery.start_positions import LogChanged, feed_positions_of, own_feed, vector_before, vector_of
 from eventing.gateway.delivery.tally import Tally
 from eventing.log.reader import LogReader
-from eventing.log.scripts import RING_EPOCH, NoLog, Run, parse_bell, parse_ring
-from eventing.telemetry.flows import FLOWS
-from eventing.telemetry.totals import TOTALS
+from eventing.log.scripts import NOTIFICATION_EPOCH, LogRun, NoLog, parse_notification, parse_own_notification
+from eventing.store.errors import RedisError
+from eventing.telemetry.flows import flows
+from eventing.telemetry.totals import totals
 
-WRITE_BYTES_MAX = 64 * 1024  # frames joined into one write; what a stalled session may exceed its bound by
-EARLY_BYTES_MAX = 4 * 1024 * 1024  # rung during a repair; beyond it they are dropped and read from the log instead
+# A stalled session may exceed its buffer by this.
+WRITE_BYTES_MAX = 64 * 1024  # bound: bytes of one joined write; several writes
+# bound: bytes of notifications received during a repair; the events are dropped and read from the log
+EARLY_BYTES_MAX = 4 * 1024 * 1024
 log = logging.getLogger(__name__)
 
 
-class FollowingSession(Protocol):
-    """A session (gateway/delivery/session.py), as its channels see it."""
+class ChannelSession(Protocol):
+    """A session (gateway/delivery/session.py), as its channels use it."""
 
     @property
     def encoding(self) -> Encoding:
-        """How events look there."""
+        """Form of events for the session."""
 
     @property
     def sink(self) -> Sink:
-        """Where bytes go."""
+        """Sink of the session."""
 
     def feed(self) -> None:
-        """Make sure that the followers which are not live are fed from the log."""
+        """Ensure that followers which are not live are fed from the log."""
 
 
-class Follower(Protocol):
-    """A session's reading of the RP (gateway/delivery/session.py), as its channel sees it."""
+class ChannelFollower(Protocol):
+    """A session's reading of the RP (gateway/delivery/session.py), as its channel uses it."""
 
     epoch: str
     next: int
@@ -70,28 +72,28 @@ class Follower(Protocol):
     bytes_counted: int
 
     @property
-    def session(self) -> FollowingSession:
-        """Whose reading it is."""
+    def session(self) -> ChannelSession:
+        """Session of the reading."""
 
     def count(self) -> None:
-        """Add what the channel has written here since the last count to the access records."""
+        """Add the channel's deliveries since the last count to the access records."""
 
 
 class Channel:
-    """The live state of one RP. Only the hub makes one; see the module for its life.
+    """Live state of one RP. Made only by the hub.
 
     Args:
         rp: the RP's id.
-        reader: reads of the log.
+        reader: reader of the log.
         soon: called when there is something to flush; the pacer decides when.
     """
 
     __slots__ = (
         "_early",
         "_early_bytes",
+        "_feed_positions",
         "_live",
         "_pending",
-        "_places",
         "_reader",
         "_repair",
         "_sinks",
@@ -121,54 +123,58 @@ class Channel:
         self.epoch = ""
         self.next = 0  # 0: not known yet
         self.flushed = 0
-        self.head = Head.of(rp, "")
+        self.head = FrameHead.of(rp, "")
         self.readers = 0
         self.idle_since = 0.0
         self.dirty = False
-        self.events = self.bytes = 0  # flushed in all, for counting deliveries (gateway/recording.py)
+        self.events = self.bytes = 0  # total flushed, for counting deliveries (gateway/recording.py)
         self.events_counted = 0
-        self.flow = FLOWS.hold(rp)
+        self.flow = flows().hold(rp)
         self.audience: Tally | None = None  # counts those that must be reading, where the RP declares any
         self.ready_at = 0.0  # loop time until which what comes is gathered; kept by the pacer
         self.flushed_at = 0.0  # when live readers were last written something, Unix seconds
         self._reader = reader
         self._soon = soon
-        self.replicated = False  # whether cursors have vectors here also while the log has no foreign event
-        self.progress: Progress | None = None  # the vector as of `flushed`, where feeds count
+        self.replicated = False  # whether cursors have vectors here although the log has no foreign event
+        self.progress: ReaderProgress | None = None  # vector at `flushed`, where feeds are known
         self._pending: list[bytes] = []
-        self._places: list[Place] = []  # of the pending events, where feeds count
-        self._live: dict[Encoding, dict[Follower, Sink]] = {}
+        self._feed_positions: list[FeedPosition] = []  # places of the pending events, where feeds are known
+        self._live: dict[Encoding, dict[ChannelFollower, Sink]] = {}
         self._sinks: dict[Encoding, _Sinks] = {}
         self._waiters: set[asyncio.Future[None]] = set()
-        self._early: list[tuple[str, int, list[bytes], list[Place] | None]] = []
+        self._early: list[tuple[str, int, list[bytes], list[FeedPosition] | None]] = []
         self._early_bytes = 0
         self._repair: asyncio.Task[LogState] | None = None
 
-    # What the bell brings
+    # Notifications
 
-    def rung(self, message: bytes) -> None:
-        """The bell rang with `message`."""
-        if message[0] > RING_EPOCH:
-            ring = parse_ring(message)
-            places = feed_places(ring.feed or own_feed(ring.epoch), ring.sequence, len(ring.events))
-            self.ring(ring.epoch, ring.first, ring.events, places)
+    def on_notification(self, message: bytes) -> None:
+        """Handle a notification."""
+        if message[0] > NOTIFICATION_EPOCH:
+            notification = parse_notification(message)
+            event_positions = feed_positions(
+                notification.feed or own_feed(notification.epoch), notification.sequence, len(notification.events)
+            )
+            self.on_events(notification.epoch, notification.first, notification.events, event_positions)
         else:
-            self.ring(*parse_bell(message))
+            self.on_events(*parse_own_notification(message))
 
-    def ring(self, epoch: str, first: int, events: list[bytes], places: list[Place] | None = None) -> None:
-        """Take a run of events from the bell. `places`: None while no event of another domain has come to the log."""
+    def on_events(
+        self, epoch: str, first: int, events: list[bytes], event_positions: list[FeedPosition] | None = None
+    ) -> None:
+        """Take a run of events from a notification. `event_positions`: None while the log has no event of another domain."""
         if self._repair is not None or not self.next:
-            self._keep_early(epoch, first, events, places)
+            self._keep_early(epoch, first, events, event_positions)
         elif epoch != self.epoch or first > self.next:
-            self._keep_early(epoch, first, events, places)
+            self._keep_early(epoch, first, events, event_positions)
             self.repair()
         else:
-            self._take(first, events, places)
+            self._take(first, events, event_positions)
 
-    def _take(self, first: int, events: list[bytes], places: list[Place] | None) -> None:
-        """Events that follow `next`, or repeat what is before it."""
-        if places is not None or self.progress is not None:
-            self._take_places(first, len(events), places)
+    def _take(self, first: int, events: list[bytes], event_positions: list[FeedPosition] | None) -> None:
+        """Take events that follow `next`, or repeat earlier ones."""
+        if event_positions is not None or self.progress is not None:
+            self._take_positions(first, len(events), event_positions)
         if first < self.next:
             events = events[self.next - first :]
         if events:
@@ -176,39 +182,43 @@ class Channel:
             self.next += len(events)
             self._soon(self)
 
-    def _keep_early(self, epoch: str, first: int, events: list[bytes], places: list[Place] | None) -> None:
+    def _keep_early(
+        self, epoch: str, first: int, events: list[bytes], event_positions: list[FeedPosition] | None
+    ) -> None:
         self._early_bytes += sum(map(len, events))
         if self._early_bytes > EARLY_BYTES_MAX:
-            self._early.clear()  # the log has them: the next run or the periodic check shows the hole
+            self._early.clear()  # the log has them: the next run or the periodic check finds the hole
         else:
-            self._early.append((epoch, first, events, places))
+            self._early.append((epoch, first, events, event_positions))
 
     # Feeds
 
     def replicate(self) -> None:
-        """The RP has replicas: cursors have vectors from here on."""
+        """Put vectors into cursors from now on: the RP has replicas."""
         self.replicated = True
         if self.next and self.progress is None:
             self._count_feeds()
 
-    def _take_places(self, first: int, count: int, places: list[Place] | None) -> None:
-        """The places of the events that are about to be taken."""
+    def _take_positions(self, first: int, count: int, event_positions: list[FeedPosition] | None) -> None:
+        """Store the places of the events that are about to be taken."""
         if self.progress is None:
             self._count_feeds()
-        self._places += (places or feed_places(own_feed(self.epoch), first, count))[max(0, self.next - first) :]
+        self._feed_positions += (event_positions or feed_positions(own_feed(self.epoch), first, count))[
+            max(0, self.next - first) :
+        ]
 
     def _count_feeds(self) -> None:
-        """Keep the vector from here on. All events up to now were our own, so that their sequences are their offsets."""
+        """Maintain the vector from now on. All events so far are own ones, so their sequences are their offsets."""
         own = own_feed(self.epoch)
-        self.progress = Progress({own: self.flushed - 1})
-        self._places = feed_places(own, self.flushed, len(self._pending))
+        self.progress = ReaderProgress({own: self.flushed - 1})
+        self._feed_positions = feed_positions(own, self.flushed, len(self._pending))
 
-    # Repair: from the log
+    # Repair from the log
 
     def repair(self) -> asyncio.Task[LogState]:
-        """Read from the log whatever it holds beyond `next`; one task at a time, shared by all who ask.
+        """Read from the log everything beyond `next`; one task at a time, shared by all callers.
 
-        The task gives the log's extent. It raises NoLog and redis' errors.
+        The task returns the log's extent. It raises NoLog and redis' errors.
         """
         if self._repair is None:
             self._repair = asyncio.get_running_loop().create_task(self._run_repair())
@@ -223,13 +233,13 @@ class Channel:
             if not wanted or state.epoch != self.epoch or state.next < wanted:
                 try:
                     vector = await vector_before(self._reader, self.rp, state, state.next) if state.foreign else None
-                except LookAgain:
+                except LogChanged:
                     continue
                 self._begin(state, vector)
                 return state
             if run.first > wanted:
                 self._lost(wanted, run)
-            self._take(run.first, run.events, places_of(run, len(run.events)) if state.foreign else None)
+            self._take(run.first, run.events, feed_positions_of(run, len(run.events)) if state.foreign else None)
             if self.next >= state.next:
                 return state
 
@@ -241,80 +251,80 @@ class Channel:
         if task.exception() is not None:
             if not isinstance(task.exception(), NoLog | RedisError | OSError):
                 log.error("Reading the log of %s failed", self.rp, exc_info=task.exception())
-            return  # the bell's return or the periodic check tries again
+            return  # the restored notification connection or the periodic check tries again
         for one in early:
-            self.ring(*one)
+            self.on_events(*one)
 
     def _begin(self, state: LogState, vector: Vector | None) -> None:
-        """Start, or start anew, at the end of the log: a new epoch, or a log shorter than what we saw of it."""
+        """Start, or start anew, at the end of the log: a new epoch, or a log shorter than seen before."""
         had_readers = bool(self.next)
         self.flush()
         if had_readers:
-            log.warning("The log of %s goes on as epoch %s at offset %d", self.rp, state.epoch, state.next)
+            log.warning("The log of %s continues as epoch %s at offset %d", self.rp, state.epoch, state.next)
         followers = self.followers()
         for follower in followers:
             self.leave(follower)
         self.epoch = state.epoch
-        self.head = Head.of(self.rp, state.epoch)
+        self.head = FrameHead.of(self.rp, state.epoch)
         self.next = self.flushed = state.next
-        self._places = []
-        self.progress = None if vector is None else Progress(vector)
+        self._feed_positions = []
+        self.progress = None if vector is None else ReaderProgress(vector)
         if self.replicated and vector is None:
             self._count_feeds()
         for follower in followers:
-            follower.session.feed()  # it finds its own epoch gone, and says so to its reader
+            follower.session.feed()  # the session detects the new epoch and reports it to its reader
         self._wake()
 
-    def _lost(self, wanted: int, run: Run) -> None:
-        """The log no longer has what the bell did not bring: everyone live is told."""
+    def _lost(self, wanted: int, run: LogRun) -> None:
+        """Report to live readers that the log no longer holds events whose notifications were lost."""
         self.flush()
         if run.state.foreign and self.progress is None:
             self._count_feeds()
-        gap = Gap(run.state.epoch, wanted, run.first - 1)
+        gap = OffsetGap(run.state.epoch, wanted, run.first - 1)
         if self.progress is not None:
             held = merged(self.progress.held, vector_of(run))
             cursor = str(Cursor(gap.epoch, gap.end, held))
             gap = replace(gap, feeds=lacking(self.progress.held, held), cursor=cursor)
-            self.progress = Progress(held)
+            self.progress = ReaderProgress(held)
         self.next = self.flushed = gap.end + 1
         for encoding in list(self._live):
             data = encoding.gap(self.rp, gap)
             for sink in list(self._live.get(encoding, {}).values()):
-                TOTALS.gaps += 1
+                totals().gaps += 1
                 sink.write(data)
 
-    async def read(self, first: int) -> Run:
-        """A run from the log, for followers that are not live. Raises NoLog and redis' errors."""
+    async def read(self, first: int) -> LogRun:
+        """Read a run from the log, for followers that are not live. Raises NoLog and redis' errors."""
         return await self._reader.read(self.rp, first)
 
     # Live followers
 
     def sinks_changed(self) -> None:
-        """A live follower's sink is to be written to in another way than before."""
+        """Regroup the sinks after a live follower's sink changed its way of writing."""
         self._sinks.clear()
 
-    def at_front(self, follower: Follower) -> bool:
-        """Whether a follower stands at `flushed`: nothing is left for it but what is to come."""
+    def at_front(self, follower: ChannelFollower) -> bool:
+        """Return True if a follower stands at `flushed`: it lacks only future events."""
         return follower.next == self.flushed and follower.epoch == self.epoch
 
-    def meets(self, follower: Follower) -> bool:
-        """Whether a follower at the front may join: whatever it has from elsewhere has come here as well."""
+    def meets(self, follower: ChannelFollower) -> bool:
+        """Return True if a follower at the front may join: everything it has from elsewhere has arrived here too."""
         held = follower.held
         if held is None:
             return True
-        progress = self.progress or Progress({own_feed(self.epoch): self.flushed - 1})
+        progress = self.progress or ReaderProgress({own_feed(self.epoch): self.flushed - 1})
         return progress.covers(held)
 
-    def join(self, follower: Follower) -> None:
-        """Make a follower live; it must be at the front and meet what came here."""
+    def join(self, follower: ChannelFollower) -> None:
+        """Make a follower live; it must be at the front and covered by the channel's vector."""
         follower.live = True
         follower.events_counted, follower.bytes_counted = self.events, self.bytes
         follower.replays = False
         self._live.setdefault(follower.session.encoding, {})[follower] = follower.session.sink
         self._sinks.clear()
 
-    def leave(self, follower: Follower) -> None:
-        """Stop writing to a follower, if it is live; it holds its place from now on."""
+    def leave(self, follower: ChannelFollower) -> None:
+        """Stop writing to a follower, if it is live; it holds its own position from now on."""
         if follower.live:
             follower.count()
             follower.live = False
@@ -327,14 +337,14 @@ class Channel:
                 del self._live[follower.session.encoding]
             self._sinks.clear()
 
-    def followers(self) -> list[Follower]:
+    def followers(self) -> list[ChannelFollower]:
         """The live followers."""
         return [follower for live in self._live.values() for follower in live]
 
     def flush(self, gathered: dict[Sink, list[bytes]] | None = None) -> None:
-        """Write the pending events to every live follower: one join, then the same bytes to each.
+        """Write the pending events to every live follower: joined once, then the same bytes to each.
 
-        With `gathered`, the bytes are put there per sink instead, for sinks that follow several busy channels.
+        With `gathered`, the bytes are collected there per sink instead, for sinks that follow several busy channels.
         """
         self.dirty = False
         pending, self._pending = self._pending, []
@@ -350,10 +360,11 @@ class Channel:
             self.events += count
             self.bytes += size
             readers = sum(map(len, self._live.values()))
-            TOTALS.deliveries += count * readers
-            TOTALS.bytes_out += size * readers
+            counted = totals()
+            counted.deliveries += count * readers
+            counted.bytes_out += size * readers
             if readers:
-                FLOWS.delivered(self.flow, count * readers, size * readers)
+                flows().delivered(self.flow, count * readers, size * readers)
             if self.progress is not None:
                 self._flush_feeds(self.progress, first, part, gathered)
                 continue
@@ -366,18 +377,18 @@ class Channel:
         self._wake()
 
     def _flush_feeds(
-        self, progress: Progress, first: int, part: list[bytes], gathered: dict[Sink, list[bytes]] | None
+        self, progress: ReaderProgress, first: int, part: list[bytes], gathered: dict[Sink, list[bytes]] | None
     ) -> None:
-        """As `flush` for a part of the pending events, where cursors have vectors and feeds may have holes."""
-        places, self._places = self._places[: len(part)], self._places[len(part) :]
-        passed = progress.passes(self.epoch, first, places)
+        """Flush a part of the pending events as `flush` does, where cursors have vectors and feeds may have holes."""
+        event_positions, self._feed_positions = self._feed_positions[: len(part)], self._feed_positions[len(part) :]
+        passed = progress.passes(self.epoch, first, event_positions)
         for encoding in list(self._live):
             self._write(encoding, b"".join(frames_of(encoding, self.head, first, part, passed)), gathered)
 
     def _write(self, encoding: Encoding, data: bytes, gathered: dict[Sink, list[bytes]] | None) -> None:
         sinks = self._sinks.get(encoding)
         if sinks is None:
-            # A snapshot: a sink that stalls while it is written to leaves the live ones.
+            # a copy: a sink that stalls while it is written to leaves the live ones
             sinks = self._sinks[encoding] = _Sinks(self._live.get(encoding, {}).values())
         if gathered is None:
             sinks.write(data)
@@ -395,18 +406,18 @@ class Channel:
                     waiter.set_result(None)
 
     def wait_for_more(self) -> asyncio.Future[None]:
-        """A future that is done when more has come, or the epoch is another. Cancel it when it is not waited for any more."""
+        """Return a future that is done when more has arrived, or the epoch has changed. Cancel it when it is no longer awaited."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
         waiter.add_done_callback(self._waiters.discard)
         return waiter
 
     def release_waiters(self) -> None:
-        """Let waiting readers go with what there is."""
+        """Wake waiting readers, whatever has arrived."""
         self._wake()
 
     async def wait_beyond(self, epoch: str, offset: int, wait_s: float) -> None:
-        """Return when there may be events after `offset`, the epoch is another, or `wait_s` is over."""
+        """Return when there may be events after `offset`, the epoch has changed, or `wait_s` has passed."""
         if self.epoch != epoch or self.flushed > offset + 1:
             return
         try:
@@ -417,7 +428,7 @@ class Channel:
 
 
 class _Sinks:
-    """The live sinks of one encoding: those with a descriptor to write to, and the others."""
+    """Live sinks of one encoding: those with a descriptor to write to, and the others."""
 
     __slots__ = ("_direct", "_fds", "_others", "all")
 
@@ -428,13 +439,13 @@ class _Sinks:
         self._others = [sink for sink in self.all if sink.fd < 0]
 
     def write(self, data: bytes) -> None:
-        """The same bytes to each. What the kernel does not take goes to the sink, which waits for its reader."""
+        """Write the same bytes to each. Bytes that the kernel does not accept go to the sink, which waits for its reader."""
         size, write = len(data), os.write
         for index, fd in enumerate(self._fds):
             try:
                 sent = write(fd, data)
             except OSError:
-                sent = 0  # full, or lost: the transport finds out which
+                sent = 0  # full, or lost: the transport detects which
             if sent != size:
                 self._direct[index].write(data[sent:])
         for sink in self._others:

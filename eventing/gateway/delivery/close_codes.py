@@ -1,4 +1,5 @@
-"""WebSocket close codes of ours. 4000-4099: connect again. 4100-4199: terminal, connecting again in the same way cannot help."""
+"""Herald's WebSocket close codes. 4000-4099: connect again. 4100-4199: terminal, connecting again in the same way
+cannot succeed."""
 
 CLOSE_RESTARTING = 4000
 CLOSE_LOST = 4001

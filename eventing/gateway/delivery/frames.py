@@ -1,6 +1,7 @@
-"""How an event looks on each binding. A frame is built once per event and binding, and the same bytes go to every session.
+"""Encodings of events for each binding. A frame is built once per event and binding, and the same bytes go to every
+session.
 
-Head: what all frames of one RP's epoch begin with; kept by the channel so that a frame is one concatenation.
+Head: the common beginning of all frames of one RP's epoch, cached by the channel so that a frame is one concatenation.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from eventing.core.errors import HeraldError
-from eventing.core.events.positions import Gap
+from eventing.core.errors import ApplicationError
+from eventing.core.events.positions import OffsetGap
 from eventing.core.events.progress import Passed
 
 PING = b"\x89\x00"
@@ -20,7 +21,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def text_frame(payload: bytes) -> bytes:
-    """An unmasked, unfragmented WebSocket text frame (RFC 6455 section 5.2)."""
+    """Make an unmasked, unfragmented WebSocket text frame (RFC 6455 section 5.2)."""
     size = len(payload)
     if size < 126:
         return b"\x81" + bytes((size,)) + payload
@@ -30,7 +31,7 @@ def text_frame(payload: bytes) -> bytes:
 
 
 def payloads(frames: bytes) -> list[bytes]:
-    """The payloads of frames that `text_frame` made, for servers that do the framing themselves."""
+    """Return the payloads of frames made by `text_frame`, for servers that do the framing themselves."""
     found = []
     at = 0
     while at < len(frames):
@@ -48,12 +49,12 @@ def payloads(frames: bytes) -> list[bytes]:
 
 
 def message(members: dict[str, Any]) -> bytes:
-    """A herald.v1 message that is not an event, as a WebSocket frame."""
+    """Make a herald.v1 message that is not an event, as a WebSocket frame."""
     return text_frame(_encode(members))
 
 
-def error_message(error: HeraldError, op_id: int | str | None, **more: Any) -> bytes:
-    """The herald.v1 error message for `error`."""
+def error_message(error: ApplicationError, op_id: int | str | None, **more: Any) -> bytes:
+    """Make the herald.v1 error message for `error`."""
     members = {"op": "error", "id": op_id, "type": error.type, "title": error.title, "detail": error.detail}
     if error.retry_after_s is not None:
         members["retry_after_s"] = error.retry_after_s
@@ -61,8 +62,8 @@ def error_message(error: HeraldError, op_id: int | str | None, **more: Any) -> b
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    """The RP and epoch that a run of frames belongs to, and the beginnings of their frames."""
+class FrameHead:
+    """RP and epoch of a run of frames, and the beginnings of these frames."""
 
     rp: str
     epoch: str
@@ -70,19 +71,19 @@ class Head:
     cursor: bytes
 
     @classmethod
-    def of(cls, rp: str, epoch: str) -> Head:
-        """The head for one epoch of one RP; both are plain ASCII without characters that JSON escapes."""
+    def of(cls, rp: str, epoch: str) -> FrameHead:
+        """Make the head for one epoch of one RP; both are plain ASCII without characters that JSON escapes."""
         herald = f'{{"op":"event","rp":"{rp}","epoch":"{epoch}","offset":'.encode()
         return cls(rp, epoch, herald, f"{epoch}:".encode())
 
 
-def place_of(epoch: str, offset: int, vector: bytes) -> str:
-    """A cursor as text; `vector` is a vector's text, as core/events/progress.py gives it."""
+def cursor_of(epoch: str, offset: int, vector: bytes) -> str:
+    """Format a cursor; `vector` is a vector's text, as in core/events/progress.py."""
     return f"{epoch}:{offset}{vector.decode()}"
 
 
-def gap_members(rp: str, gap: Gap) -> dict[str, Any]:
-    """{"rp", "epoch", "from", "to"}, both ends included; and `feeds` and `cursor` where the RP has replicas."""
+def gap_members(rp: str, gap: OffsetGap) -> dict[str, Any]:
+    """Make the members {"rp", "epoch", "from", "to"}, both ends included; with `feeds` and `cursor` where the RP has replicas."""
     members: dict[str, Any] = {"rp": rp, "epoch": gap.epoch, "from": gap.start, "to": gap.end}
     if gap.feeds is not None:
         members["feeds"] = gap.feeds
@@ -92,25 +93,25 @@ def gap_members(rp: str, gap: Gap) -> dict[str, Any]:
 
 
 class Encoding(Protocol):
-    """One binding's form of events and gaps. `vector` is a vector's text: what the cursors of an RP with replicas end in."""
+    """One binding's form of events and gaps. `vector` is a vector's text, with which the cursors of an RP with replicas end."""
 
-    def event(self, head: Head, offset: int, body: bytes) -> bytes:
-        """The frame of one event."""
+    def event(self, head: FrameHead, offset: int, body: bytes) -> bytes:
+        """Make the frame of one event."""
 
-    def event_at(self, head: Head, offset: int, vector: bytes, body: bytes) -> bytes:
-        """The frame of one event of an RP with replicas."""
+    def event_at(self, head: FrameHead, offset: int, vector: bytes, body: bytes) -> bytes:
+        """Make the frame of one event of an RP with replicas."""
 
-    def gap(self, rp: str, gap: Gap) -> bytes:
-        """The frame that tells of lost events; empty where the binding has no form for it."""
+    def gap(self, rp: str, gap: OffsetGap) -> bytes:
+        """Make the frame that reports lost events; empty if the binding has no form for it."""
 
-    def covered(self, head: Head, first: int, last: int, vector: bytes) -> bytes:
-        """The frame that says which events are not given because the reader has them from another replica; may be empty."""
+    def covered(self, head: FrameHead, first: int, last: int, vector: bytes) -> bytes:
+        """Make the frame for events not delivered because the reader has them from another replica; may be empty."""
 
 
 def frames_of(
-    encoding: Encoding, head: Head, first: int, bodies: Sequence[bytes], passed: Sequence[Passed]
+    encoding: Encoding, head: FrameHead, first: int, bodies: Sequence[bytes], passed: Sequence[Passed]
 ) -> list[bytes]:
-    """The frames of the events from offset `first` on as they passed a reader: events, and what it must know between them."""
+    """Make the frames of the events from offset `first` on, and of gaps and covered events between them."""
     frames: list[bytes] = []
     covered_from = 0
     for offset, (body, event) in enumerate(zip(bodies, passed, strict=True), first):
@@ -129,78 +130,78 @@ def frames_of(
 
 
 class HeraldEncoding:
-    """herald.v1 over WebSocket."""
+    """Encoding of herald.v1 over WebSocket."""
 
-    def event(self, head: Head, offset: int, body: bytes) -> bytes:
-        """{"op": "event", "rp", "epoch", "offset", "cursor", "event"}; `body` stands in it byte for byte."""
+    def event(self, head: FrameHead, offset: int, body: bytes) -> bytes:
+        """Make {"op": "event", "rp", "epoch", "offset", "cursor", "event"}; `body` is contained byte for byte."""
         place = b"%d" % offset
         return text_frame(b"".join((head.herald, place, b',"cursor":"', head.cursor, place, b'","event":', body, b"}")))
 
-    def event_at(self, head: Head, offset: int, vector: bytes, body: bytes) -> bytes:
-        """The same, with the vector in the cursor."""
+    def event_at(self, head: FrameHead, offset: int, vector: bytes, body: bytes) -> bytes:
+        """Make the same, with the vector in the cursor."""
         place = b"%d" % offset
         cursor = b"".join((b',"cursor":"', head.cursor, place, vector))
         return text_frame(b"".join((head.herald, place, cursor, b'","event":', body, b"}")))
 
-    def gap(self, rp: str, gap: Gap) -> bytes:
-        """{"op": "gap", "rp", "epoch", "from", "to"}, both ends included."""
+    def gap(self, rp: str, gap: OffsetGap) -> bytes:
+        """Make {"op": "gap", "rp", "epoch", "from", "to"}, both ends included."""
         return message({"op": "gap", **gap_members(rp, gap)})
 
-    def covered(self, head: Head, first: int, last: int, vector: bytes) -> bytes:
-        """{"op": "covered", "rp", "epoch", "from", "to", "cursor"}, both ends included."""
-        cursor = place_of(head.epoch, last, vector)
+    def covered(self, head: FrameHead, first: int, last: int, vector: bytes) -> bytes:
+        """Make {"op": "covered", "rp", "epoch", "from", "to", "cursor"}, both ends included."""
+        cursor = cursor_of(head.epoch, last, vector)
         return message(
             {"op": "covered", "rp": head.rp, "epoch": head.epoch, "from": first, "to": last, "cursor": cursor}
         )
 
 
 class CloudEventsEncoding:
-    """cloudevents.json over WebSocket: one structured CloudEvent per frame and nothing else."""
+    """Encoding of cloudevents.json over WebSocket: one structured CloudEvent per frame and nothing else."""
 
-    def event(self, head: Head, offset: int, body: bytes) -> bytes:
-        """The event as it is."""
+    def event(self, head: FrameHead, offset: int, body: bytes) -> bytes:
+        """Make the frame of the unchanged event."""
         return text_frame(body)
 
-    def event_at(self, head: Head, offset: int, vector: bytes, body: bytes) -> bytes:
-        """The same."""
+    def event_at(self, head: FrameHead, offset: int, vector: bytes, body: bytes) -> bytes:
+        """Make the same."""
         return text_frame(body)
 
-    def gap(self, rp: str, gap: Gap) -> bytes:
-        """A CloudEvent of type io.herald.gap, so that the loss is not silent in this binding either."""
+    def gap(self, rp: str, gap: OffsetGap) -> bytes:
+        """Make a CloudEvent of type io.herald.gap, so that the loss is not silent in this binding either."""
         return text_frame(_encode(gap_event(rp, gap)))
 
-    def covered(self, head: Head, first: int, last: int, vector: bytes) -> bytes:
-        """Nothing: readers of this binding are told neither offsets nor cursors."""
+    def covered(self, head: FrameHead, first: int, last: int, vector: bytes) -> bytes:
+        """Return nothing: this binding has neither offsets nor cursors."""
         return b""
 
 
 class StreamEncoding:
-    """Server-Sent Events; the id is the cursor (HTML Living Standard, section 9.2)."""
+    """Encoding of Server-Sent Events; the id is the cursor (HTML Living Standard, section 9.2)."""
 
-    def event(self, head: Head, offset: int, body: bytes) -> bytes:
-        """`id: CURSOR`, `data: EVENT`. Line ends between the event's JSON tokens become lines of data."""
+    def event(self, head: FrameHead, offset: int, body: bytes) -> bytes:
+        """Make `id: CURSOR`, `data: EVENT`. Line ends between the event's JSON tokens become lines of data."""
         if b"\n" in body or b"\r" in body:
             body = _data_lines(body)
         return b"".join((b"id: ", head.cursor, b"%d" % offset, b"\ndata: ", body, b"\n\n"))
 
-    def event_at(self, head: Head, offset: int, vector: bytes, body: bytes) -> bytes:
-        """The same, with the vector in the id."""
+    def event_at(self, head: FrameHead, offset: int, vector: bytes, body: bytes) -> bytes:
+        """Make the same, with the vector in the id."""
         if b"\n" in body or b"\r" in body:
             body = _data_lines(body)
         return b"".join((b"id: ", head.cursor, b"%d" % offset, vector, b"\ndata: ", body, b"\n\n"))
 
-    def gap(self, rp: str, gap: Gap) -> bytes:
-        """`event: gap`; the cursor that comes with it stands before the next event."""
+    def gap(self, rp: str, gap: OffsetGap) -> bytes:
+        """Make `event: gap`; its cursor stands before the next event."""
         cursor = gap.cursor or f"{gap.epoch}:{gap.end}"
         return b"event: gap\nid: %s\ndata: %s\n\n" % (cursor.encode(), _encode(gap_members(rp, gap)))
 
-    def covered(self, head: Head, first: int, last: int, vector: bytes) -> bytes:
-        """An id without data: the browser keeps it and tells nobody."""
+    def covered(self, head: FrameHead, first: int, last: int, vector: bytes) -> bytes:
+        """Make an id without data: the browser stores it and dispatches no event."""
         return b"id: %s%d%s\n\n" % (head.cursor, last, vector)
 
 
 def _data_lines(body: bytes) -> bytes:
-    """Line ends as Server-Sent Events have them."""
+    """Format line ends as in Server-Sent Events."""
     return b"\ndata: ".join(body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"))
 
 
@@ -209,8 +210,8 @@ CLOUDEVENTS = CloudEventsEncoding()
 STREAM = StreamEncoding()
 
 
-def gap_event(rp: str, gap: Gap) -> dict[str, Any]:
-    """A gap as a CloudEvent."""
+def gap_event(rp: str, gap: OffsetGap) -> dict[str, Any]:
+    """Make a gap as a CloudEvent."""
     return {
         "specversion": "1.0",
         "id": f"{gap.epoch}:{gap.start}-{gap.end}",

@@ -1,7 +1,7 @@
 """The hub: a gateway process's registry of live connections, and the channels that feed them.
 
-It keeps ONE Redis subscription per RP that has readers here, finds holes by looking at the logs' ends now and then, pings
-sessions, and ends readings whose RP is gone. When a channel's events are written is the pacer's business.
+It holds ONE Redis subscription per RP with readers here, finds holes by periodic comparison with the logs' ends, pings
+sessions, and ends readings of removed RPs. The pacer decides when a channel's events are written.
 """
 
 from __future__ import annotations
@@ -11,41 +11,41 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from redis.exceptions import RedisError
-
 from eventing.core.config import Config
-from eventing.core.errors import ENDED, HeraldError, Unavailable
+from eventing.core.errors import ENDED, ApplicationError, Unavailable
 from eventing.core.events.cursors import Cursor
-from eventing.core.events.positions import LogState, Place, Start
+from eventing.core.events.positions import LogState, NamedPosition, Start
 from eventing.core.ids import is_admin
 from eventing.gateway.delivery.channel import Channel
 from eventing.gateway.delivery.pacer import Pacer
 from eventing.gateway.delivery.session import Follower, Session
 from eventing.gateway.delivery.start_positions import start_of
 from eventing.gateway.recording import AccessRecords
-from eventing.log.notifications import Bell
+from eventing.log.notifications import NotificationChannels
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NoLog
 from eventing.store import keys
 from eventing.store.cancellation import cancel_and_wait
-from eventing.telemetry.flows import FLOWS
-from eventing.telemetry.totals import TOTALS
+from eventing.store.errors import RedisError
+from eventing.telemetry.flows import flows
+from eventing.telemetry.totals import totals
 
-CHECK_S = 2.0  # between looks at the logs' ends
-CHECK_CHANNELS_MAX = 1000  # looked at each time; with more channels each is looked at less often
-BELL_S = 0.25  # an event that the log holds must have been brought by the bell within this time
-LINGER_S = 5.0  # a channel without readers is kept this long
+CHECK_S = 2.0  # bound: seconds between two comparisons with the ends of the logs; the logs' ends are compared again
+CHECK_CHANNELS_MAX = 1000  # bound: channels per comparison; each channel is compared less often
+# bound: seconds that a notification may take; the missing events count as a hole and are read from the log
+NOTIFICATION_S = 0.25
+LINGER_S = 5.0  # bound: seconds that a channel without readers is kept; the channel is discarded
 log = logging.getLogger(__name__)
 
 
 class Hub:
-    """See the module.
+    """Registry of live connections and channels of one gateway process.
 
     Args:
         config: bounds.
-        reader: reads of the log.
-        bell_client: for the bell's connection.
-        remake: makes the missing log of an RP; raises HeraldError when the RP is gone.
+        reader: reader of the log.
+        notification_client: Redis client of the notification connection.
+        remake: makes the missing log of an RP; raises ApplicationError when the RP is gone.
         descriptor_changed: called with an RP's id when its descriptor changed.
         records: the access records of sessions and deliveries.
     """
@@ -54,7 +54,7 @@ class Hub:
         self,
         config: Config,
         reader: LogReader,
-        make_bell: Callable[[Callable[[str, bytes], None], Callable[[], None]], Bell],
+        make_notifications: Callable[[Callable[[str, bytes], None], Callable[[], None]], NotificationChannels],
         remake: Callable[[str], Awaitable[None]],
         descriptor_changed: Callable[[str], None],
         records: AccessRecords,
@@ -64,10 +64,10 @@ class Hub:
         self._reader = reader
         self._remake = remake
         self._descriptor_changed = descriptor_changed
-        self._bell = make_bell(self._ring, self._restored)
+        self._notifications = make_notifications(self._on_notification, self._restored)
         self._channels: dict[str, Channel] = {}
         self.administrative: dict[str, Channel] = {}  # those of administrative RPs among them
-        self._by_bell: dict[str, Channel] = {}
+        self._by_notification_channel: dict[str, Channel] = {}
         self.sessions: dict[Session, None] = {}
         self.make_channel = Channel  # another class where spans are made (gateway/observation/tracing.py)
         self.replicated: Callable[[str], bool] = lambda rp: False  # whether an RP has replicas elsewhere
@@ -81,12 +81,12 @@ class Hub:
         self._stopping = False
 
     async def start(self) -> None:
-        """Begin: connect the bell and start the periodic work."""
-        self._bell.start()
-        self._bell.subscribe(keys.DESCRIPTOR_CHANNEL)
-        self._bell.subscribe(keys.REVOCATION_CHANNEL)
-        self._bell.subscribe(keys.KEYS_CHANNEL)
-        self._bell.subscribe(keys.SESSIONS_CHANNEL)
+        """Begin: connect the notification channel and start the periodic work."""
+        self._notifications.start()
+        self._notifications.subscribe(keys.DESCRIPTOR_CHANNEL)
+        self._notifications.subscribe(keys.REVOCATION_CHANNEL)
+        self._notifications.subscribe(keys.KEYS_CHANNEL)
+        self._notifications.subscribe(keys.SESSIONS_CHANNEL)
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._check_forever()), loop.create_task(self._ping_forever())]
 
@@ -101,7 +101,7 @@ class Hub:
     async def close(self) -> None:
         """Stop all work; sessions must have been closed."""
         await cancel_and_wait([*self._tasks, *self._checks])
-        await self._bell.close()
+        await self._notifications.close()
 
     # Sessions
 
@@ -115,7 +115,7 @@ class Hub:
     def opened(self, session: Session) -> None:
         """Register a session."""
         self.sessions[session] = None
-        TOTALS.sessions_opened += 1
+        totals().sessions_opened += 1
         self.records.connected(session)
 
     def closed(self, session: Session) -> None:
@@ -123,7 +123,7 @@ class Hub:
         known = self.sessions.pop(session, self) is None
         session.closed()
         if known:
-            TOTALS.sessions_closed += 1
+            totals().sessions_closed += 1
             self.records.disconnected(session)
 
     def fail(self, session: Session, lost: bool = False) -> None:
@@ -140,7 +140,7 @@ class Hub:
                 if index % 50 == 0:
                     await asyncio.sleep(pause_s)
                 if session not in self.sessions or session.sink.paused:
-                    continue  # a stalled reader cannot answer; it costs no more than its bound
+                    continue  # a stalled reader cannot answer; its cost is bounded
                 if session.unanswered_pings >= 2:
                     self.fail(session, lost=True)
                 else:
@@ -148,27 +148,27 @@ class Hub:
             if not sessions:
                 await asyncio.sleep(pause_s)
 
-    # Following
+    # Readings
 
     async def channel(self, rp: str) -> tuple[Channel, LogState]:
-        """The channel of `rp`, up to date with the log's end as it is now, and the log's extent.
+        """Return the channel of `rp`, up to date with the present end of the log, and the log's extent.
 
-        The caller must take the channel by `Session.begin` or `hold` before its next await. Raises HeraldError.
+        The caller must take the channel by `Session.begin` or `hold` before its next await. Raises ApplicationError.
         """
         channel = self._channels.get(rp)
         if channel is None:
             channel = self._channels[rp] = self.make_channel(rp, self._reader, self._pacer.soon)
-            self._by_bell[keys.bell_channel(rp)] = channel
+            self._by_notification_channel[keys.notification_channel(rp)] = channel
             if is_admin(rp):
                 self.administrative[rp] = channel
-        self._look_for_replicas(channel)
-        channel.readers += 1  # held while we wait
+        self._check_replicas(channel)
+        channel.readers += 1  # held while waiting
         try:
             async with asyncio.timeout(10):
-                await asyncio.shield(self._bell.subscribe(keys.bell_channel(rp)))
+                await asyncio.shield(self._notifications.subscribe(keys.notification_channel(rp)))
                 state = await self._caught_up(channel)
         except (TimeoutError, RedisError, OSError):
-            raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+            raise Unavailable("The event log is not responding. Try again in a moment.", retry_after_s=2) from None
         finally:
             self.released(channel)
         return channel, state
@@ -181,63 +181,72 @@ class Hub:
                 await self._remake(channel.rp)
                 continue
             if state.epoch != channel.epoch or state.next > channel.next or not channel.next:
-                # shielded: the repair is shared, and one reader's leaving must not cancel it
+                # shielded: the repair is shared, and a disconnecting reader must not cancel it
                 await asyncio.shield(channel.repair())
             if state.epoch == channel.epoch and state.next > channel.flushed:
                 channel.flush()
             if state.epoch == channel.epoch and channel.flushed >= state.next:
                 return state
-        raise Unavailable("The event log is being made anew. Try again in a moment.", retry_after_s=1)
+        raise Unavailable("The event log is being replaced. Try again in a moment.", retry_after_s=1)
 
-    async def follow(self, session: Session, rp: str, wanted: Place | Cursor, floor: int = 0) -> tuple[Follower, Start]:
-        """Where `session` begins to read `rp`. The caller answers its reader and then calls `session.begin(follower)`,
-        without an await between, so that the answer comes before the events and nothing is missed.
+    async def follow(
+        self, session: Session, rp: str, wanted: NamedPosition | Cursor, oldest_granted: int = 0
+    ) -> tuple[Follower, Start]:
+        """Prepare the reading of `rp` by `session`. The caller answers its reader and then calls
+        `session.begin(follower)`, without an await between, so that the answer precedes the events and nothing is
+        missed.
 
         Args:
             wanted: now, earliest, last or a cursor.
-            floor: the oldest offset that a durable subscription's own bounds grant.
+            oldest_granted: the oldest offset that a durable subscription's own bounds grant.
         """
         channel, state = await self.channel(rp)
-        if wanted == "now" and floor <= channel.flushed:
+        if wanted == "now" and oldest_granted <= channel.flushed:
             held = None if channel.progress is None else dict(channel.progress.held)
             start = Start(channel.epoch, channel.flushed, True, None, held)
         else:
-            start = await self.start_at(channel, wanted, replace(state, next=max(state.next, channel.flushed)), floor)
+            start = await self.start_at(
+                channel, wanted, replace(state, next=max(state.next, channel.flushed)), oldest_granted
+            )
         return Follower(session, channel, start), start
 
-    async def start_at(self, channel: Channel, wanted: Place | Cursor, state: LogState, floor: int) -> Start:
-        """Where a reader begins in the log whose extent is `state`; for every binding. Raises HeraldError."""
+    async def start_at(
+        self, channel: Channel, wanted: NamedPosition | Cursor, state: LogState, oldest_granted: int
+    ) -> Start:
+        """Compute the start of a reader in the log whose extent is `state`; for every binding. Raises ApplicationError."""
         self.hold(channel)
         try:
             replicated = channel.progress is not None
-            start = await start_of(self._reader, channel.rp, wanted, state, floor=floor, replicated=replicated)
-            TOTALS.gaps += start.gap is not None
+            start = await start_of(
+                self._reader, channel.rp, wanted, state, oldest_granted=oldest_granted, replicated=replicated
+            )
+            totals().gaps += start.gap is not None
             return start
         except NoLog:
-            raise Unavailable("The event log is being made anew. Try again in a moment.", retry_after_s=1) from None
+            raise Unavailable("The event log is being replaced. Try again in a moment.", retry_after_s=1) from None
         except (RedisError, OSError):
-            raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+            raise Unavailable("The event log is not responding. Try again in a moment.", retry_after_s=2) from None
         finally:
             self.released(channel)
 
     def replicas_changed(self, rp: str) -> None:
-        """An RP's descriptor has been read anew."""
+        """Update the channel after an RP's descriptor was read again."""
         channel = self._channels.get(rp)
         if channel is not None:
-            self._look_for_replicas(channel)
+            self._check_replicas(channel)
 
-    def _look_for_replicas(self, channel: Channel) -> None:
+    def _check_replicas(self, channel: Channel) -> None:
         if not channel.replicated and self.replicated(channel.rp):
             channel.replicate()
 
     def released(self, channel: Channel) -> None:
-        """One reader fewer; an unused channel goes after a while."""
+        """Count one reader less; an unused channel is dropped after a while."""
         channel.readers -= 1
         if channel.readers == 0:
             channel.idle_since = asyncio.get_running_loop().time()
 
     def hold(self, channel: Channel) -> None:
-        """One reader more that is no session (a waiting pull); give it back by `released`."""
+        """Count one more reader that is not a session (a waiting pull); undo it by `released`."""
         channel.readers += 1
 
     def _drop_idle(self) -> None:
@@ -245,47 +254,47 @@ class Hub:
         for channel in [c for c in self._channels.values() if c.readers == 0 and c.idle_since < horizon]:
             del self._channels[channel.rp]
             self.administrative.pop(channel.rp, None)
-            FLOWS.release(channel.flow)
-            del self._by_bell[keys.bell_channel(channel.rp)]
-            self._bell.unsubscribe(keys.bell_channel(channel.rp))
+            flows().release(channel.flow)
+            del self._by_notification_channel[keys.notification_channel(channel.rp)]
+            self._notifications.unsubscribe(keys.notification_channel(channel.rp))
 
-    # The bell
+    # Notifications
 
-    def _ring(self, bell: str, message: bytes) -> None:
-        channel = self._by_bell.get(bell)
+    def _on_notification(self, name: str, message: bytes) -> None:
+        channel = self._by_notification_channel.get(name)
         if channel is not None:
-            channel.rung(message)
-        elif bell == keys.DESCRIPTOR_CHANNEL:
+            channel.on_notification(message)
+        elif name == keys.DESCRIPTOR_CHANNEL:
             self._descriptor_changed(message.decode())
-        elif bell == keys.REVOCATION_CHANNEL:
+        elif name == keys.REVOCATION_CHANNEL:
             self.revocations_announced()
-        elif bell == keys.KEYS_CHANNEL:
+        elif name == keys.KEYS_CHANNEL:
             self.keys_announced()
-        elif bell == keys.SESSIONS_CHANNEL:
+        elif name == keys.SESSIONS_CHANNEL:
             self.sessions_asked(message)
 
     def _restored(self) -> None:
-        self._descriptor_changed("")  # any may have changed meanwhile
+        self._descriptor_changed("")  # any descriptor may have changed meanwhile
         self.revocations_announced()
         self.keys_announced()
         for channel in self._channels.values():
             if channel.next:
                 channel.repair()
 
-    # Looking after the logs
+    # Checks of the logs
 
     def check(self, channel: Channel) -> None:
-        """Look at one channel's log soon: it is missing, or seems to be."""
+        """Check one channel's log soon: it is missing, or seems to be."""
         self._later(self._check_one(channel))
 
     async def _check_one(self, channel: Channel) -> None:
         try:
             await self._caught_up(channel)
-        except HeraldError as error:
+        except ApplicationError as error:
             if error.status in ENDED:
                 self.ended(channel.rp, error)
         except (RedisError, OSError):
-            pass  # the periodic check comes again
+            pass  # the periodic check repeats it
 
     def _later(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -294,48 +303,48 @@ class Hub:
 
     @property
     def channel_count(self) -> int:
-        """How many channels there are."""
+        """Number of channels."""
         return len(self._channels)
 
     def known(self, rp: str) -> Channel | None:
-        """The channel of `rp`, if there is one."""
+        """Return the channel of `rp`, if there is one."""
         return self._channels.get(rp)
 
     def channels(self) -> list[Channel]:
-        """All channels of this process."""
+        """List all channels of this process."""
         return list(self._channels.values())
 
     def is_read(self, rp: str) -> bool:
-        """Whether anybody follows `rp` in this process."""
+        """Return True if `rp` has followers in this process."""
         channel = self._channels.get(rp)
         return channel is not None and channel.readers > 0
 
     def readings(self, rp: str) -> list[Follower]:
-        """All followers of `rp` in this process."""
+        """List all followers of `rp` in this process."""
         return [session.followers[rp] for session in self.sessions if rp in session.followers]
 
     def wake(self, rp: str) -> None:
-        """Let the pulls that wait at `rp` look again: they may no longer be allowed to."""
+        """Wake the pulls that wait at `rp`: they may no longer be allowed."""
         channel = self._channels.get(rp)
         if channel is not None:
             channel.release_waiters()
 
-    def ended(self, rp: str, error: HeraldError) -> None:
-        """The RP is gone: tell its readers and let them go."""
+    def ended(self, rp: str, error: ApplicationError) -> None:
+        """End the readings of a removed RP, with the error for its readers."""
         for follower in self.readings(rp):
             follower.session.reading_ended(follower, error)
 
     async def _check_forever(self) -> None:
-        """Compare what the bell brought with the logs' ends: the cover for a bell that is dead without saying so."""
+        """Compare notified events with the logs' ends periodically, to detect a dead notification connection."""
         while True:
             await asyncio.sleep(CHECK_S)
             try:
                 self._drop_idle()
                 await self._check_some()
             except (RedisError, OSError):
-                pass  # Redis is away; the bell's return repairs every channel
+                pass  # Redis is unreachable; after its return every channel is repaired
             except Exception:
-                log.exception("Looking at the logs' ends failed; trying again.")
+                log.exception("Checking the logs' ends failed; trying again.")
 
     async def _check_some(self) -> None:
         channels = [channel for channel in self._channels.values() if channel.next]
@@ -344,10 +353,10 @@ class Hub:
         part = channels[self._check_at : self._check_at + CHECK_CHANNELS_MAX]
         self._check_at += CHECK_CHANNELS_MAX
         heads = await self._reader.heads([channel.rp for channel in part])
-        await asyncio.sleep(BELL_S)  # what is on its way by the bell is no hole
+        await asyncio.sleep(NOTIFICATION_S)  # a notification on its way is not a hole
         for channel, head in zip(part, heads, strict=True):
             if head is None:
                 self.check(channel)
             elif head[0] != channel.epoch or head[1] > channel.next:
-                log.warning("The bell of %s did not bring what its log holds; reading the log.", channel.rp)
+                log.warning("The notifications of %s did not include events in its log; reading the log.", channel.rp)
                 channel.repair()

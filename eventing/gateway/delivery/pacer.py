@@ -1,9 +1,9 @@
 """The pacer decides when a channel's gathered events are written: at once when it is idle, once per tick under load.
 
-A tick is `tick_s` long, and longer where writing is dear: a flush that took t seconds is followed by a pause of
-`STRETCH` times t, up to `tick_max_s`. So a channel of a thousand sessions spends at most a sixth of the process on
-sending small segments, and gathers what comes meanwhile into fewer and larger ones; a channel of ten sessions keeps the
-short tick. Cheap work is never delayed for dear work: each channel has a pause of its own.
+A tick is `tick_s` long, and longer where writing is expensive: a flush that took t seconds is followed by a pause of
+`GATHERED_FLUSHES` times t, up to `tick_max_s`. So a channel of a thousand sessions spends at most a sixth of the process on
+sending small segments, and gathers new events into fewer and larger ones; a channel of ten sessions keeps the short
+tick. Cheap work is never delayed for expensive work: each channel has a pause of its own.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from typing import Protocol
 
 from eventing.gateway.delivery.sinks import Sink
 
-AT_ONCE_MAX = 8  # channels flushed at once within one tick before the rest are gathered
-STRETCH = 5  # pauses after a flush, in durations of that flush
-SLACK_S = 0.001  # what is due within this time of a flush goes with it: the resolution of the loop's timers
+AT_ONCE_MAX = 8  # bound: channels flushed immediately per tick; the others gather until the next tick
+GATHERED_FLUSHES = 5  # bound: durations of a flush; the channel gathers for that long
+SLACK_S = 0.001  # channels due within this time of a flush are flushed with it: the resolution of the loop's timers
 
 
 class Paced(Protocol):
-    """A channel (gateway/delivery/channel.py), as the pacer sees it; `dirty` and `ready_at` are the pacer's."""
+    """A channel (gateway/delivery/channel.py), as the pacer uses it; the pacer sets `dirty` and `ready_at`."""
 
     dirty: bool
     ready_at: float
 
     def flush(self, gathered: dict[Sink, list[bytes]] | None = None) -> None:
-        """Write what has come, or with `gathered` put it there."""
+        """Write the pending events, or collect them in `gathered`."""
 
 
 class Pacer:
-    """See the module. One per hub; bound to the running loop at its first call.
+    """Scheduler of flushes. One per hub; bound to the running loop at its first call.
 
     Args:
-        tick_s: shortest pause between two flushes of one channel, seconds; 0 gathers nothing but while the loop is busy.
+        tick_s: shortest pause between two flushes of one channel, seconds; 0 gathers nothing but while the loop is
+            busy.
         tick_max_s: longest, seconds.
         clock: seconds, for the durations of flushes; unlike the loop's time it advances within a callback.
     """
@@ -45,13 +46,15 @@ class Pacer:
         self._clock = clock
         self._dirty: list[Paced] = []
         self._timer: asyncio.Handle | None = None
-        self._wakes_at = 0.0  # not every loop's handle knows: uvloop gives one without a time for what is due already
+        self._wakes_at = (
+            0.0  # not every loop's handle has it: uvloop gives one without a time for callbacks already due
+        )
         self._tick_ends = 0.0
         self._at_once = 0
-        self._loop: asyncio.AbstractEventLoop | None = None  # asking for the running one is a system call
+        self._loop: asyncio.AbstractEventLoop | None = None  # getting the running loop is a system call
 
     def soon(self, channel: Paced) -> None:
-        """Flush `channel` now if it has been quiet and this tick has room for it, else when its pause or the tick ends."""
+        """Flush `channel` now if it has been quiet and this tick has room for it, else at the end of its pause or the tick."""
         if channel.dirty:
             return
         if self._loop is None:
@@ -71,7 +74,7 @@ class Pacer:
         self._wake_at(self._loop, channel.ready_at if channel.ready_at > now else self._tick_ends)
 
     def _pause_s(self, began: float) -> float:
-        return min(max(self._tick_s, STRETCH * (self._clock() - began)), self._tick_max_s)
+        return min(max(self._tick_s, GATHERED_FLUSHES * (self._clock() - began)), self._tick_max_s)
 
     def _wake_at(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         if self._timer is not None:
@@ -82,7 +85,7 @@ class Pacer:
         self._timer = loop.call_at(when, self._flush_due, loop)
 
     def _flush_due(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Write what is due; sinks that follow several of the channels get one write for all."""
+        """Flush the due channels; sinks that follow several of them get one write for all."""
         self._timer = None
         now = loop.time()
         horizon = now + SLACK_S

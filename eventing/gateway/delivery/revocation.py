@@ -1,8 +1,8 @@
-"""Permission that ends while a reader is connected: whoever holds a revoked token is let go, within seconds whatever fails.
+"""Revocation during connections: sessions of revoked tokens are closed, within seconds whatever fails.
 
-One task looks at SQL when a revocation is announced, and every LOOK_S anyway, so neither Redis nor the announcement is
-needed. When anything changed, another looks at all sessions and waiting pulls, a slice at a time so that events keep
-flowing. A session that opens meanwhile is looked at when it is registered: after that, every sweep sees it.
+One task reads SQL when a revocation is announced, and every REFRESH_S anyway, so neither Redis nor the announcement is
+needed. After a change, another checks all sessions and waiting pulls, a slice at a time so that events keep flowing. A
+session that opens meanwhile is checked when it is registered: after that, every sweep includes it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from django.db import Error as DatabaseError
 
-from eventing.access.verification.revocations import LOOK_S, revocations
+from eventing.access.verification.revocations import REFRESH_S, revocations
 from eventing.core.errors import Forbidden, Unavailable
 from eventing.core.principals import Principal
 from eventing.gateway.delivery.hub import Hub
@@ -23,17 +23,18 @@ from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.threads import in_database
 from eventing.store.cancellation import cancel_and_wait
 
-SPACING_S = 0.2  # between two looks: a flood of announcements costs one look and one sweep each
-LOOKED_AT_ONCE = 1000  # sessions between two turns of the loop; ~1 ms
-CLOSED_AT_ONCE = 50  # sessions; ~5 ms with what closing them sets off
+SPACING_S = 0.2  # between two reads: a flood of announcements costs one read and one sweep each
+# About 1 ms.
+CHECKED_AT_ONCE = 1000  # bound: sessions checked without yielding; the others are checked after other work
+CLOSED_AT_ONCE = 50  # sessions; ~5 ms with the consequences of closing
 log = logging.getLogger(__name__)
 
 
 def end_unless_allowed(descriptor: Descriptor, follower: Follower) -> None:
-    """End a reading that the policy of its RP, which has changed, no longer allows, live or from the log.
+    """End a reading that the changed policy of its RP no longer allows, live or from the log.
 
-    What was begun in the past needs `history` until it has come to the front; a live reading that has fallen behind is
-    caught up under `subscribe`, as it would have been served live.
+    A reading from the past needs `history` until it reaches the front; a live reading that has fallen behind catches up
+    under `subscribe`, as if served live.
     """
     session = follower.session
     needed = ("subscribe", "history") if follower.replays else ("subscribe",)
@@ -44,10 +45,10 @@ def end_unless_allowed(descriptor: Descriptor, follower: Follower) -> None:
 
 
 class Revoking:
-    """See the module.
+    """Closing of revoked sessions.
 
     Args:
-        hub: whose sessions it looks after.
+        hub: hub of the sessions.
     """
 
     def __init__(self, hub: Hub) -> None:
@@ -68,7 +69,7 @@ class Revoking:
                 loop.call_soon_threadsafe(self._changed.set)
 
         self._unlisten = self._revocations.listen(changed)
-        self._tasks = [loop.create_task(self._look_forever()), loop.create_task(self._sweep_forever())]
+        self._tasks = [loop.create_task(self._check_forever()), loop.create_task(self._sweep_forever())]
 
     async def close(self) -> None:
         """Stop all work."""
@@ -76,17 +77,17 @@ class Revoking:
         await cancel_and_wait(self._tasks)
 
     def announced(self) -> None:
-        """A revocation was announced, or announcements may have been missed: look soon."""
+        """Read soon: a revocation was announced, or announcements may have been missed."""
         self._announced.set()
 
     def opened(self, session: Session) -> None:
-        """A session has been registered at the hub: let it go if its token was revoked since it was verified."""
+        """Check a newly registered session: close it if its token was revoked since its verification."""
         if session.principal is not None and self._revocations.revoked(session.principal) is not None:
             session.revoked()
 
     @contextmanager
     def waiting(self, principal: Principal, release: Callable[[], object]) -> Iterator[None]:
-        """Within it, `release` is called when the principal's token is revoked; `refuse_revoked` afterwards."""
+        """Call `release` within the block when the principal's token is revoked; check with `refuse_revoked` afterwards."""
         key = object()
         self._waiting[key] = (principal, release)
         try:
@@ -94,23 +95,23 @@ class Revoking:
         finally:
             del self._waiting[key]
 
-    async def _look_forever(self) -> None:
+    async def _check_forever(self) -> None:
         failing = False
         while True:
             try:
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(REFRESH_S):
                     await self._announced.wait()
             except TimeoutError:
-                pass  # not announced, or not heard
+                pass  # not announced, or the announcement was lost
             self._announced.clear()
             try:
-                await in_database(self._revocations.look)()
+                await in_database(self._revocations.refresh)()
             except (Unavailable, DatabaseError) as error:
                 if not failing:
-                    log.warning("Revocations cannot be read, those known stay in force: %s", error)
+                    log.warning("Revocations cannot be read; the known ones stay in force: %s", error)
                 failing = True
             except Exception:
-                log.exception("Looking for revocations failed; trying again.")
+                log.exception("Reading revocations failed; trying again.")
             else:
                 failing = False
             await asyncio.sleep(SPACING_S)
@@ -132,13 +133,13 @@ class Revoking:
         for principal, release in list(self._waiting.values()):
             if revoked(principal) is not None:
                 release()
-        for looked, session in enumerate(list(self._hub.sessions), 1):
+        for checked, session in enumerate(list(self._hub.sessions), 1):
             if session.principal is not None and session in self._hub.sessions and revoked(session.principal):
                 session.revoked()
                 closed += 1
                 if closed % CLOSED_AT_ONCE == 0:
                     await asyncio.sleep(0)
-            if looked % LOOKED_AT_ONCE == 0:
+            if checked % CHECKED_AT_ONCE == 0:
                 await asyncio.sleep(0)
         if closed:
             log.info("Closed %d sessions whose token was revoked.", closed)

@@ -1,12 +1,12 @@
-"""A session: one live connection of a reader, and its followers, one per RP it reads.
+"""Sessions: one live connection of a reader each, with one follower per RP it reads.
 
-Each follower is either *live* (in its channel's live set; the channel keeps its place) or *replaying* (it holds its own
-place and is fed from the log). A session whose sink stalls makes all its followers replaying: it holds no queue, only
-places. One task per session feeds them while there are any, at the pace at which the sink drains. The task says a gap
-to the reader wherever the log no longer holds what comes next.
+A follower is either *live* (in its channel's live set; the channel holds its position) or *replaying* (it holds its own
+position and is fed from the log). When a session's sink stalls, all its followers replay: the session holds no queue,
+only positions. One task per session feeds them while there are any, at the pace at which the sink drains. The task
+reports a gap to the reader wherever the log no longer holds the next event.
 
-Where feeds count (the RP has replicas), a place is an offset and a version vector: events that the vector covers are not
-given again. A follower at the front whose vector is ahead of what has come here is *parked* until more comes.
+Where feeds are known (the RP has replicas), a position is an offset and a version vector: events that the vector covers
+are not delivered again. A follower at the front whose vector is ahead of this log is *parked* until more arrives.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ import time
 from dataclasses import replace
 from typing import Protocol
 
-from redis.exceptions import RedisError
-
-from eventing.core.errors import HeraldError
+from eventing.core.errors import ApplicationError
 from eventing.core.events.cursors import Cursor, vector_text
-from eventing.core.events.positions import Gap, Start
-from eventing.core.events.progress import Progress
+from eventing.core.events.positions import OffsetGap, Start
+from eventing.core.events.progress import ReaderProgress
 from eventing.core.events.vectors import lacking, merged
 from eventing.core.principals import Principal
 from eventing.core.request_origin import current_origin
 from eventing.gateway.delivery.channel import Channel
 from eventing.gateway.delivery.frames import Encoding, frames_of
 from eventing.gateway.delivery.sinks import Sink, nobody_listens
-from eventing.gateway.delivery.start_positions import places_of, vector_of
+from eventing.gateway.delivery.start_positions import feed_positions_of, own_feed, vector_of
 from eventing.gateway.recording import AccessRecords
-from eventing.log.scripts import NoLog, Run
+from eventing.log.scripts import LogRun, NoLog
 from eventing.records.rows import NOBODY
-from eventing.telemetry.flows import FLOWS
-from eventing.telemetry.totals import TOTALS
+from eventing.store.errors import RedisError
+from eventing.telemetry.flows import flows
+from eventing.telemetry.totals import totals
 
 __all__ = ["Follower", "Session", "Sink"]
 
-FEED_PAUSE_S = 0.5  # before the log is asked again when it did not answer
-PARKED_S = 0.02  # at least so long is a parked follower not fed: it costs a read of its own each time
+FEED_PAUSE_S = 0.5  # pause before reading again after the log did not answer
+# Each attempt costs a read of the log.
+PARKED_S = 0.02  # bound: seconds that a parked reader waits; the reader is fed again
 log = logging.getLogger(__name__)
 
 
@@ -47,12 +47,12 @@ class Follower:
     """One session's reading of one RP.
 
     Attributes:
-        next, epoch: the place, while not live.
-        held: the reader's version vector there; None where feeds do not count, or nothing of it is known yet.
-        parked: done when there is more for a follower at the front that is ahead of it; None while it is not parked.
-        subscription: the durable subscription that this reading serves, if any.
-        replays: whether it was begun in the past, which takes `history`, and has not come to the front since.
-        op_id: the id of the client's subscribe operation, for telling it of the end.
+        next, epoch: position, while not live.
+        held: the reader's version vector there; None where feeds are unknown, or the vector is not known yet.
+        parked: done when there is more for a follower that is ahead of the front; None while it is not parked.
+        subscription: durable subscription that this reading serves, if any.
+        replays: whether it began in the past, which requires `history`, and has not reached the front since.
+        op_id: id of the client's subscribe operation, for reporting the end.
         events_counted, bytes_counted: the channel's totals up to which deliveries have been counted, while live.
     """
 
@@ -86,11 +86,11 @@ class Follower:
 
     @property
     def hungry(self) -> bool:
-        """Whether it is to be fed from the log."""
+        """True if it is to be fed from the log."""
         return not self.live and self.parked is None
 
     def count(self) -> None:
-        """Add what the channel has written here since the last count to the access records. Only while live."""
+        """Add the channel's deliveries here since the last count to the access records. Only while live."""
         channel = self.channel
         events, content_bytes = channel.events - self.events_counted, channel.bytes - self.bytes_counted
         if events:
@@ -99,20 +99,20 @@ class Follower:
 
 
 class SessionHub(Protocol):
-    """The process's hub (gateway/delivery/hub.py), as its sessions see it."""
+    """The process's hub (gateway/delivery/hub.py), as its sessions use it."""
 
     @property
     def records(self) -> AccessRecords:
-        """The access records of sessions and deliveries."""
+        """Access records of sessions and deliveries."""
 
     def released(self, channel: Channel) -> None:
-        """One reader of the channel fewer."""
+        """Count one reader of the channel less."""
 
     def fail(self, session: Session) -> None:
-        """End a session that cannot go on."""
+        """End a session that cannot continue."""
 
     def check(self, channel: Channel) -> None:
-        """Look at the channel's log soon."""
+        """Check the channel's log soon."""
 
 
 class Session:
@@ -120,16 +120,17 @@ class Session:
 
     Args:
         hub: the process's hub; the session must be given to `hub.opened` and `hub.closed`.
-        sink: where bytes go.
-        encoding: how events look there.
+        sink: sink of the connection.
+        encoding: form of events for the connection.
 
     Attributes:
-        principal: who reads, so that a narrowed policy can end the readings it no longer allows.
-        who, reader: whose access records its operations and its deliveries are; `AccessRecords.present` sets them.
-        since: when it was made, Unix seconds; `address`: where its client is.
+        principal: the reader, so that a narrowed policy can end the readings it no longer allows.
+        who, reader: actors in the access records of its operations and of its deliveries; set by
+            `AccessRecords.present`.
+        since: time of creation, Unix seconds; `address`: the client's address.
     """
 
-    __slots__ = (  # sessions are many, and mostly idle: a dictionary each would be a kilobyte more
+    __slots__ = (  # sessions are many, and mostly idle: a dictionary each would cost another kilobyte
         "_drained",
         "_feeder",
         "_stopped",
@@ -165,14 +166,14 @@ class Session:
     # Followers
 
     def begin(self, follower: Follower) -> None:
-        """Start reading: live at once if the follower stands at the channel's front, else from the log."""
+        """Start reading: live at once if the follower is at the channel's front, else from the log."""
         if self._stopped:
             return
         channel = follower.channel
         self.followers[channel.rp] = follower
         channel.readers += 1
-        TOTALS.readings_joined += 1
-        FLOWS.joined(channel.flow, self.who.principal, self.who.client)
+        totals().readings_joined += 1
+        flows().joined(channel.flow, self.who.principal, self.who.client)
         if channel.audience is not None:
             channel.audience.joined(self)
         if not self.sink.paused and channel.at_front(follower) and channel.meets(follower):
@@ -186,15 +187,15 @@ class Session:
         if follower.parked is not None:
             follower.parked.cancel()
         if self.followers.pop(follower.channel.rp, None) is not None:
-            TOTALS.readings_left += 1
-            FLOWS.left(follower.channel.flow, self.who.principal, self.who.client)
+            totals().readings_left += 1
+            flows().left(follower.channel.flow, self.who.principal, self.who.client)
             if follower.channel.audience is not None:
                 follower.channel.audience.left(self)
             self.hub.released(follower.channel)
             self.hub.records.left(follower)
 
     def closed(self) -> None:
-        """The connection has ended: let go of everything. Harmless when repeated."""
+        """Release everything after the end of the connection. Harmless when repeated."""
         self.sink.discard()
         self.sink.on_pause = self.sink.on_resume = self.sink.on_fd = nobody_listens
         for follower in list(self.followers.values()):
@@ -204,29 +205,30 @@ class Session:
             self._feeder = None
 
     def alive(self) -> None:
-        """The other side gave a sign of life."""
+        """Note a sign of life from the client."""
         self.unanswered_pings = 0
 
     def abort(self, lost: bool = False) -> None:
-        """Close the connection so that its reader connects again (`lost`: it does not answer); the binding knows how."""
+        """Close the connection so that its reader connects again (`lost`: it does not answer); implemented by the binding."""
 
     def stop_reading(self) -> None:
-        """Give the reader nothing more, live or from the log; the connection is about to close."""
+        """Deliver nothing more, live or from the log; the connection is about to close."""
         self._stopped = True
         for follower in list(self.followers.values()):
             self.end(follower)
 
     def revoked(self) -> None:
-        """The reader's token has been revoked: stop at once; the binding closes the connection. Harmless when repeated."""
+        """Stop at once after revocation of the reader's token; the binding closes the connection. Harmless when repeated."""
         self.principal = None
         self.stop_reading()
 
     def disconnect(self, retry: bool) -> None:
-        """An operator ends the connection; with `retry` its reader shall connect again. The binding knows how."""
+        """Close the connection at an operator's request; with `retry` its reader shall connect again. Implemented by
+        the binding."""
         self.stop_reading()
 
-    def reading_ended(self, follower: Follower, error: HeraldError) -> None:
-        """An RP that is read here is gone or no longer open to this reader; the binding tells it."""
+    def reading_ended(self, follower: Follower, error: ApplicationError) -> None:
+        """Report to the reader that an RP was removed or is no longer open to this reader; implemented by the binding."""
         self.end(follower)
 
     # Slow readers
@@ -241,7 +243,7 @@ class Session:
                 follower.channel.sinks_changed()
 
     def _resumed(self) -> None:
-        self.unanswered_pings = 0  # it reads again
+        self.unanswered_pings = 0  # the client reads again
         if self._drained is not None:
             self._drained.set()
         self.feed()
@@ -254,7 +256,7 @@ class Session:
             await self._drained.wait()
 
     def feed(self) -> None:
-        """Make sure that the followers which are not live are fed from the log."""
+        """Ensure that followers which are not live are fed from the log."""
         if self._feeder is None and any(follower.hungry for follower in self.followers.values()):
             self._feeder = asyncio.get_running_loop().create_task(self._feed())
             self._feeder.add_done_callback(self._fed)
@@ -278,7 +280,7 @@ class Session:
                     await self._feed_one(follower)
 
     async def _feed_one(self, follower: Follower) -> None:
-        """Give a follower the next run from the log, or make it live if it has come to the front."""
+        """Deliver the next run from the log to a follower, or make it live if it has reached the front."""
         channel = follower.channel
         if channel.at_front(follower):
             if channel.meets(follower):
@@ -289,16 +291,16 @@ class Session:
         try:
             run = await channel.read(follower.next)
         except NoLog:
-            self.hub.check(channel)  # gone, or lost with the data plane: the hub finds out which
+            self.hub.check(channel)  # removed, or lost with the data plane: the hub finds out which
             await asyncio.sleep(FEED_PAUSE_S)
         except (RedisError, OSError):
-            await asyncio.sleep(FEED_PAUSE_S)  # the log is away; the place is kept
+            await asyncio.sleep(FEED_PAUSE_S)  # the log does not answer; the position is kept
         else:
             if self.followers.get(channel.rp) is follower and not follower.live:
                 self._give(follower, run)
 
     def _park(self, follower: Follower) -> None:
-        """Feed a follower again when more has come."""
+        """Feed a follower again when more has arrived."""
         loop = asyncio.get_running_loop()
 
         def unpark() -> None:
@@ -310,7 +312,7 @@ class Session:
         waiter = follower.parked = follower.channel.wait_for_more()
         waiter.add_done_callback(lambda _: loop.call_later(PARKED_S, unpark))
 
-    def _give(self, follower: Follower, run: Run) -> None:
+    def _give(self, follower: Follower, run: LogRun) -> None:
         channel = follower.channel
         if run.state.epoch != channel.epoch or follower.next > run.state.next:
             channel.repair()  # the channel must begin the new epoch before its followers can
@@ -318,10 +320,11 @@ class Session:
             self._begin_anew(follower, run)
             return
         if channel.epoch != follower.epoch:
-            return  # the channel comes first
+            return  # the channel must catch up first
         if run.first > follower.next:
             self._pass_over(follower, run)
-        # Only up to the channel's front: what is beyond comes live, or the channel is behind and catches up first.
+        # Only up to the channel's front: later events are delivered live, or the channel is behind and catches up
+        # first.
         count = min(len(run.events), channel.flushed - follower.next)
         if count > 0:
             first, events = follower.next, run.events[:count]
@@ -335,10 +338,10 @@ class Session:
         elif follower.next < run.state.next:
             channel.repair()
 
-    def _give_uncovered(self, follower: Follower, first: int, events: list[bytes], run: Run) -> None:
-        """Give of a run's first events those that the reader has not, and let its vector grow by all of them."""
-        progress = Progress(merged(vector_of(run), follower.held or {}))
-        passed = progress.passes(run.state.epoch, first, places_of(run, len(events)))
+    def _give_uncovered(self, follower: Follower, first: int, events: list[bytes], run: LogRun) -> None:
+        """Deliver those of a run's first events that the reader lacks, and extend its vector by all of them."""
+        progress = ReaderProgress(merged(vector_of(run), follower.held or {}))
+        passed = progress.passes(run.state.epoch, first, feed_positions_of(run, len(events)))
         follower.held = progress.held
         given = [len(body) for body, event in zip(events, passed, strict=True) if not event.covered]
         if given:
@@ -346,35 +349,39 @@ class Session:
         self.sink.write(b"".join(frames_of(self.encoding, follower.channel.head, first, events, passed)))
 
     def _delivered(self, follower: Follower, events: int, content_bytes: int) -> None:
-        """Count what was given from the log; what is given live, the channel counts."""
-        TOTALS.deliveries += events
-        TOTALS.bytes_out += content_bytes
-        FLOWS.delivered(follower.channel.flow, events, content_bytes)
+        """Count deliveries from the log; the channel counts live deliveries."""
+        counted = totals()
+        counted.deliveries += events
+        counted.bytes_out += content_bytes
+        flows().delivered(follower.channel.flow, events, content_bytes)
         self.hub.records.delivered(follower, events, content_bytes)
 
-    def _begin_anew(self, follower: Follower, run: Run) -> None:
-        """The log has another epoch, or ends before the follower's place: what is missing nobody knows."""
-        gap = Gap(run.state.epoch, 1, run.state.first - 1)
+    def _begin_anew(self, follower: Follower, run: LogRun) -> None:
+        """Restart after a change of epoch, or at a log that ends before the follower's position: the missing events are unknown."""
+        gap = OffsetGap(run.state.epoch, 1, run.state.first - 1)
         if follower.held is not None:
-            # In another epoch the feeds are others, or the same as elsewhere; a log that was cut gives its numbers again.
+            # In another epoch the feeds are others, or the same as elsewhere; a truncated log reuses its numbers.
             follower.held = follower.held if run.state.epoch != follower.epoch else {}
             gap = replace(gap, cursor=str(Cursor(gap.epoch, gap.end, follower.held)))
-        TOTALS.gaps += 1
+        totals().gaps += 1
         self.sink.write(self.encoding.gap(follower.channel.rp, gap))
         follower.epoch, follower.next = run.state.epoch, run.state.first
 
-    def _pass_over(self, follower: Follower, run: Run) -> None:
-        """History before `run` is gone. By its vector a reader may have all of it, and is told that instead of a gap."""
-        gap, head = Gap(run.state.epoch, follower.next, run.first - 1), follower.channel.head
+    def _pass_over(self, follower: Follower, run: LogRun) -> None:
+        """Skip history before `run` that is gone. If the reader's vector covers all of it, that is reported instead of a gap."""
+        gap, head = OffsetGap(run.state.epoch, follower.next, run.first - 1), follower.channel.head
         follower.next = run.first
+        if follower.held is None and run.state.foreign:
+            # The first events of another domain are among the lost ones: before them, sequences were offsets.
+            follower.held = {own_feed(gap.epoch): gap.start - 1}
         if follower.held is None:
-            TOTALS.gaps += 1
+            totals().gaps += 1
             self.sink.write(self.encoding.gap(head.rp, gap))
             return
         before = vector_of(run)
         lost, follower.held = lacking(follower.held, before), merged(before, follower.held)
         if lost:
-            TOTALS.gaps += 1
+            totals().gaps += 1
             cursor = str(Cursor(gap.epoch, gap.end, follower.held))
             self.sink.write(self.encoding.gap(head.rp, replace(gap, feeds=lost, cursor=cursor)))
         else:

@@ -1,6 +1,5 @@
-"""Where a session's bytes go. A sink never blocks and never grows beyond its bound by more than one write: past the
-bound it tells its session, which stops being live and is fed from the log once the sink has drained.
-"""
+"""Sinks for a session's bytes. A sink never blocks and never exceeds its bound by more than one write: above the bound
+its session is no longer served live, but from the log once the sink has drained."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Sink(Protocol):
-    """What the hub writes a session's frames to.
+    """Destination of a session's frames.
 
     Attributes:
-        write: takes whole frames, one or several joined.
-        fd: a descriptor that may be written to instead just now; -1 for none. `on_fd` is called when that changes.
+        write: accepts complete frames, one or several joined.
+        fd: a descriptor that may be written to directly at present; -1 for none. `on_fd` is called when that changes.
         paused: whether the bound is reached; `on_pause` and `on_resume` are called when that changes.
     """
 
@@ -30,17 +29,17 @@ class Sink(Protocol):
     on_fd: Callable[[], None]
 
     def waiting(self) -> int:
-        """Bytes that were written and are still held here, because the network has not taken them."""
+        """Bytes that were written and that the network has not accepted yet."""
 
     def ping(self) -> bool:
-        """Ask the other side for a sign of life; whether one is to be expected."""
+        """Ask the client for a sign of life; False if none can be expected."""
 
     def discard(self) -> None:
-        """Forget what is unsent and take no more: the session has ended."""
+        """Discard unsent bytes and accept no more: the session has ended."""
 
 
 def nobody_listens() -> None:
-    """In place of a session's callbacks, before it has set them and after it has ended."""
+    """Do nothing, in place of a session's callbacks before they are set and after its end."""
 
 
 def _no_more(data: bytes) -> None:
@@ -48,12 +47,12 @@ def _no_more(data: bytes) -> None:
 
 
 class TransportSink:
-    """Writes straight to a server's transport, which the server offers as the ASGI extension `herald.transport`.
+    """Writes directly to a server's transport, which the server offers as the ASGI extension `herald.transport`.
 
-    Whatever the transport cannot pass on to the kernel at once makes it "clogged" until all of that has gone. A sink that
-    is not clogged may be written to by its file descriptor, past the transport (`Channel.flush` does, for it costs a fifth
-    less CPU at a thousand sessions: no object of the session is touched). The descriptor must not be used any more once
-    the connection is lost, for another connection may get its number: `discard` makes the session leave its channels
+    Bytes that the kernel does not accept at once make the transport "clogged" until all of them are sent. A sink that
+    is not clogged may be written to by its file descriptor, bypassing the transport (`Channel.flush` does, at a fifth
+    less CPU for a thousand sessions: no object of the session is touched). The descriptor must not be used after the
+    connection is lost, because another connection may get its number: `discard` makes the session leave its channels
     within the same call.
 
     Attributes:
@@ -64,11 +63,11 @@ class TransportSink:
     __slots__ = ("_buffer_bytes", "_socket_fd", "_transport", "fd", "on_fd", "on_pause", "on_resume", "paused", "write")
 
     def __init__(self, transport: asyncio.WriteTransport, buffer_bytes: int) -> None:
-        transport.set_write_buffer_limits(high=0)  # the protocol is told of every write that did not go at once
+        transport.set_write_buffer_limits(high=0)  # the protocol is notified of every write that was not sent at once
         self._transport = transport
         self._buffer_bytes = buffer_bytes
         self._socket_fd = _plain_socket(transport)
-        waiting = transport.get_write_buffer_size() > 0  # the answer to the handshake may not have gone yet
+        waiting = transport.get_write_buffer_size() > 0  # the answer to the handshake may not have been sent yet
         self.fd = -1 if waiting else self._socket_fd
         self.write: Callable[[bytes], None] = self._write_clogged if waiting else transport.write
         self.paused = False
@@ -77,15 +76,15 @@ class TransportSink:
         self.on_fd: Callable[[], None] = nobody_listens
 
     def clogged(self) -> None:
-        """The transport holds what the kernel did not take (called by the protocol)."""
+        """Note that the transport holds bytes that the kernel did not accept (called by the protocol)."""
         if self.write is _no_more:
             return
         self.write = self._write_clogged
         self._use(-1)
-        self._mind_the_bound()
+        self._check_bound()
 
     def drained(self) -> None:
-        """The transport holds nothing any more (called by the protocol)."""
+        """Note that the transport is empty (called by the protocol)."""
         if self.write is _no_more:
             return
         self.write = self._transport.write
@@ -96,9 +95,9 @@ class TransportSink:
 
     def _write_clogged(self, data: bytes) -> None:
         self._transport.write(data)
-        self._mind_the_bound()
+        self._check_bound()
 
-    def _mind_the_bound(self) -> None:
+    def _check_bound(self) -> None:
         if not self.paused and self._transport.get_write_buffer_size() > self._buffer_bytes:
             self.paused = True
             self.on_pause()
@@ -109,23 +108,23 @@ class TransportSink:
             self.on_fd()
 
     def waiting(self) -> int:
-        """What the transport holds."""
+        """Bytes in the transport."""
         return self._transport.get_write_buffer_size()
 
     def ping(self) -> bool:
-        """A WebSocket ping."""
+        """Send a WebSocket ping."""
         self.write(frames.PING)
         return True
 
     def discard(self) -> None:
-        """Take no more."""
+        """Accept no more bytes."""
         self.write = _no_more
         self._socket_fd = -1
         self._use(-1)
 
 
 def _plain_socket(transport: asyncio.BaseTransport) -> int:
-    """The descriptor of the transport's socket; -1 if what is written there would have to be encrypted."""
+    """Return the descriptor of the transport's socket; -1 if bytes written there would have to be encrypted."""
     sock = transport.get_extra_info("socket")
     if sock is None or transport.get_extra_info("sslcontext") is not None:
         return -1
@@ -137,7 +136,7 @@ class SendSink:
 
     Args:
         send: the ASGI send callable.
-        messages: turns written bytes into the ASGI messages that carry them.
+        messages: converts written bytes into ASGI messages.
         buffer_bytes: the bound.
     """
 
@@ -190,37 +189,37 @@ class SendSink:
                     self.paused = False
                     self.on_resume()
         except (OSError, RuntimeError):
-            self.discard()  # the other side is gone; the server tells the session by its own way
+            self.discard()  # the client is gone; the server reports it to the session separately
         finally:
             self._task = None
             if self._buffer:
                 self._task = asyncio.get_running_loop().create_task(self._drain())
 
     async def drained(self) -> None:
-        """Return when all that was written has been handed to the server."""
+        """Return when all written bytes have been passed to the server."""
         while self._task is not None:
             await asyncio.wait([self._task])
 
     def waiting(self) -> int:
-        """What the server has not taken."""
+        """Bytes that the server has not accepted."""
         return self._size
 
     def ping(self) -> bool:
-        """The server that frames for us also pings for us, and Server-Sent Events have no answer to wait for."""
+        """Return False: a server that does the framing also pings, and Server-Sent Events have no answer."""
         return False
 
     def discard(self) -> None:
-        """Drop what is unsent and take no more."""
+        """Discard unsent bytes and accept no more."""
         self.write = _no_more
         self._buffer = []
         self._size = 0
 
 
 def websocket_messages(data: bytes) -> list[dict[str, Any]]:
-    """The frames in `data` as ASGI messages; a ping or pong among them is left to the server."""
+    """Convert the frames in `data` to ASGI messages; a ping or pong among them is left to the server."""
     return [{"type": "websocket.send", "text": payload.decode()} for payload in frames.payloads(data)]
 
 
 def http_messages(data: bytes) -> list[dict[str, Any]]:
-    """Bytes of a streamed body as an ASGI message."""
+    """Convert bytes of a streamed body to an ASGI message."""
     return [{"type": "http.response.body", "body": data, "more_body": True}]

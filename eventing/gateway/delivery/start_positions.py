@@ -1,66 +1,73 @@
-"""Where a reader begins in an RP's log, for every binding: core/events/positions.py decides, this asks the log what it needs.
+"""Start positions of readers in an RP's log, for every binding: core/events/positions.py decides, this module reads the
+log.
 
-Without a version vector all is in the log's extent. A cursor from another replica takes two reads more: what the events
-before the oldest one held were of each feed, and the first event that the cursor's vector does not cover.
+Without a version vector the log's extent suffices. A cursor from another replica takes two more reads: the vector
+before the oldest event held, and the first event that the cursor's vector does not cover.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 from eventing.conf import config
+from eventing.core.container import memoized
 from eventing.core.errors import Unavailable
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
-from eventing.core.events.positions import LogState, Place, Start, by_vector, fits, raised, resolve, resume
-from eventing.core.events.progress import Place as FeedPlace
-from eventing.core.events.progress import feed_places
+from eventing.core.events.positions import LogState, NamedPosition, Start, by_vector, fits, raised, resolve, resume
+from eventing.core.events.progress import FeedPosition as FeedPlace
+from eventing.core.events.progress import feed_positions
 from eventing.core.events.vectors import Vector, merged
 from eventing.log.reader import LogReader
-from eventing.log.scripts import OWN, Run
+from eventing.log.scripts import OWN, LogRun
 
 OWN_CACHED = 10_000
-LOOKS = 3  # at a log that is trimmed or made anew while we look
+ATTEMPTS = 3  # attempts on a log that is trimmed or replaced meanwhile
 
 
-class LookAgain(Exception):
-    """The log was trimmed or made anew between two reads."""
+class LogChanged(Exception):
+    """The log was trimmed or replaced between two reads."""
 
 
-@lru_cache(maxsize=OWN_CACHED)
+@memoized(maxsize=OWN_CACHED)
 def own_feed(epoch: str) -> str:
-    """The key of what this domain publishes at an RP whose log has this epoch."""
+    """Return the key of this domain's feed at an RP whose log has this epoch."""
     return Feed(config().domain, epoch).key
 
 
 async def start_of(
-    reader: LogReader, rp: str, wanted: Place | Cursor, log: LogState, *, floor: int = 0, replicated: bool = False
+    reader: LogReader,
+    rp: str,
+    wanted: NamedPosition | Cursor,
+    log: LogState,
+    *,
+    oldest_granted: int = 0,
+    replicated: bool = False,
 ) -> Start:
-    """The start for `wanted` in the log whose extent is `log`.
+    """Compute the start for `wanted` in the log whose extent is `log`.
 
     Args:
-        floor: the oldest offset that a durable subscription's own bounds grant.
+        oldest_granted: the oldest offset that a durable subscription's own bounds grant.
         replicated: whether cursors have vectors here although the log has no event of another domain yet.
 
     Raises NoLog, Unavailable and redis' errors.
     """
-    for _ in range(LOOKS):
+    for _ in range(ATTEMPTS):
         try:
-            return await _start_of(reader, rp, wanted, log, floor, replicated)
-        except LookAgain:
+            return await _start_of(reader, rp, wanted, log, oldest_granted, replicated)
+        except LogChanged:
             log = await reader.state(rp)
     raise Unavailable("The event log changes faster than it can be read. Try again in a moment.", retry_after_s=1)
 
 
 async def _start_of(
-    reader: LogReader, rp: str, wanted: Place | Cursor, log: LogState, floor: int, replicated: bool
+    reader: LogReader, rp: str, wanted: NamedPosition | Cursor, log: LogState, oldest_granted: int, replicated: bool
 ) -> Start:
-    before: tuple[int, Vector] | None = None  # what stands before an offset
+    before: tuple[int, Vector] | None = None  # offset, and the vector before it
     if not isinstance(wanted, Cursor) or wanted.vector is None:
         start = resolve(wanted, log)
         if not replicated and not log.foreign:
-            return raised(start, floor)
+            return raised(start, oldest_granted)
     else:
         start = replace(resolve(wanted.place, log), held=wanted.vector)
         own = own_feed(log.epoch)
@@ -71,7 +78,7 @@ async def _start_of(
         if not trusted:
             oldest = await vector_before(reader, rp, log, log.first)
             start = resume(wanted.vector, log, own, oldest, await first_lacking(reader, rp, log, wanted.vector))
-    start = raised(start, floor)
+    start = raised(start, oldest_granted)
     if before is None or before[0] != start.next:
         before = start.next, await vector_before(reader, rp, log, start.next)
     start = replace(start, held=merged(before[1], start.held or {}))
@@ -79,47 +86,47 @@ async def _start_of(
 
 
 async def vector_before(reader: LogReader, rp: str, log: LogState, offset: int) -> Vector:
-    """What the events before `offset`, which is held or the next one, are of each feed, the own one by its key.
+    """Return the vector before `offset`, which is held or the next one, with the own feed by its key.
 
-    Raises LookAgain if the log is another by now.
+    Raises LogChanged if the log was replaced.
     """
     if not log.foreign:
         return {own_feed(log.epoch): offset - 1}
     vector = await reader.vector_at(rp, offset - 1)
     if vector is None:
-        raise LookAgain
+        raise LogChanged
     return _with_own(vector, log.epoch)
 
 
 async def first_lacking(reader: LogReader, rp: str, log: LogState, vector: Vector) -> int:
-    """The offset of the first event held that `vector` does not cover; what follows may be covered all the same."""
+    """Return the offset of the first event held that `vector` does not cover; later events may be covered all the same."""
     own = own_feed(log.epoch)
     if not log.foreign:
         return max(log.first, vector.get(own, 0) + 1)
     return max(log.first, await reader.first_lacking(rp, vector, own))
 
 
-def places_of(run: Run, count: int) -> list[FeedPlace]:
-    """The feeds and sequences of the first `count` events of a run."""
+def feed_positions_of(run: LogRun, count: int) -> list[FeedPlace]:
+    """Return the feeds and sequences of the first `count` events of a run."""
     own = own_feed(run.state.epoch)
     if not run.places:
-        return feed_places(own, run.first, count)
+        return feed_positions(own, run.first, count)
     ends = [part.begin for part in run.places[1:]] + [len(run.events)]
     places: list[FeedPlace] = []
     for part, end in zip(run.places, ends, strict=True):
-        places += feed_places(part.feed or own, part.sequence, end - part.begin)
+        places += feed_positions(part.feed or own, part.sequence, end - part.begin)
     return places[:count]
 
 
-def vector_of(run: Run) -> Vector:
-    """What the events before a run are of each feed."""
+def vector_of(run: LogRun) -> Vector:
+    """Return the vector before a run."""
     if not run.state.foreign:
         return {own_feed(run.state.epoch): run.first - 1}
     return _with_own(run.before, run.state.epoch)
 
 
 def _with_own(vector: Vector, epoch: str) -> Vector:
-    """A log's vector, in which the own feed has no name, with its key."""
+    """Add the key of the own feed to a log's vector, which has no name for it."""
     held = dict(vector)
     held[own_feed(epoch)] = held.pop(OWN, 0)
     return held

@@ -1,4 +1,4 @@
-"""The readings of one RP at this gateway, counted by required audience."""
+"""Readings of one RP at this gateway, counted by required audience."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from eventing.core.principals import Principal
 from eventing.rps.rules.audience import Need
 
 
-class Reader(Protocol):
-    """A session (gateway/delivery/session.py), as far as it matters here."""
+class CountedReader(Protocol):
+    """A session (gateway/delivery/session.py), as counted here."""
 
     @property
     def principal(self) -> Principal | None:
-        """Who reads."""
+        """The reader."""
 
 
 class Tally:
-    """The readings of one RP at this gateway, by audience. Sessions tell it (gateway/delivery/session.py)."""
+    """Readings of one RP at this gateway, by audience. Sessions report them (gateway/delivery/session.py)."""
 
     __slots__ = ("_changed", "_labels", "counts", "needs")
 
     def __init__(self, needs: tuple[Need, ...], changed: Callable[[], None]) -> None:
         self.needs = needs
         self.counts = dict.fromkeys((need.label for need in needs), 0)
-        self._labels: dict[Reader, tuple[str, ...]] = {}
+        self._labels: dict[CountedReader, tuple[str, ...]] = {}
         self._changed = changed
 
-    def joined(self, session: Reader) -> None:
-        """A reading began. Harmless when repeated."""
+    def joined(self, session: CountedReader) -> None:
+        """Count a reading that began. Harmless when repeated."""
         who = session.principal
         if who is None or session in self._labels:
             return
@@ -40,8 +40,8 @@ class Tally:
         if labels:
             self._changed()
 
-    def left(self, session: Reader) -> None:
-        """A reading ended. Harmless when repeated."""
+    def left(self, session: CountedReader) -> None:
+        """Count a reading that ended. Harmless when repeated."""
         labels = self._labels.pop(session, ())
         for label in labels:
             self.counts[label] -= 1

@@ -1,1 +1,1 @@
-"""What is served at which path: publish, pull, stream, WebSocket, health, metrics."""
+"""Endpoints of the hot path: publish, pull, stream, WebSocket, health, metrics."""

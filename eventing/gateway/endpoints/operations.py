@@ -1,9 +1,10 @@
-"""A herald.v1 session: the client's operations and their answers (docs/protocol.md lists them).
+"""Sessions of herald.v1: the client's operations and their answers (docs/protocol.md lists them).
 
-Operations take effect in the order they were sent. A publish to a known RP is handed to the appender the moment it is
-parsed, many in flight, and so are acknowledgements; everything that may wait (a subscription, an RP not yet known) goes
-through a queue of the session's own, behind the acknowledgements before it, and what comes after it waits behind it. Answers that are ready in one turn of the loop go out in one
-write. When a client has too many unanswered publishes, or does not read its answers, it is read no further.
+Operations take effect in the order they were sent. A publish to a cached RP is passed to the appender as soon as it is
+parsed, many in flight, and so are acknowledgements; every operation that may wait (a subscription, an uncached RP) goes
+through a queue of the session's own, after the acknowledgements before it, and later operations wait behind it. Answers
+that are ready in one turn of the loop are sent in one write. When a client has too many unanswered publishes, or does
+not read its answers, no further frames are read from it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import msgspec
 
 from eventing.access.rules.limits import Account
 from eventing.core.decoding import Undecodable, json_reader, placed
-from eventing.core.errors import Conflict, HeraldError, InvalidRequest, Moved, NotFound, Unavailable
+from eventing.core.errors import ApplicationError, Conflict, InvalidRequest, Moved, NotFound, Unavailable
 from eventing.core.events.cloudevents import Event, check_utf8, parse_many, parse_structured
 from eventing.core.events.positions import parse_from
 from eventing.core.principals import Principal
 from eventing.core.request_origin import current_origin
-from eventing.gateway.admission.access import as_told, require
+from eventing.gateway.admission.access import redacted_for, require
 from eventing.gateway.admission.auditing import refused_operation
 from eventing.gateway.admission.limits import bytes_of
 from eventing.gateway.delivery.acknowledgements import Outcome as AckOutcome
@@ -54,10 +55,12 @@ from eventing.rps.services import rendezvous_points
 from eventing.sql.threads import in_database
 from eventing.subscriptions.services import subscriptions
 
-QUEUE_MAX = 20_000  # operations that wait behind one that takes time; reading stops long before
-QUEUE_BYTES_MAX = 1024 * 1024  # of their messages, after which reading stops: one operation may be as large as a batch
-ANSWERS_MAX = 256  # gathered while waiting operations are done, before they are written
-BAD_MESSAGES_MAX = 10  # messages that are not JSON or name no operation; then the connection is closed
+QUEUE_MAX = 20_000  # bound: waiting operations of a connection; `unavailable`; reading stops long before
+# One operation may be as large as a batch.
+QUEUE_BYTES_MAX = 1024 * 1024  # bound: bytes of waiting operations of a connection; reading stops
+# bound: gathered answers to waiting operations; the answers are written, and the next ones wait for room
+ANSWERS_MAX = 256
+BAD_MESSAGES_MAX = 10  # bound: invalid messages of a connection; the connection is closed: 4104
 CLOSE_NOT_TEXT = 1007
 RECORDED = {
     "publish": "publish",
@@ -66,14 +69,14 @@ RECORDED = {
     "ack": "subscription.ack",
     "renew": "rp.renew",
 }
-"""What access records call the operations."""
+"""Names of the operations in access records."""
 
 log = logging.getLogger(__name__)
 
 OpId = int | str | None
 
 
-class Operation(msgspec.Struct, gc=False):
+class ClientMessage(msgspec.Struct, gc=False):
     """One message of a client. Members that an operation does not use are ignored."""
 
     op: str
@@ -87,19 +90,19 @@ class Operation(msgspec.Struct, gc=False):
     lease_s: int | None = None
 
 
-_decode = json_reader(Operation)
+_decode = json_reader(ClientMessage)
 _encode = msgspec.json.Encoder().encode
 
 
 class HeraldSession(Session):
-    """See the module.
+    """One herald.v1 session.
 
     Args:
         close: closes the connection: code, reason, whether to connect again.
         pause_reading: stops (True) or resumes (False) reading from the client.
 
     Attributes:
-        account: whose rates its operations count towards; the binding sets it.
+        account: account whose rates its operations use; set by the binding.
     """
 
     __slots__ = (
@@ -145,22 +148,22 @@ class HeraldSession(Session):
         self._room: asyncio.Event | None = None
         self._in_flight = 0
         self._answers: list[bytes] = []
-        self._queue: deque[tuple[Operation, int]] | tuple[()] = ()  # made when first needed: idle sessions are many
+        self._queue: deque[tuple[ClientMessage, int]] | tuple[()] = ()  # made when first needed: idle sessions are many
         self._queue_bytes = 0
         self._worker: asyncio.Task[None] | None = None
         self._bad_messages = 0
-        self._sent_on = False  # to other replicas, because the gateway stops
-        self._good: Together | None = None  # good publishes that are being answered
+        self._sent_on = False  # redirected to other replicas, because the gateway stops
+        self._good: Together | None = None  # successful publishes being answered
         self._acked: Together | None = None  # acknowledgements likewise
-        self._acks: SessionAcknowledgements[tuple[Operation, float]] | None = None  # made when first needed
-        self._publishes_at: Descriptor | None = None  # published at last, and open to this token
-        self._flooding: Flooding | None = None  # made when first needed, too
+        self._acks: SessionAcknowledgements[tuple[ClientMessage, float]] | None = None  # made when first needed
+        self._publishes_at: Descriptor | None = None  # the last RP published at, permitted to this token
+        self._flooding: Flooding | None = None  # made when first needed
 
     # From the client
 
     def handle(self, text: bytes) -> None:
-        """Take one message of the client. Never blocks."""
-        operation: Operation | None = None
+        """Handle one message of the client. Never blocks."""
+        operation: ClientMessage | None = None
         try:
             operation = self._parse(text)
             if self._worker is None and operation.op == "ack":
@@ -168,15 +171,15 @@ class HeraldSession(Session):
                 self._ack(operation, len(text))
             elif self._worker is not None or operation.op != "publish" or not self._publish_at_once(operation):
                 self._enqueue(operation, len(text))
-        except HeraldError as error:
+        except ApplicationError as error:
             self._refused(error, operation)
-        self._mind_the_flow()
+        self._apply_backpressure()
 
-    def _parse(self, text: bytes) -> Operation:
+    def _parse(self, text: bytes) -> ClientMessage:
         try:
             check_utf8(text)
             return _decode(text)
-        except HeraldError:
+        except ApplicationError:
             self._close(CLOSE_NOT_TEXT, "text frames are UTF-8", False)
             raise
         except Undecodable as error:
@@ -184,8 +187,8 @@ class HeraldSession(Session):
             wrong, place = placed(error, text)
             raise InvalidRequest(f'A message is a JSON object with an "op": {wrong}.', **place) from None
 
-    def _refused(self, raised: HeraldError, operation: Operation | None) -> None:
-        error = as_told(raised, anonymous=self._who.anonymous)
+    def _refused(self, raised: ApplicationError, operation: ClientMessage | None) -> None:
+        error = redacted_for(raised, anonymous=self._who.anonymous)
         if operation is not None:
             refused_operation(self._origin, self._who, error, operation.op, operation.rp, operation.subscription)
         name, rp = ("unknown", "") if operation is None else (RECORDED.get(operation.op, "unknown"), operation.rp)
@@ -196,7 +199,7 @@ class HeraldSession(Session):
             self.answer(redirect_frame(error.extra["rp"], error.extra["to"]))
         self.answer(error_message(error, operation.id if operation else None))
         if self._flooding is None:
-            self._flooding = Flooding(self._gateway.limits, self.account, self._mind_the_flow)
+            self._flooding = Flooding(self._gateway.limits, self.account, self._apply_backpressure)
         self._flooding.refused(error)
 
     def _count_bad(self) -> None:
@@ -204,11 +207,11 @@ class HeraldSession(Session):
         if self._bad_messages >= BAD_MESSAGES_MAX:
             self._close(CLOSE_BAD_REQUEST, "too many messages that are not operations", False)
 
-    def _enqueue(self, operation: Operation, size: int) -> None:
+    def _enqueue(self, operation: ClientMessage, size: int) -> None:
         if operation.op != "publish":
             self._gateway.limits.request(self.account)
         if len(self._queue) >= QUEUE_MAX:
-            raise Unavailable("Too many operations wait for their answer.", retry_after_s=1)
+            raise Unavailable("Too many operations are waiting for their answers.", retry_after_s=1)
         if not isinstance(self._queue, deque):
             self._queue = deque()
         self._queue.append((operation, size))
@@ -217,7 +220,7 @@ class HeraldSession(Session):
             self._worker = asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:
-        """Do the operations that take time, in order."""
+        """Execute the operations that take time, in order."""
         current_origin.set(self._origin)
         try:
             while isinstance(self._queue, deque) and self._queue:
@@ -225,12 +228,12 @@ class HeraldSession(Session):
                 self._queue_bytes -= size
                 try:
                     await self._do(operation, size)
-                except HeraldError as error:
+                except ApplicationError as error:
                     self._refused(error, operation)
-                self._mind_the_flow()
+                self._apply_backpressure()
                 if len(self._answers) >= ANSWERS_MAX:
                     self._flush_answers()
-                await self.drained()  # a client that does not read its answers is given no more of them
+                await self.drained()  # a client that does not read its answers gets no more of them
         except Exception:
             log.exception("An operation failed; the session is closed")
             self._close(1011, "internal error", True)
@@ -239,14 +242,14 @@ class HeraldSession(Session):
             self._queue = ()
             self._queue_bytes = 0
 
-    async def _do(self, operation: Operation, size: int) -> None:
+    async def _do(self, operation: ClientMessage, size: int) -> None:
         if self._acks is not None and operation.op not in ("ack", "publish"):
             await self._acks.settled()
         match operation.op:
             case "publish":
                 descriptor = await self._gateway.descriptors.get(operation.rp)
                 if descriptor.audience:
-                    await self._gateway.audiences.look(descriptor)
+                    await self._gateway.audiences.check(descriptor)
                 self._publish(operation, descriptor)
             case "subscribe":
                 await self._subscribe(operation)
@@ -264,7 +267,7 @@ class HeraldSession(Session):
 
     # Publishing
 
-    def _publish_at_once(self, operation: Operation) -> bool:
+    def _publish_at_once(self, operation: ClientMessage) -> bool:
         descriptor = self._gateway.descriptors.peek(operation.rp)
         if descriptor is None or (descriptor.audience and self._gateway.audiences.missing(descriptor) != ()):
             return False
@@ -272,14 +275,15 @@ class HeraldSession(Session):
         return True
 
     def _may_publish(self, descriptor: Descriptor) -> None:
-        """As `require`, remembered for the descriptor as it is now; asked each time of a narrowed token, and of an RP with an audience."""
+        """Check as `require` does, with the result cached for the present descriptor; always for a narrowed token, and
+        at an RP with an audience."""
         if self._publishes_at is descriptor:
             return
         require(descriptor, self._who, "publish")
         self._gateway.require_taken(descriptor)
         self._publishes_at = None if self._who.narrowed or descriptor.audience else descriptor
 
-    def _publish(self, operation: Operation, descriptor: Descriptor) -> None:
+    def _publish(self, operation: ClientMessage, descriptor: Descriptor) -> None:
         self._may_publish(descriptor)
         config = self._gateway.config
         batch = operation.events is not None
@@ -302,7 +306,7 @@ class HeraldSession(Session):
         self, op_id: OpId, rp: str, began: float, events: list[Event], size: int, batch: bool, outcome: Outcome
     ) -> None:
         self._in_flight -= 1
-        if isinstance(outcome, HeraldError):
+        if isinstance(outcome, ApplicationError):
             self._gateway.records.refused(self, "publish", rp, outcome.code)
             self.answer(error_message(outcome, op_id))
             events = []
@@ -317,10 +321,10 @@ class HeraldSession(Session):
         if events and self._gateway.records.on:
             self._record(rp, began, len(events), size)
         if not self._reading:
-            self._mind_the_flow()
+            self._apply_backpressure()
 
     def _record(self, rp: str, began: float, events: int, size: int) -> None:
-        """Count a good publish into the record that goes with this turn's answers."""
+        """Count a successful publish into the record of this turn's answers."""
         good = self._good
         if good is None or good.rp != rp:
             self._record_good()
@@ -338,10 +342,10 @@ class HeraldSession(Session):
             self._gateway.records.acknowledged(self, self._acked)
             self._acked = None
 
-    # Answers, and reading no faster than they go
+    # Answers, and backpressure
 
     def answer(self, frame: bytes) -> None:
-        """Write a frame together with whatever else becomes ready in this turn of the loop."""
+        """Write a frame together with others that become ready in this turn of the loop."""
         if not self._answers:
             self._gateway.loop.call_soon(self._flush_answers)
         self._answers.append(frame)
@@ -352,7 +356,7 @@ class HeraldSession(Session):
         if answers:
             self.sink.write(answers[0] if len(answers) == 1 else b"".join(answers))
 
-    def _mind_the_flow(self) -> None:
+    def _apply_backpressure(self) -> None:
         full = (
             self._in_flight >= self._gateway.config.session_publishes_max
             or len(self._queue) >= QUEUE_MAX // 4
@@ -368,30 +372,30 @@ class HeraldSession(Session):
                 self._room.set()
 
     async def room(self) -> None:
-        """Return when the client may be read on; for servers where reading cannot be paused from here."""
+        """Return when the client may be read further; for servers where reading cannot be paused from here."""
         while not self._reading:
             self._room = asyncio.Event()
             await self._room.wait()
 
     def _resumed(self) -> None:
         super()._resumed()
-        self._mind_the_flow()
+        self._apply_backpressure()
 
     # Reading
 
-    async def _subscribe(self, operation: Operation) -> None:
+    async def _subscribe(self, operation: ClientMessage) -> None:
         gateway = self._gateway
         began = gateway.clock()
         if len(self.followers) >= gateway.config.session_subscriptions_max:
             raise Unavailable(f"A connection has at most {gateway.config.session_subscriptions_max} subscriptions.")
-        floor, replays, durable = 0, False, None
+        oldest, replays, durable = 0, False, None
         if operation.subscription:
             durable = await pull.subscription_of(gateway, self._who, operation.subscription)
             rp = durable.rp
             descriptor = await gateway.descriptors.get(rp)
             wanted = parse_from(operation.begin) if operation.begin is not None else None
             wanted = wanted or await pull.held_cursor(gateway, durable)
-            floor = await pull.floor_of(gateway, durable)
+            oldest = await pull.oldest_granted(gateway, durable)
         else:
             descriptor = await gateway.descriptors.get(operation.rp)
             rp = descriptor.id
@@ -402,7 +406,7 @@ class HeraldSession(Session):
                 require(descriptor, self._who, "history")
         if rp in self.followers:
             raise Conflict("This connection already reads that rendezvous point; unsubscribe first.", rp=rp)
-        follower, start = await gateway.hub.follow(self, rp, wanted, floor)
+        follower, start = await gateway.hub.follow(self, rp, wanted, oldest)
         follower.op_id = operation.id
         follower.subscription = operation.subscription or None
         follower.replays = replays
@@ -413,7 +417,7 @@ class HeraldSession(Session):
             members["subscription"] = operation.subscription
         self._flush_answers()
         self.sink.write(message(members) + (HERALD.gap(rp, start.gap) if start.gap else b""))
-        if self in gateway.hub.sessions:  # it may have ended while we waited
+        if self in gateway.hub.sessions:  # it may have ended meanwhile
             self.begin(follower)
             gateway.records.joined(follower, began)
             gateway.reading_began(descriptor)
@@ -421,12 +425,12 @@ class HeraldSession(Session):
             if durable is not None:
                 gateway.uses.attached(follower, durable)
 
-    async def _unsubscribe(self, operation: Operation) -> None:
+    async def _unsubscribe(self, operation: ClientMessage) -> None:
         follower = await self._reading_of(operation)
         self.end(follower)
         self.answer(message({"op": "ok", "id": operation.id, "rp": follower.channel.rp}))
 
-    async def _reading_of(self, operation: Operation) -> Follower:
+    async def _reading_of(self, operation: ClientMessage) -> Follower:
         if operation.subscription:
             found = [f for f in self.followers.values() if f.subscription == operation.subscription]
         else:
@@ -438,15 +442,15 @@ class HeraldSession(Session):
             raise NotFound("This connection does not read that rendezvous point.")
         return found[0]
 
-    def _ack(self, operation: Operation, size: int) -> None:
+    def _ack(self, operation: ClientMessage, size: int) -> None:
         if self._acks is None:
             self._acks = SessionAcknowledgements(self._gateway.acknowledgements, self._ack_answered)
-        came = (operation, self._gateway.clock())
-        self._acks.add(came, size, self._who, operation.subscription, operation.cursor)
+        received = (operation, self._gateway.clock())
+        self._acks.add(received, size, self._who, operation.subscription, operation.cursor)
 
-    def _ack_answered(self, came: tuple[Operation, float], outcome: AckOutcome) -> None:
-        operation, began = came
-        if isinstance(outcome, HeraldError):
+    def _ack_answered(self, received: tuple[ClientMessage, float], outcome: AckOutcome) -> None:
+        operation, began = received
+        if isinstance(outcome, ApplicationError):
             self._refused(outcome, operation)
         else:
             held = message(
@@ -455,17 +459,17 @@ class HeraldSession(Session):
             self.answer(held)
             self._record_ack(outcome.rp, began)
         if not self._reading:
-            self._mind_the_flow()
+            self._apply_backpressure()
 
     def _record_ack(self, rp: str, began: float) -> None:
-        """Count an acknowledgement into the record that goes with this turn's answers."""
+        """Count an acknowledgement into the record of this turn's answers."""
         if self._acked is None or self._acked.rp != rp:
             self._record_good()
             self._acked = Together(rp)
         self._acked.count += 1
         self._acked.began += began
 
-    async def _renew(self, operation: Operation) -> None:
+    async def _renew(self, operation: ClientMessage) -> None:
         who, lease_s, began = self._who, operation.lease_s, self._gateway.clock()
         if operation.subscription:
             renew = in_database(subscriptions.subscription_renew)
@@ -482,7 +486,7 @@ class HeraldSession(Session):
     # Ends
 
     def closed(self) -> None:
-        """The connection has ended: what waits is not done."""
+        """Discard waiting operations after the end of the connection."""
         super().closed()
         if self._flooding is not None:
             self._flooding.end()
@@ -494,7 +498,7 @@ class HeraldSession(Session):
             self._room.set()
 
     def abort(self, lost: bool = False) -> None:
-        """Close so that the client connects again, elsewhere where it can."""
+        """Close so that the client connects again, to another replica where possible."""
         if self._gateway.stopping and not self._sent_on:
             self._sent_on = True
             for rp in self.followers:
@@ -504,13 +508,13 @@ class HeraldSession(Session):
         self._close(code, reason, True)
 
     def revoked(self) -> None:
-        """The client's token has been revoked: do nothing more for it, and close for good."""
+        """Stop all operations after revocation of the client's token, and close permanently."""
         super().revoked()
         self._silence()
         self._close(CLOSE_TOKEN_REVOKED, "token-revoked", False)
 
     def _silence(self) -> None:
-        """Have what comes before the close refused."""
+        """Refuse messages received before the close."""
         self._who = replace(self._who, admin=False, scopes=())
         self._publishes_at = None
         if self._acks is not None:
@@ -519,14 +523,14 @@ class HeraldSession(Session):
             self._worker.cancel()
 
     def disconnect(self, retry: bool) -> None:
-        """Close, as an operator asked. One that shall not come back does nothing more, as if its token were revoked."""
+        """Close at an operator's request. A session that shall not reconnect stops as if its token were revoked."""
         super().disconnect(retry)
         if not retry:
             self._silence()
         self._close(CLOSE_DISCONNECTED_RETRY if retry else CLOSE_DISCONNECTED, "disconnected", retry)
 
-    def reading_ended(self, follower: Follower, error: HeraldError) -> None:
-        """Tell the client which of its subscriptions has ended, and why; the others go on."""
+    def reading_ended(self, follower: Follower, error: ApplicationError) -> None:
+        """Report which of the client's subscriptions has ended, and why; the others continue."""
         super().reading_ended(follower, error)
         if isinstance(error, Moved):
             self.sink.write(redirect_frame(follower.channel.rp, error.extra["to"]))

@@ -1,4 +1,4 @@
-"""Pull: GET /api/v1/rps/{rp}/events, and the same for a durable subscription with acknowledgement.
+"""Pull: GET /api/v1/rps/{rp}/events, and the same for a durable subscription, with acknowledgement.
 
 An answer holds CloudEvents exactly as they were published, in log order, and the cursor to continue from.
 """
@@ -9,39 +9,38 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from redis.exceptions import RedisError
-
 from eventing.access.rules.permission import require_writer
 from eventing.access.verification.revocations import refuse_revoked
 from eventing.core.decoding import Undecodable, json_reader
 from eventing.core.errors import TOKEN_NEEDED, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from eventing.core.events.cursors import Cursor
-from eventing.core.events.positions import Place, Start, parse_from
+from eventing.core.events.positions import NamedPosition, Start, parse_from
 from eventing.core.principals import Principal
 from eventing.gateway import http
 from eventing.gateway.admission.access import require
 from eventing.gateway.admission.limits import caller
 from eventing.gateway.delivery.acknowledgements import require_owner
 from eventing.gateway.delivery.shared_subscriptions import position, require_delivery
-from eventing.gateway.endpoints.pull_page import Page, document, page_of
+from eventing.gateway.endpoints.pull_page import PullPage, document, page_of
 from eventing.gateway.gateway import Gateway
 from eventing.gateway.recording import access
 from eventing.log.reader import READ_BYTES_MAX
-from eventing.log.scripts import NoLog, Run
+from eventing.log.scripts import LogRun, NoLog
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.threads import in_database
+from eventing.store.errors import RedisError
 from eventing.subscriptions.selectors import subscriptions as subscription_selectors
-from eventing.subscriptions.selectors.subscriptions import SubscriptionView
+from eventing.subscriptions.selectors.subscriptions import SubscriptionState
 
 _json = json_reader(object)
 LIMIT_DEFAULT = 100
-LIMIT_MAX = 1000
-ACK_BYTES_MAX = 4096
-LOOKS_MAX = 20  # runs of one answer that hold nothing new for a reader from another replica; then the answer is empty
+LIMIT_MAX = 1000  # bound: events of one pull; a higher limit is lowered
+ACK_BYTES_MAX = 4096  # bound: bytes of an acknowledgement's body; 413 `too-large`
+READS_MAX = 20  # bound: runs read for one pull that contain only covered events; the answer is empty
 
 
 async def pull(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
-    """Read an RP's history and wait for what comes."""
+    """Read an RP's history, optionally waiting for new events."""
     members = http.query(scope)
     principal = await caller(gateway, scope, members)
 
@@ -61,22 +60,22 @@ async def pull(gateway: Gateway, scope: http.Scope, receive: http.Receive, send:
 async def pull_subscription(
     gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, subscription_id: str
 ) -> None:
-    """Read on from what the durable subscription has acknowledged, or from `after`."""
+    """Read after the acknowledged position of the durable subscription, or after `after`."""
     members = http.query(scope)
     principal = await caller(gateway, scope, members)
     subscription = await subscription_of(gateway, principal, subscription_id)
     wanted = parse_from(members["after"]) if "after" in members else await held_cursor(gateway, subscription)
     wait = _Wait(members, gateway, principal, lambda: subscription_of(gateway, principal, subscription_id))
-    floor = await floor_of(gateway, subscription)
+    oldest = await oldest_granted(gateway, subscription)
     rp = access(scope).rp = subscription.rp
     gateway.uses.subscription(subscription)
-    access(scope).answered(await _answer(gateway, receive, send, rp, wanted, _limit(members), wait, floor))
+    access(scope).answered(await _answer(gateway, receive, send, rp, wanted, _limit(members), wait, oldest))
 
 
 async def acknowledge(
     gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, subscription_id: str
 ) -> None:
-    """Move the subscription's cursor forward; answers where it is now. Acknowledging again is harmless."""
+    """Move the subscription's cursor forward, and answer its position. Repeating an acknowledgement is harmless."""
     principal = await caller(gateway, scope)
     content = await http.body(scope, receive, ACK_BYTES_MAX, gateway.config.request_timeout_s)
     try:
@@ -84,7 +83,7 @@ async def acknowledge(
     except Undecodable:
         raise InvalidRequest('The body is JSON, {"cursor": "..."}.') from None
     if not isinstance(members, dict) or not isinstance(members.get("cursor"), str) or len(members) != 1:
-        raise InvalidRequest('The body is {"cursor": "..."} and nothing else.')
+        raise InvalidRequest('The body is {"cursor": "..."} without other members.')
     cursor = Cursor.parse(members["cursor"])
     require_writer(principal)
     rp, held = await gateway.acknowledgements.acknowledge(subscription_id, principal, cursor)
@@ -92,35 +91,35 @@ async def acknowledge(
     await http.answer_json(send, 200, {"cursor": str(held)})
 
 
-async def subscription_of(gateway: Gateway, principal: Principal, subscription_id: str) -> SubscriptionView:
-    """The subscription, if `principal` owns it and may still read its RP. Raises HeraldError."""
+async def subscription_of(gateway: Gateway, principal: Principal, subscription_id: str) -> SubscriptionState:
+    """Return the subscription, if `principal` owns it and may still read its RP. Raises HeraldError."""
     if principal.anonymous:
         raise Unauthenticated(TOKEN_NEEDED)
-    subscription: SubscriptionView = await in_database(subscription_selectors.subscription_view)(subscription_id)
+    subscription: SubscriptionState = await in_database(subscription_selectors.subscription_view)(subscription_id)
     require_owner(subscription, principal, gateway.clock())
     require(await gateway.descriptors.get(subscription.rp), principal, "subscribe")
     await require_delivery(gateway.redis, subscription, gateway.clock())
     return subscription
 
 
-async def held_cursor(gateway: Gateway, subscription: SubscriptionView) -> Place | Cursor:
-    """Where the subscription stands; where it began if its cursor was lost with the data plane, so that the gap is told."""
+async def held_cursor(gateway: Gateway, subscription: SubscriptionState) -> NamedPosition | Cursor:
+    """Return the subscription's position; its start if the cursor was lost with the data plane, so that the gap is reported."""
     try:
         if subscription.keeper:
             return await position(gateway.redis, subscription)
         return await gateway.reader.subscription_cursor(subscription.rp, subscription.id) or subscription.start
     except (RedisError, OSError):
-        raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+        raise Unavailable("The event log is not responding. Try again in a moment.", retry_after_s=2) from None
 
 
-async def floor_of(gateway: Gateway, subscription: SubscriptionView) -> int:
-    """The oldest offset that the subscription's own bounds grant."""
+async def oldest_granted(gateway: Gateway, subscription: SubscriptionState) -> int:
+    """Return the oldest offset that the subscription's own bounds grant."""
     try:
-        return await gateway.reader.floor(subscription.rp, subscription.history)
+        return await gateway.reader.oldest_granted(subscription.rp, subscription.history)
     except NoLog:
         return 0
     except (RedisError, OSError):
-        raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+        raise Unavailable("The event log is not responding. Try again in a moment.", retry_after_s=2) from None
 
 
 def _limit(members: dict[str, str]) -> int:
@@ -128,10 +127,10 @@ def _limit(members: dict[str, str]) -> int:
 
 
 class _Wait:
-    """A long-poll's patience, `wait_s` of the query; it ends with the token, and what was allowed before is asked again.
+    """Wait of a long poll, `wait_s` of the query; it ends with the token, and permission is checked again after it.
 
     Args:
-        may_read: raises HeraldError when the principal may no longer read.
+        may_read: raises HeraldError if the principal may no longer read.
     """
 
     def __init__(
@@ -148,14 +147,14 @@ class _Wait:
         self.principal = principal
 
     async def until(self, waiting: Coroutine[Any, Any, None], receive: http.Receive) -> None:
-        """Wait for `waiting`, but no longer than the client does."""
+        """Wait for `waiting`, but no longer than the client stays connected."""
         waiter = asyncio.ensure_future(waiting)
         gone = asyncio.ensure_future(http.disconnected(receive))
         try:
             with self._gateway.revoking.waiting(self.principal, waiter.cancel):
                 await asyncio.wait([waiter, gone], return_when=asyncio.FIRST_COMPLETED)
             if gone.done() and not waiter.done():
-                raise http.Disconnected
+                raise http.ClientDisconnected
         finally:
             waiter.cancel()
             gone.cancel()
@@ -168,38 +167,38 @@ async def _answer(
     receive: http.Receive,
     send: http.Send,
     rp: str,
-    wanted: Place | Cursor,
+    wanted: NamedPosition | Cursor,
     limit: int,
     wait: _Wait,
-    floor: int,
+    oldest: int,
 ) -> list[bytes]:
-    """Send the answer; the events that are in it."""
+    """Send the answer; return its events."""
     channel, state = await gateway.hub.channel(rp)
     gateway.hub.hold(channel)
     try:
-        start = await gateway.hub.start_at(channel, wanted, state, floor)
+        start = await gateway.hub.start_at(channel, wanted, state, oldest)
         run, page = await _read_page(gateway, rp, start, limit)
         if not page.events and wait.seconds > 0 and start.gap is None:
             await wait.until(channel.wait_beyond(page.end.epoch, page.end.offset, wait.seconds), receive)
             run, page = await _read_page(gateway, rp, start, limit)
         if run.state.epoch != start.epoch or run.first > start.next:
-            # Trimmed, or the data plane was lost, while we read: judge anew against the log as it is.
+            # trimmed, or the data plane was lost, during the read: decide again by the present log
             if not isinstance(wanted, Cursor):
                 wanted = Cursor(start.epoch, (start.gap.start if start.gap else start.next) - 1)
             start = await gateway.hub.start_at(channel, wanted, run.state, 0)
             run, page = await _read_page(gateway, rp, start, limit)
     finally:
         gateway.hub.released(channel)
-    refuse_revoked(wait.principal)  # while the log was slow to answer
+    refuse_revoked(wait.principal)  # the log may have been slow to answer
     await http.answer(send, 200, document(start, page), [(b"content-type", b"application/json")])
     return page.events
 
 
-async def _read_page(gateway: Gateway, rp: str, start: Start, limit: int) -> tuple[Run, Page]:
-    """The page at `start`, and the first run that was read for it. Looks on where the reader has all that it finds."""
+async def _read_page(gateway: Gateway, rp: str, start: Start, limit: int) -> tuple[LogRun, PullPage]:
+    """Return the page at `start`, and the first run read for it. Reads further if the reader already has everything found."""
     run = first = await _read(gateway, rp, start, limit)
     page = page_of(start, run)
-    for _ in range(LOOKS_MAX):
+    for _ in range(READS_MAX):
         if page.events or page.end.offset < start.next:
             break
         start = Start(start.epoch, page.end.offset + 1, True, start.gap, page.end.vector)
@@ -208,10 +207,10 @@ async def _read_page(gateway: Gateway, rp: str, start: Start, limit: int) -> tup
     return first, page
 
 
-async def _read(gateway: Gateway, rp: str, start: Start, limit: int) -> Run:
+async def _read(gateway: Gateway, rp: str, start: Start, limit: int) -> LogRun:
     try:
         return await gateway.reader.read(rp, start.next, limit, max(READ_BYTES_MAX, gateway.config.event_bytes_max))
     except NoLog:
-        raise NotFound("There is no such rendezvous point any more.") from None
+        raise NotFound("The rendezvous point no longer exists.") from None
     except (RedisError, OSError):
-        raise Unavailable("The event log does not answer. Try again in a moment.", retry_after_s=2) from None
+        raise Unavailable("The event log is not responding. Try again in a moment.", retry_after_s=2) from None

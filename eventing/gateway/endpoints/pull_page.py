@@ -1,6 +1,6 @@
-"""What one answer of a pull holds: of a run of the log, the events that the reader has not.
+"""Content of one answer of a pull: of a run of the log, the events that the reader lacks.
 
-Only a reader that comes from another replica has some of them; for all others a page is a run.
+Only a reader from another replica already has some of them; for all others a page is a run.
 """
 
 from __future__ import annotations
@@ -10,49 +10,49 @@ from typing import Any, NamedTuple
 import msgspec
 
 from eventing.core.events.cursors import Cursor
-from eventing.core.events.positions import Gap, Start
+from eventing.core.events.positions import OffsetGap, Start
 from eventing.core.events.vectors import merged
 from eventing.gateway.delivery.frames import gap_members
-from eventing.gateway.delivery.start_positions import places_of, vector_of
-from eventing.log.scripts import Run
+from eventing.gateway.delivery.start_positions import feed_positions_of, vector_of
+from eventing.log.scripts import LogRun
 
 
-class Page(NamedTuple):
-    """Part of the log as its reader gets it.
+class PullPage(NamedTuple):
+    """Part of the log for one reader.
 
     Attributes:
-        events: without those that the reader has from another replica.
-        offsets: theirs.
-        end: the place behind them; events that the reader has are passed there as well.
-        gap: what is lost of a feed before the first of them.
+        events: events, without those that the reader has from another replica.
+        offsets: offsets of the events.
+        end: position after them, and after events that the reader already has.
+        gap: lost events of a feed before the first of them.
     """
 
     events: list[bytes]
     offsets: list[int]
     end: Cursor
-    gap: Gap | None = None
+    gap: OffsetGap | None = None
 
 
-def page_of(start: Start, run: Run) -> Page:
-    """What the reader that is at `start` lacks of `run`, which was read for it: up to the next hole of a feed.
+def page_of(start: Start, run: LogRun) -> PullPage:
+    """Select the events of `run` that a reader at `start` lacks, up to the next hole of a feed.
 
     A run that does not continue `start` (history was trimmed meanwhile) gives an empty page there.
     """
     if start.held is None:
         offsets = list(range(run.first, run.first + len(run.events)))
-        return Page(run.events, offsets, Cursor(start.epoch, offsets[-1] if offsets else start.next - 1))
+        return PullPage(run.events, offsets, Cursor(start.epoch, offsets[-1] if offsets else start.next - 1))
     if run.state.epoch != start.epoch or run.first != start.next or not run.events:
-        return Page([], [], start.cursor)
+        return PullPage([], [], start.cursor)
     held, last, gap = merged(vector_of(run), start.held), start.next - 1, None
-    page = Page([], [], start.cursor)
+    page = PullPage([], [], start.cursor)
     for offset, ((feed, sequence), body) in enumerate(
-        zip(places_of(run, len(run.events)), run.events, strict=True), run.first
+        zip(feed_positions_of(run, len(run.events)), run.events, strict=True), run.first
     ):
         had = held.get(feed, 0)
         if sequence > had + 1:
             if page.events or start.gap is not None:
-                break  # the next answer says what is lost
-            gap = Gap(start.epoch, offset, offset - 1, {feed: (had + 1, sequence - 1)})
+                break  # the next answer reports the loss
+            gap = OffsetGap(start.epoch, offset, offset - 1, {feed: (had + 1, sequence - 1)})
         if sequence > had:
             held[feed] = sequence
             page.events.append(body)
@@ -61,8 +61,8 @@ def page_of(start: Start, run: Run) -> Page:
     return page._replace(end=Cursor(start.epoch, last, held), gap=gap)
 
 
-def document(start: Start, page: Page) -> bytes:
-    """The answer; the events stand in it byte for byte."""
+def document(start: Start, page: PullPage) -> bytes:
+    """Make the answer, which contains the events byte for byte."""
     gap = start.gap or page.gap
     rest: dict[str, Any] = {
         "cursor": str(page.end),
@@ -71,7 +71,7 @@ def document(start: Start, page: Page) -> bytes:
         "offset": page.end.offset,
     }
     if page.offsets and page.offsets[0] != page.end.offset - len(page.offsets) + 1:
-        rest["offsets"] = page.offsets  # those between them are the reader's already
+        rest["offsets"] = page.offsets  # the reader already has those between them
     if gap is not None:
         rest["gap"] = gap_members("", gap)
         del rest["gap"]["rp"]

@@ -1,4 +1,4 @@
-"""A session's acknowledgements on their way into the log: many at once, answered in the order in which they were sent."""
+"""Acknowledgements of a session on their way into the log: many at once, answered in the order in which they were sent."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from eventing.access.rules.permission import require_writer
-from eventing.core.errors import HeraldError, InvalidRequest
+from eventing.core.errors import ApplicationError, InvalidRequest
 from eventing.core.events.cursors import Cursor
 from eventing.core.principals import Principal
-from eventing.gateway.delivery.acknowledgements import Acknowledgements, Outcome, Waiting
+from eventing.gateway.delivery.acknowledgements import Acknowledgements, Outcome, PendingAcknowledgement
 
-ACKS_MAX = 5_000  # unanswered acknowledgements of a session; then the client is read no further until some are answered
+ACKS_MAX = 5_000  # bound: unanswered acknowledgements of a connection; reading stops
 
 T = TypeVar("T")
 
 
 class _Sent(Generic[T]):
-    """An acknowledgement that the client has sent and that is not answered yet; `outcome` is None until it is known."""
+    """A sent and unanswered acknowledgement; `outcome` is None until it is known."""
 
     __slots__ = ("operation", "outcome", "size", "waiting")
 
     def __init__(self, operation: T, size: int) -> None:
         self.operation = operation
         self.size = size
-        self.waiting: Waiting | None = None
+        self.waiting: PendingAcknowledgement | None = None
         self.outcome: Outcome | None = None
 
 
 class SessionAcknowledgements(Generic[T]):
-    """See the module; `T` is whatever the caller is given back with an outcome.
+    """Acknowledgements of a session, answered in order; `T` is the caller's value that is returned with an outcome.
 
     Args:
-        answered: called with each operation and what came of it, in the order of `add`.
+        answered: called with each operation and its outcome, in the order of `add`.
 
     Attributes:
-        bytes: of the messages that are not answered yet.
+        bytes: size of the unanswered messages.
     """
 
     __slots__ = ("_acknowledgements", "_answered", "_sent", "_settled", "bytes")
@@ -50,11 +50,11 @@ class SessionAcknowledgements(Generic[T]):
         self.bytes = 0
 
     def __len__(self) -> int:
-        """How many are not answered yet."""
+        """Number of unanswered acknowledgements."""
         return len(self._sent)
 
     def add(self, operation: T, size: int, principal: Principal, subscription: str, cursor: str) -> None:
-        """Have an acknowledgement of `size` bytes stored. Whatever is wrong with it is answered in its turn."""
+        """Store an acknowledgement of `size` bytes. A fault in it is answered in its turn."""
         sent = _Sent(operation, size)
         self._sent.append(sent)
         self.bytes += size
@@ -63,29 +63,29 @@ class SessionAcknowledgements(Generic[T]):
                 raise InvalidRequest('ack takes "subscription" and "cursor".')
             place = Cursor.parse(cursor)
             require_writer(principal)
-            sent.waiting = Waiting(principal, place, lambda outcome: self._come(sent, outcome))
+            sent.waiting = PendingAcknowledgement(principal, place, lambda outcome: self._come(sent, outcome))
             self._acknowledgements.add(subscription, sent.waiting)
-        except HeraldError as error:
+        except ApplicationError as error:
             self._come(sent, error)
 
     async def settled(self) -> None:
-        """Return when all that were added before are answered."""
+        """Return when all acknowledgements added before are answered."""
         while self._sent:
             self._settled = self._settled or asyncio.Event()
             await self._settled.wait()
 
     def withdraw(self) -> None:
-        """Have those that are not under way stored no more, and answer none."""
+        """Prevent the storing of those that are not in progress, and answer none."""
         for sent in self._sent:
             if sent.waiting is not None:
                 sent.waiting.withdrawn = True
         self.forget()
 
     def forget(self) -> None:
-        """Answer none of those that wait: the client has gone."""
+        """Answer none of the waiting ones: the client has disconnected."""
         self._sent.clear()
         self.bytes = 0
-        self._tell()
+        self._answer_all()
 
     def _come(self, sent: _Sent[T], outcome: Outcome) -> None:
         sent.outcome = outcome
@@ -94,9 +94,9 @@ class SessionAcknowledgements(Generic[T]):
             self.bytes -= first.size
             self._answered(first.operation, first.outcome)
         if not self._sent:
-            self._tell()
+            self._answer_all()
 
-    def _tell(self) -> None:
+    def _answer_all(self) -> None:
         if self._settled is not None:
             self._settled.set()
             self._settled = None

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from eventing.access.verification.revocations import refuse_revoked
-from eventing.core.errors import HeraldError, Moved
+from eventing.core.errors import ApplicationError, Moved
 from eventing.core.events.positions import parse_from
 from eventing.core.principals import Principal
 from eventing.gateway import http
@@ -21,9 +21,9 @@ from eventing.gateway.recording import access
 
 KEEP_ALIVE = b": alive\n\n"
 GOODBYE_S = 5.0
-LAST_WORD_S = 2.0  # where the token is no good any more
+LAST_WORD_S = 2.0  # for the final frame after the token became invalid
 CLOSING = b'event: closing\ndata: {"reason":"%s","retry":false}\n\n'
-RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser connects again
+RETRY = b"retry: 1000\n\n"  # milliseconds until a browser connects again
 
 
 class StreamSession(Session):
@@ -34,30 +34,30 @@ class StreamSession(Session):
         self.principal = principal
         self._gateway = gateway
         self.over = asyncio.Event()
-        self.ended = b""  # why the token is no good any more
+        self.ended = b""  # reason why the token is no longer valid
 
     def revoked(self) -> None:
-        """Say so, and end; a client that comes back is answered with the problem itself."""
+        """Report the revocation, and end; a client that reconnects gets the problem document."""
         super().revoked()
         self.ended = b"token-revoked"
         self.over.set()
 
     def disconnect(self, retry: bool) -> None:
-        """End the answer, as an operator asked; a browser comes back all the same, unless its page heeds `retry`."""
+        """End the answer at an operator's request; a browser reconnects all the same, unless its page obeys `retry`."""
         super().disconnect(retry)
         if not retry:
             self.ended = b"disconnected"
         self.over.set()
 
     def abort(self, lost: bool = False) -> None:
-        """End the answer; the browser comes back with its last id, other clients may go where they are sent."""
+        """End the answer; the browser reconnects with its last id, other clients may follow a redirect."""
         for rp in self.followers if self._gateway.stopping and not self.over.is_set() else ():
             if urls := self._gateway.redirects.known(rp):
                 self._redirect(rp, urls)
         self.over.set()
 
-    def reading_ended(self, follower: Follower, error: HeraldError) -> None:
-        """Say why, and end; a client that comes back is answered with the problem itself."""
+    def reading_ended(self, follower: Follower, error: ApplicationError) -> None:
+        """Report the reason, and end; a client that reconnects gets the problem document."""
         super().reading_ended(follower, error)
         if isinstance(error, Moved):
             self._redirect(follower.channel.rp, error.extra["to"])
@@ -69,7 +69,7 @@ class StreamSession(Session):
 
 
 async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
-    """Stream an RP's events until the client leaves, the token expires or the RP ends."""
+    """Stream an RP's events until the client disconnects, the token expires or the RP ends."""
     members = http.query(scope)
     principal = await connecting(gateway, scope, members)
     require_session(gateway.config, principal)
@@ -87,13 +87,13 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
     gateway.limits.session_opened(account_of(scope))
     gateway.hub.opened(session)
     try:
-        refuse_revoked(principal)  # what is revoked from here on finds the session
+        refuse_revoked(principal)  # later revocations find the session
         follower, start = await gateway.hub.follow(session, descriptor.id, wanted)
         follower.replays = wanted != "now"
         headers = [
             (b"content-type", b"text/event-stream; charset=utf-8"),
             (b"cache-control", b"no-store"),
-            (b"x-accel-buffering", b"no"),  # nginx would hold events back
+            (b"x-accel-buffering", b"no"),  # nginx would delay events
             *http.NO_PAGE,
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -110,26 +110,26 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
             http.end_within(scope, LAST_WORD_S)
         async with asyncio.timeout(
             LAST_WORD_S if session.ended else GOODBYE_S
-        ):  # a reader that does not read must not hold us
+        ):  # a client that does not read must not delay the end
             await sink.drained()
             await send({"type": "http.response.body", "body": b""})
     except TimeoutError:
         await http.cut(scope, receive)
-        raise http.Disconnected from None
+        raise http.ClientDisconnected from None
     finally:
         gateway.hub.closed(session)
         gateway.limits.session_closed(account_of(scope))
 
 
 async def _until_over(gateway: Gateway, session: StreamSession, receive: http.Receive, expires_at: float) -> None:
-    """Return when the client left, the token expired, the session failed, or the gateway stops."""
+    """Return when the client disconnected, the token expired, the session failed, or the gateway stops."""
     gone = asyncio.ensure_future(http.disconnected(receive))
     over = asyncio.ensure_future(session.over.wait())
     try:
         while gateway.clock() < expires_at and not gone.done() and not over.done():
             wait_s = max(0.0, min(gateway.config.heartbeat_s, expires_at - gateway.clock()))
             await asyncio.wait([gone, over], timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-            if not session.sink.waiting():  # else the connection is busy, or its reader does not read
+            if not session.sink.waiting():  # else the connection is busy, or its client does not read
                 session.sink.write(KEEP_ALIVE)
     finally:
         gone.cancel()

@@ -1,7 +1,8 @@
-"""GET /ws: WebSocket sessions, from the handshake to the close code. What `herald.v1` operations do: operations.py.
+"""WebSocket sessions, from the handshake to the close code. Operations of `herald.v1`: operations.py.
 
-Where the server offers the extension `herald.transport` (our uvicorn protocol), frames are written to its transport and
-messages are handed over as they are parsed; elsewhere (daphne) the same session runs over ASGI send and receive.
+Where the server offers the extension `herald.transport` (Herald's uvicorn protocol), frames are written to its
+transport and messages are passed on as they are parsed; elsewhere (daphne) the same session runs over ASGI send and
+receive.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from eventing.core.errors import HeraldError, InvalidRequest, TokenRevoked, Unauthenticated
+from eventing.core.errors import ApplicationError, InvalidRequest, TokenRevoked, Unauthenticated
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.positions import parse_from
 from eventing.core.principals import Principal
 from eventing.gateway import http
-from eventing.gateway.admission.access import as_told, require, require_session
+from eventing.gateway.admission.access import redacted_for, require, require_session
 from eventing.gateway.admission.auditing import refused_handshake
-from eventing.gateway.admission.limits import account_of, connecting, is_stranger
+from eventing.gateway.admission.limits import Find, account_of, caller, connecting, is_stranger
 from eventing.gateway.delivery.close_codes import (
     CLOSE_BAD_REQUEST,
     CLOSE_DISCONNECTED,
@@ -36,21 +37,33 @@ from eventing.gateway.endpoints.operations import HeraldSession
 from eventing.gateway.gateway import Gateway
 from eventing.gateway.recording import access
 
-_CUT_SOON = (CLOSE_TOKEN_EXPIRED, CLOSE_TOKEN_REVOKED, CLOSE_DISCONNECTED)  # may have nothing more to say
+_CUT_SOON = (
+    CLOSE_TOKEN_EXPIRED,
+    CLOSE_TOKEN_REVOKED,
+    CLOSE_DISCONNECTED,
+)  # after which the session may send nothing more
 SUBPROTOCOLS = ("herald.v1", "cloudevents.json")
-APPLICATION_CODES = 3000  # daphne refuses to close with a code below it
-PASSING_STATUS = (429, 503)  # a refusal that passes by itself
-GOODBYE_S = 5.0
-LAST_WORD_S = 2.0  # where the token is no good any more, for the close and the client's answer to it
+APPLICATION_CODES = 3000  # daphne refuses to close with a lower code
+PASSING_STATUS = (429, 503)  # temporary refusals
+GOODBYE_S = 5.0  # bound: seconds to deliver a close frame; the connection is reset
+LAST_WORD_S = 2.0  # bound: seconds for a stalled reader whose token has ended; the connection is reset
+ENDED = "herald.ended"
+"""Scope key of a future that ends the connection as the end of its token does; absent where only the token has an end."""
 
 
-async def websocket(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
-    """Serve one WebSocket connection until it closes."""
+async def websocket(
+    gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, find: Find = caller
+) -> None:
+    """Serve one WebSocket connection until it closes.
+
+    Args:
+        find: authenticates the handshake; by default by its token.
+    """
     await receive()  # websocket.connect
     record = gateway.records.begin(scope, "connect", "websocket")
     try:
         members = http.query(scope)
-        principal = await connecting(gateway, scope, members)
+        principal = await connecting(gateway, scope, members, find)
         require_session(gateway.config, principal)
         subprotocol = _subprotocol(scope["subprotocols"])
         gateway.limits.session_opened(account_of(scope))
@@ -61,14 +74,14 @@ async def websocket(gateway: Gateway, scope: http.Scope, receive: http.Receive, 
                 await _herald(gateway, scope, receive, send, principal, subprotocol)
         finally:
             gateway.limits.session_closed(account_of(scope))
-    except HeraldError as raised:
-        error = as_told(raised, anonymous=is_stranger(scope))
+    except ApplicationError as raised:
+        error = redacted_for(raised, anonymous=is_stranger(scope))
         gateway.records.end(record, error.code)
         await _refuse(scope, send, error)
 
 
 def _subprotocol(offered: list[str]) -> str | None:
-    """The first offered subprotocol that we speak; None offered means herald.v1, unnamed. Raises InvalidRequest."""
+    """Select the first supported subprotocol of those offered; without offers herald.v1, unnamed. Raises InvalidRequest."""
     for name in offered:
         if name in SUBPROTOCOLS:
             return name
@@ -77,7 +90,7 @@ def _subprotocol(offered: list[str]) -> str | None:
     return None
 
 
-async def _refuse(scope: http.Scope, send: http.Send, error: HeraldError) -> None:
+async def _refuse(scope: http.Scope, send: http.Send, error: ApplicationError) -> None:
     """Answer the handshake with a problem document, or close where the server cannot."""
     refused_handshake(scope, error)
     if "websocket.http.response" in scope.get("extensions", {}):
@@ -95,7 +108,7 @@ async def _refuse(scope: http.Scope, send: http.Send, error: HeraldError) -> Non
 
 
 class _Connection:
-    """The ASGI side of one session: its sink, its close, and the loop that waits for its end."""
+    """ASGI side of one session: its sink, its close, and the loop that waits for its end."""
 
     def __init__(self, gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
         self.gateway = gateway
@@ -103,6 +116,7 @@ class _Connection:
         self._send = send
         self._transport = scope.get("extensions", {}).get("herald.transport")
         self._account = account_of(scope)
+        self._ended: asyncio.Future[None] | None = scope.get(ENDED)
         self._closing: asyncio.Task[None] | None = None
         self._tells = True
         self.sink: Sink
@@ -118,10 +132,12 @@ class _Connection:
             self.sink = SendSink(self._send, websocket_messages, buffer_bytes)
 
     async def serve(self, session: Session, on_message: Any, principal: Principal) -> None:
-        """Hand every message to `on_message(text)` until the connection ends. Closes it when the token expires."""
+        """Pass every message to `on_message(text)` until the connection ends. Closes it when the token expires."""
         loop = asyncio.get_running_loop()
         left_s = max(0.0, principal.expires_at - self.gateway.clock())
         expiry = loop.call_later(left_s, self._expired, session)
+        if self._ended is not None:
+            self._ended.add_done_callback(lambda _: self._expired(session))
         try:
             if self._transport is not None:
                 held = partial(self.gateway.limits.unfinished, self._account)
@@ -134,9 +150,9 @@ class _Connection:
                 if event.get("text") is not None:
                     on_message(event["text"].encode())
                     if isinstance(session, HeraldSession):
-                        await session.room()  # no extension: not reading on is the only way to slow the client
+                        await session.room()  # without the extension: pausing reads is the only way to slow the client
                 else:
-                    self.close(1003, "binary frames are not understood here", False)
+                    self.close(1003, "binary frames are not supported", False)
         finally:
             expiry.cancel()
             if self._closing is not None:
@@ -147,12 +163,12 @@ class _Connection:
         self.close(CLOSE_TOKEN_EXPIRED, "token-expired", False)
 
     def pause_reading(self, paused: bool) -> None:
-        """Stop or go on reading from the client, where the server lets us."""
+        """Pause or resume reading from the client, where the server allows it."""
         if self._transport is not None:
             self._transport.pause_reading(paused)
 
     def close(self, code: int, reason: str, retry: bool) -> None:
-        """Close the connection with `code`; herald.v1 clients are told the reason first. Harmless when repeated."""
+        """Close the connection with `code`; herald.v1 clients are sent the reason first. Harmless when repeated."""
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close(code, reason, retry))
 
@@ -163,17 +179,17 @@ class _Connection:
             code = CLOSE_RESTARTING if retry else CLOSE_BAD_REQUEST
         patience_s = LAST_WORD_S if code in _CUT_SOON else GOODBYE_S
         if self._transport is not None and code in _CUT_SOON:
-            # The close may wait behind what the client does not read; a closed connection is not aborted again.
+            # the close may wait behind unread frames; a closed connection is not aborted again
             asyncio.get_running_loop().call_later(patience_s, self._transport.abort)
         try:
-            async with asyncio.timeout(patience_s):  # a reader that does not read must not hold us
+            async with asyncio.timeout(patience_s):  # a client that does not read must not delay the end
                 if isinstance(self.sink, SendSink):
                     await self.sink.drained()
                 self.sink.discard()
                 await self._send({"type": "websocket.close", "code": code, "reason": reason})
         except (OSError, RuntimeError, TimeoutError):
             if self._transport is not None:
-                self._transport.abort()  # the other side is gone, or does not take its goodbye
+                self._transport.abort()  # the client is gone, or does not answer the close
 
 
 async def _herald(
@@ -184,7 +200,7 @@ async def _herald(
     principal: Principal,
     subprotocol: str | None,
 ) -> None:
-    """A herald.v1 session: many RPs, operations in both directions."""
+    """Serve a herald.v1 session: many RPs, operations in both directions."""
     connection = _Connection(gateway, scope, receive, send)
     gateway.hub.room_for_session()
     await connection.accept(subprotocol)
@@ -213,24 +229,24 @@ class _CloudEventsSession(Session):
         self._connection.close(code, reason, True)
 
     def revoked(self) -> None:
-        """The token has been revoked: close for good."""
+        """Close permanently after revocation of the token."""
         super().revoked()
         self._connection.close(CLOSE_TOKEN_REVOKED, "token-revoked", False)
 
     def disconnect(self, retry: bool) -> None:
-        """Close, as an operator asked."""
+        """Close at an operator's request."""
         super().disconnect(retry)
         code = CLOSE_DISCONNECTED_RETRY if retry else CLOSE_DISCONNECTED
         self._connection.close(code, "disconnected", retry)
 
-    def reading_ended(self, follower: Follower, error: HeraldError) -> None:
-        """The only RP has ended, and so does the connection."""
+    def reading_ended(self, follower: Follower, error: ApplicationError) -> None:
+        """Close the connection, because its only RP has ended."""
         super().reading_ended(follower, error)
         code = CLOSE_FORBIDDEN if error.status == 403 else CLOSE_RP_GONE
         self._connection.close(code, error.code, False)
 
     def handle(self, text: bytes) -> None:
-        """Readers of this binding send nothing."""
+        """Refuse messages: readers of this binding send nothing."""
         self._connection.close(CLOSE_BAD_REQUEST, "publish over HTTP or herald.v1", False)
 
 
@@ -242,7 +258,7 @@ async def _cloudevents(
     principal: Principal,
     members: dict[str, str],
 ) -> None:
-    """Follow the RP that the query names, `?rp=&from=`; everything is checked before the handshake is accepted."""
+    """Follow the RP named in the query, `?rp=&from=`; all checks precede the acceptance of the handshake."""
     if "rp" not in members:
         raise InvalidRequest("Name the rendezvous point: /ws?rp=ID&from=now.")
     descriptor = await gateway.descriptors.get(members["rp"])
@@ -252,7 +268,7 @@ async def _cloudevents(
         require(descriptor, principal, "history")
     channel, _ = await gateway.hub.channel(descriptor.id)
     replays = wanted != "now"
-    if wanted == "now":  # before the handshake is answered: whoever sees it accepted misses nothing published then
+    if wanted == "now":  # before the handshake is answered: a client that sees it accepted then misses no later event
         wanted = Cursor(channel.epoch, channel.flushed - 1)
     connection = _Connection(gateway, scope, receive, send)
     gateway.hub.room_for_session()
@@ -270,7 +286,7 @@ async def _cloudevents(
         gateway.records.joined(follower, access(scope))
         gateway.reading_began(descriptor)
         await connection.serve(session, session.handle, principal)
-    except HeraldError:
+    except ApplicationError:
         connection.close(CLOSE_RESTARTING, "unavailable", True)
         await connection.serve(session, session.handle, principal)
     finally:

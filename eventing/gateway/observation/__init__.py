@@ -1,1 +1,1 @@
-"""What is seen of a gateway: metrics, spans, its sessions."""
+"""Observation of a gateway: metrics, spans, its sessions."""

@@ -1,7 +1,7 @@
-"""The gateway's metrics: what it counts anyway is copied once a second, and before it answers a scrape itself.
+"""Metrics of the gateway: its totals are copied once a second, and before it answers a scrape itself.
 
-So the hot path pays nothing for them. The same second's turn measures the event loop's lag, and how late some events
-reached their readers: of the channels that wrote last, the newest event's time of storing is asked of the log.
+So the hot path has no cost from them. The same periodic task measures the event loop's delay, and the delivery lag of
+some events: for the channels that wrote last, the log is queried for the newest event's time of storing.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ import heapq
 import logging
 import time
 
-from redis.exceptions import RedisError
-
 from eventing.gateway.admission.access import Descriptors
 from eventing.gateway.delivery.channel import Channel
 from eventing.gateway.delivery.hub import Hub
 from eventing.log.reader import LogReader
 from eventing.store.cancellation import cancel_and_wait
+from eventing.store.errors import RedisError
 from eventing.telemetry import folder, metrics
 from eventing.telemetry.metrics import add_durations
 from eventing.telemetry.process import PERIOD_S, ProcessMeasures
-from eventing.telemetry.totals import TOTALS, Totals
+from eventing.telemetry.totals import Totals, totals
 
-LAG_CHANNELS_MAX = 8
-"""Channels whose delivery lag is looked at each second: one round trip to Redis, which reads one entry of each."""
+LAG_CHANNELS_MAX = 8  # bound: channels whose delivery lag is sampled per second; the others are not sampled
+"""Channels whose delivery lag is measured each second: one round trip to Redis, which reads one entry of each."""
 
 _COUNTERS = (
     ("publishes", metrics.PUBLISHES),
@@ -43,58 +42,58 @@ log = logging.getLogger(__name__)
 
 
 class Measuring:
-    """Of one gateway process.
+    """Metrics of one gateway process.
 
     Args:
-        hub, descriptors: whose state is told.
-        reader: asked when events were stored.
+        hub, descriptors: sources of the state.
+        reader: reads the times of storing.
     """
 
     def __init__(self, hub: Hub, descriptors: Descriptors, reader: LogReader) -> None:
         self._hub = hub
         self._descriptors = descriptors
         self._reader = reader
-        self._told = Totals()
+        self._reported = Totals()
         self._descriptor_reads = 0
         self._lag_seen = time.time()
         self._task: asyncio.Task[None] | None = None
         self._process: ProcessMeasures | None = None
 
     def start(self) -> None:
-        """Begin the second's turn."""
+        """Begin the periodic task."""
         self._process = ProcessMeasures(folder.process_name())
         self._task = asyncio.get_running_loop().create_task(self._forever())
 
     async def close(self) -> None:
-        """End, having told what was counted last."""
+        """Stop, after copying the last totals."""
         if self._task is not None:
             await cancel_and_wait([self._task])
             self._task = None
             self.copy()
 
     def copy(self) -> None:
-        """Put what the process has counted into the metrics."""
-        told = self._told
+        """Copy the totals of the process into the metrics."""
+        reported, counted = self._reported, totals()
         for name, counter in _COUNTERS:
-            now = getattr(TOTALS, name)
-            if now != (before := getattr(told, name)):
+            now = getattr(counted, name)
+            if now != (before := getattr(reported, name)):
                 counter.inc(now - before)
-                setattr(told, name, now)
-        self._copy_events(told)
-        for code, count in TOTALS.refused.items():
-            if count != (before := told.refused.get(code, 0)):
+                setattr(reported, name, now)
+        self._copy_events(reported, counted)
+        for code, count in counted.refused.items():
+            if count != (before := reported.refused.get(code, 0)):
                 metrics.REFUSALS.labels(code).inc(count - before)
-                told.refused[code] = count
-        for reason, count in TOTALS.fast_path_declined.items():
-            if count != (before := told.fast_path_declined.get(reason, 0)):
+                reported.refused[code] = count
+        for reason, count in counted.fast_path_declined.items():
+            if count != (before := reported.fast_path_declined.get(reason, 0)):
                 metrics.FAST_PATH_DECLINED.labels(reason).inc(count - before)
-                told.fast_path_declined[reason] = count
-        add_durations(metrics.APPENDS, TOTALS.flights, told.flights)
-        add_durations(metrics.DELIVERY_LAG, TOTALS.lag, told.lag)
-        add_durations(metrics.LOOP_LAG, TOTALS.loop_lag, told.loop_lag)
+                reported.fast_path_declined[reason] = count
+        add_durations(metrics.APPENDS, counted.pipelines, reported.pipelines)
+        add_durations(metrics.DELIVERY_LAG, counted.lag, reported.lag)
+        add_durations(metrics.LOOP_LAG, counted.loop_lag, reported.loop_lag)
         hub, descriptors = self._hub, self._descriptors
         metrics.SESSIONS.set(len(hub.sessions))
-        metrics.READINGS.set(TOTALS.readings)
+        metrics.READINGS.set(counted.readings)
         metrics.CHANNELS.set(hub.channel_count)
         metrics.DESCRIPTORS.set(len(descriptors))
         metrics.DESCRIPTOR_READS.inc(descriptors.reads - self._descriptor_reads)
@@ -102,28 +101,29 @@ class Measuring:
         if self._process is not None:
             self._process.copy()
 
-    def _copy_events(self, told: Totals) -> None:
-        """Events that were new: those taken, less those that the log had. After the repeated ones are told."""
-        new = TOTALS.events_in - TOTALS.duplicates
-        metrics.EVENTS_PUBLISHED.inc(new - told.events_in)
-        told.events_in = new  # as told: net of repetitions
+    def _copy_events(self, reported: Totals, counted: Totals) -> None:
+        """Count new events: those accepted, less duplicates. Called after the duplicates are copied."""
+        new = counted.events_in - counted.duplicates
+        metrics.EVENTS_PUBLISHED.inc(new - reported.events_in)
+        reported.events_in = new  # as copied: net of repetitions
 
     async def _forever(self) -> None:
         while True:
             asked = time.monotonic() + PERIOD_S
             await asyncio.sleep(PERIOD_S)
-            TOTALS.loop_lag_s = max(0.0, time.monotonic() - asked)
-            TOTALS.loop_lag.observe(TOTALS.loop_lag_s)
+            counted = totals()
+            counted.loop_lag_s = max(0.0, time.monotonic() - asked)
+            counted.loop_lag.observe(counted.loop_lag_s)
             try:
-                await self._look_at_lag()
+                await self._measure_lag()
                 self.copy()
             except (RedisError, OSError):
-                self.copy()  # Redis is away: that is counted where it is called
+                self.copy()  # Redis is unreachable, which is counted where it is called
             except Exception:
                 log.exception("Measuring failed; trying again in %g s", PERIOD_S)
 
-    async def _look_at_lag(self) -> None:
-        """Compare when some channels wrote their newest event with when it was stored."""
+    async def _measure_lag(self) -> None:
+        """Compare the times at which some channels wrote their newest event with the times of storing."""
         since, self._lag_seen = self._lag_seen, time.time()
         recent = (channel for channel in self._hub.channels() if channel.flushed_at > since)
         chosen = heapq.nlargest(LAG_CHANNELS_MAX, recent, key=_flushed_at)
@@ -132,7 +132,7 @@ class Measuring:
             stored = await self._reader.stored_at([(rp, offset) for _, rp, offset in wrote])
             for (at, _, _), stored_at in zip(wrote, stored, strict=True):
                 if stored_at is not None:
-                    TOTALS.lag.observe(max(0.0, at - stored_at))
+                    totals().lag.observe(max(0.0, at - stored_at))
 
 
 def _flushed_at(channel: Channel) -> float:

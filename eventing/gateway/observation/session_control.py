@@ -1,6 +1,7 @@
-"""What operators ask of this gateway's sessions: which there are, and to disconnect some (store/sessions.py carries it).
+"""Operators' requests about this gateway's sessions: listing, and disconnecting some (transported by
+store/sessions.py).
 
-Nothing is kept for it: sessions are looked at when somebody asks, a slice at a time so that events keep flowing.
+No state is kept for this: sessions are examined on request, a slice at a time so that events keep flowing.
 """
 
 from __future__ import annotations
@@ -10,53 +11,53 @@ import heapq
 import logging
 from collections.abc import AsyncIterator
 
-import redis.asyncio
-from redis.exceptions import RedisError
-
 from eventing.core.decoding import Undecodable
 from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.session import Follower, Session
 from eventing.operations.rules.session_listing import (
     LIMIT_MAX,
     RPS_SHOWN,
-    Answer,
     Ask,
     Key,
     Row,
+    SessionListing,
     ask_read,
     encode,
     key_of,
 )
 from eventing.store.cancellation import cancel_and_wait
+from eventing.store.connection import AsyncRedis
+from eventing.store.errors import RedisError
 from eventing.store.sessions import answer_give
 
-LOOKED_AT_ONCE = 1000  # readings between two turns of the loop; ~1 ms
-CLOSED_AT_ONCE = 50  # sessions; ~5 ms with what closing them sets off
-ASKS_MAX = 16  # under way; more are not answered, and their askers are told that this gateway is missing
+CHECKED_AT_ONCE = 1000  # readings between two turns of the loop; ~1 ms
+CLOSED_AT_ONCE = 50  # sessions; ~5 ms with the consequences of closing
+# bound: concurrent queries for sessions at a gateway; further queries are not answered; the answer names this gateway as missing
+ASKS_MAX = 16
 log = logging.getLogger(__name__)
 
 
 class SessionControl:
-    """See the module.
+    """Operators' requests about sessions.
 
     Args:
         gateway: this gateway's id.
-        hub: whose sessions.
-        client: for the answers.
+        hub: hub of the sessions.
+        client: Redis client for the answers.
     """
 
-    def __init__(self, gateway: str, hub: Hub, client: redis.asyncio.Redis) -> None:
+    def __init__(self, gateway: str, hub: Hub, client: AsyncRedis) -> None:
         self._gateway = gateway
         self._hub = hub
         self._client = client
         self._tasks: set[asyncio.Task[None]] = set()
 
     def asked(self, message: bytes) -> None:
-        """Somebody asks. Returns at once."""
+        """Handle a request. Returns at once."""
         try:
             ask = ask_read(message)
         except Undecodable as error:  # a gateway of another version
-            log.warning("What was asked about sessions is not understood: %s", error)
+            log.warning("A request about sessions is malformed: %s", error)
             return
         if len(self._tasks) < ASKS_MAX:
             task = asyncio.get_running_loop().create_task(self._answer(ask))
@@ -64,7 +65,7 @@ class SessionControl:
             task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         await cancel_and_wait(self._tasks)
 
     async def _answer(self, ask: Ask) -> None:
@@ -73,19 +74,19 @@ class SessionControl:
                 await answer_give(self._client, ask.reply, encode(await self._listed(ask)))
             else:
                 found = [session async for session in self._matching(ask)]
-                await answer_give(self._client, ask.reply, encode(Answer(self._gateway, len(found))))
+                await answer_give(self._client, ask.reply, encode(SessionListing(self._gateway, len(found))))
                 await self._disconnect(found, ask.close)
         except (RedisError, OSError) as error:
-            log.warning("What was asked about sessions cannot be answered: %s", error)
+            log.warning("A request about sessions cannot be answered: %s", error)
         except Exception:
-            log.exception("What was asked about sessions cannot be answered")
+            log.exception("A request about sessions cannot be answered")
 
     async def _matching(self, ask: Ask) -> AsyncIterator[Session]:
-        looked = 0
+        checked = 0
         for session in list(self._hub.sessions):
-            looked += 1 + len(session.followers)
-            if looked >= LOOKED_AT_ONCE:
-                looked = 0
+            checked += 1 + len(session.followers)
+            if checked >= CHECKED_AT_ONCE:
+                checked = 0
                 await asyncio.sleep(0)
             if session not in self._hub.sessions:  # it has ended meanwhile
                 continue
@@ -97,7 +98,7 @@ class SessionControl:
                 continue
             yield session
 
-    async def _listed(self, ask: Ask) -> Answer:
+    async def _listed(self, ask: Ask) -> SessionListing:
         matching, found = 0, []
         async for session in self._matching(ask):
             matching += 1
@@ -105,7 +106,7 @@ class SessionControl:
             if ask.after is None or key > ask.after:
                 found.append((key, session))
         first = heapq.nsmallest(min(ask.limit, LIMIT_MAX) + 1, found, key=lambda each: each[0])
-        return Answer(self._gateway, matching, [self._row(session) for _, session in first])
+        return SessionListing(self._gateway, matching, [self._row(session) for _, session in first])
 
     async def _disconnect(self, sessions: list[Session], retry: bool) -> None:
         for closed, session in enumerate(sessions, 1):
@@ -114,7 +115,7 @@ class SessionControl:
             if closed % CLOSED_AT_ONCE == 0:
                 await asyncio.sleep(0)
         if sessions:
-            log.info("Disconnected %d sessions, as an operator asked.", len(sessions))
+            log.info("Disconnected %d sessions at an operator's request.", len(sessions))
 
     def _id(self, session: Session) -> str:
         return f"{self._gateway}-{session.who.session}"
@@ -149,7 +150,7 @@ class SessionControl:
 
 
 def lag_of(follower: Follower) -> int:
-    """How many events a reading is behind its log's end, as this gateway knows that; 0 while it is live."""
+    """Return how many events a reading is behind its log's end, as known to this gateway; 0 while it is live."""
     channel = follower.channel
     if follower.live:
         return 0

@@ -1,8 +1,8 @@
-"""The gateway's spans. All of it is put in place of the ordinary classes at the start, and only where spans are sent.
+"""Spans of the gateway. Traced classes replace the ordinary ones at the start, only where spans are sent.
 
-A request's span goes on from its `traceparent` header. A publish over HTTP goes the ordinary way then, not the short one,
-so that its span is current while it is handed to the appender. A flush has a span if events in it say of which trace
-they are (their `traceparent` attribute); most have none, and cost a search in their bytes.
+A request's span continues its `traceparent` header. A publish over HTTP then takes the ordinary path, not the fast
+path, so that its span is current when it is passed to the appender. A flush has a span if its events state a trace
+(their `traceparent` attribute); most have none, and cost a search in their bytes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from eventing.gateway.delivery.sinks import Sink
 from eventing.gateway.recording import access
 from eventing.gateway.request_ids import request_id
 from eventing.log.appender import Appender
-from eventing.log.tracing import TracedLane
+from eventing.log.tracing import TracedBatchQueue
 from eventing.peering.wire.endpoints import HANDLERS
 from eventing.telemetry import tracing
 
 UNTRACED = ("/livez", "/readyz", "/metrics", "/static/")
-"""What probes and browsers ask for again and again."""
+"""Paths that probes and browsers request all the time."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -32,19 +32,19 @@ _HOT = re.compile(r"/api/v1/(rps|subscriptions)/.+/(events|stream|ack)")
 
 
 def trace_gateway(appender: Appender, hub: Hub) -> None:
-    """Have a gateway that has done nothing yet make spans of appends and flushes."""
-    appender.make_lane = TracedLane
+    """Make a gateway that has not started yet create spans of appends and flushes."""
+    appender.make_queue = TracedBatchQueue
     hub.make_channel = TracedChannel
 
 
 class Traced:
-    """The ASGI application around `application` that makes a span of each HTTP request."""
+    """ASGI application around `application` that makes a span of each HTTP request."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
 
     async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
-        """Serve one connection's scope. A WebSocket has no span: it may live for days."""
+        """Serve one connection's scope. A WebSocket has no span: it may last for days."""
         if scope["type"] != "http" or scope["path"].startswith(UNTRACED):
             await self._application(scope, receive, send)
             return
@@ -63,21 +63,21 @@ class Traced:
                 await self._application(scope, receive, send_seen)
             finally:
                 if span is not None:
-                    _tell(span, scope, method, status)
+                    _set_attributes(span, scope, method, status)
 
 
-def _tell(span: Any, scope: http.Scope, method: str, status: int) -> None:
-    """What is known at the request's end. Never its path or query: those of the console may hold a credential."""
+def _set_attributes(span: Any, scope: http.Scope, method: str, status: int) -> None:
+    """Set the attributes known at the request's end. Never its path or query: those of the console may contain a credential."""
     of = access(scope)
     span.update_name(f"{method} {_route(scope['path']) or of.operation or 'console'}")
-    told = {
+    found = {
         "http.response.status_code": status,
         "herald.request_id": scope.get("herald.request_id") or request_id(scope),
         "herald.operation": of.operation,
         "herald.rp": of.rp,
         "herald.events": of.events,
     }
-    span.set_attributes({name: value for name, value in told.items() if value})
+    span.set_attributes({name: value for name, value in found.items() if value})
     if status >= 500:
         from opentelemetry.trace import StatusCode
 
@@ -88,16 +88,16 @@ def _route(path: str) -> str:
     found = _HOT.fullmatch(path)
     if found is not None:
         return f"/api/v1/{found[1]}/{{id}}/{found[2]}"
-    return path if path in HANDLERS else ""  # else whoever asks for what is not there would name spans
+    return path if path in HANDLERS else ""  # else clients could name spans by requesting unknown paths
 
 
 class TracedChannel(Channel):
-    """A channel that makes a span of a flush that has traced events."""
+    """A channel that makes a span of a flush with traced events."""
 
     __slots__ = ()
 
     def flush(self, gathered: dict[Sink, list[bytes]] | None = None) -> None:
-        """As the ordinary one."""
+        """Flush as Channel does, within a span."""
         parent, links = tracing.of_events(self._pending) if self._live else (None, [])
         if parent is None:
             super().flush(gathered)

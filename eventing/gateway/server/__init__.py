@@ -1,1 +1,1 @@
-"""The HTTP and WebSocket adapter on uvicorn: protocol classes, request heads, fast path, client frames."""
+"""HTTP and WebSocket adapter on uvicorn: protocol classes, request heads, fast path, client frames."""

@@ -1,21 +1,21 @@
 """The fast path of a publish over HTTP: from the request to the log and back, without a task, without ASGI.
 
-Most publishes come from a bearer and for an RP that this process has in memory, and are in order. Such a one is decided
-here in one call, and answered in one write when the log has it. Everything else (a token or an RP that must be read from
-SQL, anything that is refused) is *declined* before it has had any effect, and takes the ordinary path through the ASGI
-application (gateway/endpoints/publish.py), which has every answer. So this file decides nothing that is not decided there
-too; what the two paths have in common they call. Declined publishes are counted by reason (docs/observability.md).
+Most publishes are valid, and have a bearer and an RP that this process has in memory. Such a publish is decided here in
+one call, and answered in one write once the log has it. Every other one (a token or an RP that must be read from SQL,
+any refusal) is *declined* before it has had any effect, and takes the ordinary path through the ASGI application
+(gateway/endpoints/publish.py), which has every answer. So this file makes no decision that the ordinary path does not
+make too; common parts are shared functions. Declined publishes are counted by reason (docs/observability.md).
 
-The life of a publish here: its head is parsed -> `declined` gives the reasons that the head alone has -> the connection
-keeps it until its body is complete: many clients send head and body separately -> `take` decides.
+Life of a publish here: its head is parsed -> `declined` returns the reasons that the head alone gives -> the connection
+holds it until its body is complete: many clients send head and body separately -> `take` decides.
 
-A client sends the same head again and again, byte by byte: the same RP, token, content type and length. `take` remembers
-what such a head says, and the next request with it, if it arrives complete in one read on a connection that is between
-two requests, is taken by `take_again` without being parsed. Identical bytes at that place parse identically, so nothing
-is decided by memory but the meaning of the bytes: token, policy, limits and all else are asked each time.
+A client sends the same head again and again, byte by byte: the same RP, token, content type and length. `take` caches
+the meaning of such a head, and the next request with it, if it arrives complete in one read on a connection that is
+between two requests, is handled by `take_again` without parsing. Identical bytes at that place parse identically, so
+only the meaning of the bytes is taken from the cache: token, policy, limits and everything else are checked each time.
 
-Measured in one process, without sockets and Redis (tests/edge/test_fast_path_played.py): 14 us of CPU a publish with a
-remembered head, 31 to 48 with one that is parsed, 62 to 90 by the ordinary path.
+Measured in one process, without sockets and Redis (tests/gateway/test_fast_path_played.py): 14 us of CPU a publish with
+a cached head, 31 to 48 with a parsed one, 62 to 90 by the ordinary path.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from eventing.access.rules.limits import Account
 from eventing.access.verification.verifier import token_digest
 from eventing.client_address import scope_address
 from eventing.core.client_address import address_key
-from eventing.core.errors import HeraldError
+from eventing.core.errors import ApplicationError
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.cloudevents_http import EventHead, read_head
 from eventing.core.principals import Principal
@@ -49,13 +49,15 @@ from eventing.gateway.gateway import Gateway, gateway_of
 from eventing.gateway.request_ids import new_request_id, request_id
 from eventing.log.appender import Outcome
 from eventing.rps.rules.descriptor import Descriptor
-from eventing.telemetry.totals import TOTALS
+from eventing.telemetry.totals import totals
 
 RPS: Final = "/api/v1/rps/"
 EVENTS: Final = "/events"
-BODY_BYTES_MAX = 64 * 1024  # what is declined is read twice: a larger body is mostly a batch, whose cost is its events
-HEADS_MAX = 10_000  # heads remembered, of some 500 bytes each; the oldest is forgotten
-HEAD_BYTES_REMEMBERED_MAX = 8 * 1024  # a longer head is parsed each time
+# A declined body is read twice, and larger ones are mostly batches, whose cost is their events.
+BODY_BYTES_MAX = 64 * 1024  # bound: bytes of a body on the fast path; the publish takes the ordinary path
+# About 500 bytes each.
+HEADS_MAX = 10_000  # bound: request heads in memory; the oldest head is parsed again
+HEAD_BYTES_REMEMBERED_MAX = 8 * 1024  # bound: bytes of a cached request head; a longer head is parsed each time
 
 # Reasons to decline
 RP, TOKEN, REFUSED, QUERY, BODY, PIPELINED, BUSY = "rp", "token", "refused", "query", "body", "pipelined", "busy"
@@ -66,48 +68,48 @@ _BEARER: Final = b"bearer "
 _AT = len(RPS)
 _END = -len(EVENTS)
 _UNREPEATED = frozenset({b"x-request-id", b"traceparent", b"tracestate", b"expect"})
-"""Headers that differ from one request to the next, or ask for something in between: no head with one is remembered."""
+"""Headers that differ from one request to the next, or require an intermediate answer: a head with one of them is not cached."""
 
 
-class Connection(Protocol):
-    """The server's side of a connection (gateway/server/protocol.py), as the fast path uses it."""
+class ServerConnection(Protocol):
+    """A connection of the server (gateway/server/protocol.py), as the fast path uses it."""
 
     @property
     def client(self) -> tuple[str, int] | None:
-        """The address of the other side."""
+        """Address of the client."""
 
     @property
     def server_state(self) -> ServerState:
-        """What the server knows, its ordinary headers among it."""
+        """State of the server, including its ordinary headers."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop that it runs in."""
+        """Event loop of the connection."""
 
     @property
     def flow(self) -> FlowControl:
-        """Whether the client takes what is written."""
+        """Flow control: whether the client reads its answers."""
 
-    def answer_shortly(self, cycle: Any, status: int, headers: bytes, content: bytes) -> None:
+    def answer_fast(self, cycle: Any, status: int, headers: bytes, content: bytes) -> None:
         """Answer a request that was taken."""
 
     def began_again(self, cycle: Any) -> None:
-        """Count a request that was not parsed as begun."""
+        """Count an unparsed request as begun."""
 
     def answered_again(self) -> None:
-        """Count a request that was not parsed as answered."""
+        """Count an unparsed request as answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a remembered head says.
+    """Meaning of a cached head.
 
     Attributes:
         reference: the RP's id or name, as the client writes it.
-        digest: of the token (access/verification/verifier.py); None for none.
-        head: what it says of the body.
-        length: of the body, bytes.
-        scope: of the request that it was remembered from, without the token and the client's address.
+        digest: digest of the token (access/verification/verifier.py); None for none.
+        head: description of the body.
+        length: length of the body, bytes.
+        scope: scope of the request from which it was cached, without the token and the client's address.
     """
 
     reference: str
@@ -117,40 +119,36 @@ class _Known:
     scope: Mapping[str, Any]
 
 
-_heads: OrderedDict[bytes, _Known] = OrderedDict()
-"""By the digests of heads, for these hold tokens. Of this process: a head means the same on each of its connections."""
-
-
 def is_publish(scope: Any) -> bool:
-    """Whether the request is a publish, by its method and path."""
+    """Return True if the request is a publish, by its method and path."""
     path = scope["path"]
     return scope["method"] == "POST" and path.endswith(EVENTS) and path.startswith(RPS) and len(path) > _AT - _END
 
 
-def declined(connection: Connection, cycle: RequestResponseCycle) -> str:
-    """Why a publish whose head has come is declined; empty if nothing speaks against it yet."""
+def declined(connection: ServerConnection, cycle: RequestResponseCycle) -> str:
+    """Return the reason to decline a publish by its head; empty if there is none so far."""
     gateway = gateway_of(connection.loop)
     scope: Any = cycle.scope
     if scope["query_string"]:
         return QUERY
     if gateway is None:
         return RP
-    if cycle.waiting_for_100_continue or not _is_short(scope["headers"]):
+    if cycle.waiting_for_100_continue or not _is_plain(scope["headers"]):
         return BODY
     try:
         digest = _digest(scope["headers"])
         found = _admitted(gateway, scope["path"][_AT:_END], digest)
-    except HeraldError:
+    except ApplicationError:
         return REFUSED
     return found if isinstance(found, str) else ""
 
 
-def take(connection: Connection, cycle: RequestResponseCycle, raw: bytes = b"") -> bool:
+def take(connection: ServerConnection, cycle: RequestResponseCycle, raw: bytes = b"") -> bool:
     """Take a publish whose body is complete. False: declined, nothing has happened.
 
     Args:
-        connection, cycle: uvicorn's, of the request.
-        raw: all bytes of the request, where one read brought exactly these.
+        connection, cycle: connection and cycle of the request, as in uvicorn.
+        raw: all bytes of the request, if one read returned exactly these.
     """
     scope: Any = cycle.scope
     headers = scope["headers"]
@@ -166,36 +164,39 @@ def take(connection: Connection, cycle: RequestResponseCycle, raw: bytes = b"") 
         try:
             head = read_head(headers)
             digest = _digest(headers)
-        except HeraldError:
+        except ApplicationError:
             reason = REFUSED
         else:
             reference = scope["path"][_AT:_END]
             reason = _append(gateway, reference, digest, head, body, _Publish(gateway, connection, cycle, scope))
             if not reason and raw:
-                _remember(raw, scope, cycle.keep_alive, _Known(reference, digest, head, len(body), _shown(scope)))
+                known = _Known(reference, digest, head, len(body), _shown(scope))
+                _remember(gateway.publish_heads, raw, scope, cycle.keep_alive, known)
     if reason:
-        TOTALS.decline(reason)
+        totals().decline(reason)
     return not reason
 
 
-def take_again(connection: Connection, data: bytes) -> bool:
-    """Take a publish whose head has been taken before. `data` is a read that begins a request. False: to be parsed."""
+def take_again(connection: ServerConnection, data: bytes) -> bool:
+    """Take a publish whose head is cached. `data` is a read that begins a request. False: to be parsed."""
     if not data.startswith(_POST):
         return False
     end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
     if not len(_END_OF_HEAD) <= end <= HEAD_BYTES_REMEMBERED_MAX:
         return False
-    known = _heads.get(_of_head(data[:end]))
     gateway = gateway_of(connection.loop)
-    if known is None or gateway is None or len(data) - end != known.length:
+    if gateway is None:
+        return False
+    known: _Known | None = gateway.publish_heads.get(_of_head(data[:end]))
+    if known is None or len(data) - end != known.length:
         return False
     publish = _PublishAgain(gateway, connection, known)
-    # If it is declined, that is counted when it has been parsed and is declined again.
+    # a declined one is counted when it has been parsed and is declined again
     return not _append(gateway, known.reference, known.digest, known.head, data[end:], publish)
 
 
-def _is_short(headers: http.Headers) -> bool:
-    """Whether the body's length is announced, and within BODY_BYTES_MAX."""
+def _is_plain(headers: http.Headers) -> bool:
+    """Return True if the body's length is announced, and within BODY_BYTES_MAX."""
     for name, value in headers:
         if name == b"content-length":
             return len(value) < 10 and value.isdigit() and int(value) <= BODY_BYTES_MAX
@@ -203,7 +204,7 @@ def _is_short(headers: http.Headers) -> bool:
 
 
 def _digest(headers: http.Headers) -> bytes | None:
-    """Of the bearer's token; None for none. Raises Unauthenticated for an Authorization of another kind."""
+    """Compute the digest of the bearer's token; None for none. Raises Unauthenticated for an Authorization of another kind."""
     for name, value in headers:
         if name == b"authorization":
             if value[:7].lower() == _BEARER:
@@ -213,7 +214,7 @@ def _digest(headers: http.Headers) -> bytes | None:
 
 
 def _admitted(gateway: Gateway, reference: str, digest: bytes | None) -> tuple[Descriptor, Principal] | str:
-    """The RP and who publishes there, or the reason to decline. Raises what the ordinary path answers."""
+    """Return the RP and the publisher, or the reason to decline. Raises the errors of the ordinary path."""
     descriptor = gateway.descriptors.peek(reference)
     if descriptor is None:
         return RP
@@ -229,14 +230,14 @@ def _admitted(gateway: Gateway, reference: str, digest: bytes | None) -> tuple[D
 def _append(
     gateway: Gateway, reference: str, digest: bytes | None, head: EventHead, body: bytes, publish: _Publish
 ) -> str:
-    """Give the events of a publish to the log. The reason if it is declined; then nothing has happened."""
+    """Append the events of a publish to the log. Returns the reason if it is declined; then nothing has happened."""
     try:
         admitted = _admitted(gateway, reference, digest)
         if isinstance(admitted, str):
             return admitted
         descriptor, principal = admitted
         events, batch = events_of(gateway, principal, head, body)
-    except HeraldError:
+    except ApplicationError:
         return REFUSED
     if not events:
         return REFUSED
@@ -248,7 +249,7 @@ def _append(
     size = bytes_of(events)
     if not limits.request_to_publish(account, descriptor.id, len(events), size):
         return REFUSED
-    TOTALS.fast_path += 1
+    gateway.totals.fast_path += 1
     publish.principal = principal
     publish.account = account
     publish.rp = descriptor.id
@@ -264,8 +265,8 @@ def _of_head(head: bytes) -> bytes:
     return hashlib.blake2b(head, digest_size=16).digest()
 
 
-def _remember(raw: bytes, scope: Any, keep_alive: bool, known: _Known) -> None:
-    """Remember the head of the request `raw`, unless no other request will have the same or it must be parsed each time."""
+def _remember(heads: OrderedDict[bytes, _Known], raw: bytes, scope: Any, keep_alive: bool, known: _Known) -> None:
+    """Cache the head of the request `raw`, unless no other request will have the same or it must be parsed each time."""
     end = len(raw) - known.length
     if (
         not keep_alive
@@ -276,13 +277,13 @@ def _remember(raw: bytes, scope: Any, keep_alive: bool, known: _Known) -> None:
         or any(name in _UNREPEATED for name, _ in scope["headers"])
     ):
         return
-    _heads[_of_head(raw[:end])] = known
-    if len(_heads) > HEADS_MAX:
-        _heads.popitem(last=False)
+    heads[_of_head(raw[:end])] = known
+    if len(heads) > HEADS_MAX:
+        heads.popitem(last=False)
 
 
 def _shown(scope: Any) -> Mapping[str, Any]:
-    """The scope without what speaks for the client."""
+    """Return the scope without credentials and client address."""
     headers = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
     kept = {name: scope[name] for name in ("type", "method", "path", "query_string", "scheme", "http_version")}
     return {**kept, "headers": headers}
@@ -292,8 +293,8 @@ class _Publish:
     """One publish on its way to the log, and its answer.
 
     Attributes:
-        scope: of the request.
-        principal, account, rp, events, batch, size: set when it is admitted.
+        scope: scope of the request.
+        principal, account, rp, events, batch, size: set on admission.
     """
 
     __slots__ = (
@@ -318,20 +319,20 @@ class _Publish:
     batch: bool
     size: int
 
-    def __init__(self, gateway: Gateway, connection: Connection, cycle: Any, scope: Any) -> None:
+    def __init__(self, gateway: Gateway, connection: ServerConnection, cycle: Any, scope: Any) -> None:
         self._gateway = gateway
         self._connection = connection
         self._cycle = cycle
         self.scope = scope
 
     def begin(self) -> None:
-        """It is admitted: from now on it is answered here."""
+        """Note the admission: from now on the publish is answered here."""
         self._began = self._gateway.clock()
         self._request_id = request_id(self.scope)
 
     def done(self, outcome: Outcome) -> None:
-        """The log has it, or could not take it."""
-        if isinstance(outcome, HeraldError):
+        """Handle the outcome of the append."""
+        if isinstance(outcome, ApplicationError):
             copy_context().run(self._refused, outcome)
             return
         self._answer(201, http.JSON, published_json(self.events, outcome, self.batch))
@@ -339,12 +340,12 @@ class _Publish:
         if records.on:
             records.published_http(self.principal, self.rp, self._began, len(self.events), self.size)
 
-    def _refused(self, error: HeraldError) -> None:
-        """In a context of its own, as each task of the ordinary path has one."""
+    def _refused(self, error: ApplicationError) -> None:
+        """Answer a refusal in a context of its own, as each task of the ordinary path has one."""
         scope = self.scope
         current_origin.set(Origin(scope_address(scope), self._request_id, "api"))
         refused_request(scope, error, "events", scope["path"][_AT:_END], self.principal)
-        TOTALS.refuse(error.code)
+        totals().refuse(error.code)
         headers, content = http.problem(error)
         self._answer(error.status, headers, content)
         records = self._gateway.records
@@ -358,18 +359,18 @@ class _Publish:
         value = limits.field(self.account, True)
         rates = b"ratelimit-policy: %b\r\nratelimit: %b\r\n" % (limits.policy_field(True), value) if value else b""
         head = b"%bx-request-id: %b\r\n%b" % (headers, self._request_id.encode(), rates)
-        self._connection.answer_shortly(self._cycle, status, head, content)
+        self._connection.answer_fast(self._cycle, status, head, content)
 
 
 class _PublishAgain(_Publish):
-    """A publish with a remembered head: at its connection it stands for uvicorn's request and response too."""
+    """A publish with a cached head: at its connection it stands for uvicorn's request and response too."""
 
     __slots__ = ("_known", "disconnected", "keep_alive", "response_complete", "response_started")
 
     body = b""
     more_body = waiting_for_100_continue = False
 
-    def __init__(self, gateway: Gateway, connection: Connection, known: _Known) -> None:
+    def __init__(self, gateway: Gateway, connection: ServerConnection, known: _Known) -> None:
         self._gateway = gateway
         self._connection = connection
         self._cycle = self
@@ -384,26 +385,26 @@ class _PublishAgain(_Publish):
 
     @property
     def scope(self) -> Any:
-        """As the parser would have made it, without the token."""
+        """Scope as the parser would have made it, without the token."""
         return {**self._known.scope, "client": self._connection.client}
 
     @property
     def default_headers(self) -> list[tuple[bytes, bytes]]:
-        """What the server adds to every answer, at present."""
+        """Headers that the server adds to every answer at present."""
         return self._connection.server_state.default_headers
 
     @property
     def message_event(self) -> _Nobody:
-        """What uvicorn tells of a lost connection: nobody waits for it."""
+        """Event of uvicorn for a lost connection, without waiters."""
         return _NOBODY
 
     def on_response(self) -> None:
-        """It is answered."""
+        """Handle the end of the answer."""
         self._connection.answered_again()
 
 
 class _Nobody:
-    """An asyncio.Event that nobody waits for."""
+    """An asyncio.Event without waiters."""
 
     def set(self) -> None:
         return

@@ -1,10 +1,10 @@
-"""uvicorn's HTTP protocol with what the hot path needs of it: limits on a client's patience with us, and the fast path.
+"""uvicorn's HTTP protocol with additions for the hot path: limits for slow clients, and the fast path.
 
-It closes connections whose request head drips in too slowly, and answers pipelined requests in their order, refusals and the
-WebSocket handshake included (websocket_protocol.py has the connection from then on).
+It closes connections whose request head arrives too slowly, and answers pipelined requests in order, including refusals
+and the WebSocket handshake (websocket_protocol.py has the connection from then on).
 
-What a client that does not read can make us hold is bounded: one answer at a time, the requests of one piece of PIECE_BYTES
-waiting behind it, and the rest of what was read unparsed.
+The memory held for a client that does not read is bounded: one answer at a time, the requests of one piece of
+PIECE_BYTES waiting behind it, and the rest of the read bytes unparsed.
 """
 
 from __future__ import annotations
@@ -23,35 +23,45 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from eventing.conf import config
-from eventing.core.errors import HeraldError, InvalidRequest, Timeout, TooLarge
+from eventing.core.container import per_process
+from eventing.core.errors import ApplicationError, InvalidRequest, Timeout, TooLarge
 from eventing.gateway import http
 from eventing.gateway.server.fast_path import BODY, PIPELINED, declined, is_publish, take, take_again
 from eventing.gateway.server.request_heads import RefusalLog, bytes_of, fault_of
 from eventing.gateway.server.websocket_protocol import HeraldWebSocketProtocol
-from eventing.telemetry.totals import TOTALS
+from eventing.telemetry.totals import totals
 
-HEAD_BYTES_MAX = 64 * 1024  # request line and headers, or trailers; beyond it 413 and the connection is closed
-PIECE_BYTES = 16 * 1024  # parsed at once; while a request waits for the answers before it, no further piece is parsed
-BODY_WAIT_S = 1.0  # a publish whose body is not complete by then takes the ordinary path, which has a limit of its own
-UNTAKEN_S = 60.0  # without a client's taking a byte of what waits for it; then its HTTP connection is cut
+# bound: bytes of a request's head, or of its trailers; 413 after the answers to earlier requests, then the connection is closed
+HEAD_BYTES_MAX = 64 * 1024
+PIECE_BYTES = 16 * 1024  # bound: bytes parsed at once; parsing continues when no parsed request waits behind another
+# The ordinary path has a time limit of its own.
+BODY_WAIT_S = 1.0  # bound: seconds from a publish's head to its body; the publish takes the ordinary path
+UNSENT_S = 60.0  # bound: seconds without progress in sending HTTP answers to a client; the connection is reset
 
-_refusals = RefusalLog(time.monotonic)
+
+@per_process
+def _refusals() -> RefusalLog:
+    return RefusalLog(time.monotonic)
 
 
 class _Defaults:
-    """The headers that the server adds to every answer, joined; made anew when they change, once a second."""
+    """Headers that the server adds to every answer, joined; made again when they change, once a second."""
 
     headers: list[tuple[bytes, bytes]] | None = None
     lines = b""
 
 
+_joined = per_process(_Defaults)
+
+
 class _Flow(FlowControl):
-    """uvicorn's, which reads on for every request that asks for its body; `full`: what was read is to be parsed first."""
+    """uvicorn's flow control, which resumes reading for every request that reads its body; `full`: read bytes must be
+    parsed first."""
 
     full = False
 
     def resume_reading(self) -> None:
-        """Read on, unless what was read waits."""
+        """Resume reading, unless read bytes wait."""
         if not self.full:
             super().resume_reading()
 
@@ -59,8 +69,8 @@ class _Flow(FlowControl):
 class HeraldHttpProtocol(HttpToolsProtocol):
     """Closes a connection whose request head is not complete within `request_timeout_s`, or exceeds HEAD_BYTES_MAX.
 
-    What ends the connection's HTTP (a refusal, a WebSocket handshake) is carried out after the answers to all requests
-    before it. A publish takes the fast path (gateway/server/fast_path.py) where it can.
+    The end of the connection's HTTP (a refusal, a WebSocket handshake) is carried out after the answers to all earlier
+    requests. A publish takes the fast path (gateway/server/fast_path.py) where possible.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -68,23 +78,24 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.flow: _Flow = _Flow(transport)
         self._in_head = False
-        self._bare_bytes = 0  # parsed, in whole pieces, since a head began or ended or part of a body came
+        self._bare_bytes = 0  # parsed, in whole pieces, since a head began or ended or part of a body arrived
         self._head_timer: asyncio.TimerHandle | None = self._start_timer()
-        self._untaken_timer: asyncio.TimerHandle | None = None
-        self._untaken_bytes = 0
-        self._unread = b""  # read, and not parsed before the requests that wait have had their turn
-        self._last: Callable[[], None] | None = None  # what ends this connection's HTTP; nothing behind it is parsed
-        self._fault: HeraldError | None = None  # of the head that is being read
+        self._unsent_timer: asyncio.TimerHandle | None = None
+        self._unsent_bytes = 0
+        self._unread = b""  # read, and not parsed before the waiting requests have had their turn
+        self._last: Callable[[], None] | None = None  # the end of this connection's HTTP; nothing after it is parsed
+        self._fault: ApplicationError | None = None  # of the head being read
         self._parsing = False
         self._held: tuple[Any, Any] | None = None
-        self._served: Any = None  # the request that is being answered; `cycle` is the one that came last
+        self._served: Any = None  # the request being answered; `cycle` is the latest one
         self._body_timer: asyncio.TimerHandle | None = None
+        self._defaults = _joined()
         self._answered_at = -math.inf  # when a publish that was not parsed was answered, by the loop's clock
 
     # Reading
 
     def data_received(self, data: bytes) -> None:
-        """Parse, or keep for later, what the client has sent."""
+        """Parse the client's bytes, or keep them for later."""
         fresh = self._at_request_begin()
         if fresh and take_again(self, data):
             return
@@ -102,13 +113,13 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         self._parsing = False
         if self._held is not None:
             self._release(data if fresh else b"")
-        # The clock runs while a head is incomplete, and while anything that is none has come since the last answer.
+        # The timer runs while a head is incomplete, and after other bytes have arrived since the last answer.
         unfinished = self._in_head or self.cycle is None or self.cycle.response_complete
         if unfinished and self._head_timer is None and self._last is None:
             self._head_timer = self._start_timer()
 
     def _feed_pieces(self, data: bytes) -> None:
-        """Parse what is large, up to a request that waits behind another."""
+        """Parse large input, up to a request that waits behind another."""
         at, whole = 0, memoryview(data)
         while at < len(data) and not self.pipeline and self._last is None:
             self._feed(whole[at : at + PIECE_BYTES])
@@ -117,7 +128,7 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self._keep(data[at:])
 
     def _keep(self, unread: bytes) -> None:
-        """Read no further before `unread` is parsed."""
+        """Pause reading until `unread` is parsed."""
         self._unread = unread
         self.flow.pause_reading()
         self.flow.full = True
@@ -141,9 +152,9 @@ class HeraldHttpProtocol(HttpToolsProtocol):
                 if self._should_upgrade():
                     self._end_with(self.handle_websocket_upgrade)
                     return
-                data = data[upgrade.args[0] :]  # to something that is not spoken here: an ordinary request
+                data = data[upgrade.args[0] :]  # to an unsupported protocol: an ordinary request
             except httptools.HttpParserError:
-                self._refuse_in_turn(self._fault or InvalidRequest("This is not a request of HTTP/1.1."))
+                self._refuse_in_order(self._fault or InvalidRequest("This is not an HTTP/1.1 request."))
                 return
         if self._in_head:
             self._count_bare(len(data) if within_head else 0)
@@ -153,17 +164,17 @@ class HeraldHttpProtocol(HttpToolsProtocol):
     def _count_bare(self, count: int) -> None:
         self._bare_bytes += count
         if self._bare_bytes > HEAD_BYTES_MAX:
-            self._refuse_in_turn(_head_too_large())
+            self._refuse_in_order(_head_too_large())
 
     def on_message_begin(self) -> None:
-        """A further request on the connection begins."""
+        """Begin a further request on the connection."""
         self._in_head = True
         self._bare_bytes = 0
         super().on_message_begin()
         self.scope["extensions"] = {"herald.transport": self}  # type: ignore[dict-item]
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field of the head. Trailers are none (RFC 9110 section 6.5.1): they are dropped."""
+        """Handle a field of the head. Trailers are dropped (RFC 9110 section 6.5.1)."""
         if self._in_head:
             name = name.lower()
             if name == b"expect" and value.lower() == b"100-continue":
@@ -171,7 +182,7 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """The head is complete: check it, and stop the clock."""
+        """Check the complete head, and stop the timer."""
         websocket = self.parser.should_upgrade() and self._should_upgrade()
         fault = fault_of(self.parser.get_http_version(), self.url, self.headers, websocket=websocket)
         if fault:
@@ -179,14 +190,14 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         elif self._bare_bytes and bytes_of(self.url, self.headers) > HEAD_BYTES_MAX:
             self._fault = _head_too_large()
         if self._fault is not None:
-            raise self._fault  # ends the parser: it might read the rest by another reading of the head
+            raise self._fault  # ends the parser, which might interpret the rest differently
         self._stop_timer()
         super().on_headers_complete()
         self._in_head = False
         self._bare_bytes = 0
 
     def on_body(self, body: bytes) -> None:
-        """Part of a body has come: as uvicorn takes it, without another call."""
+        """Handle part of a body, as uvicorn does, without another call."""
         cycle = self.cycle
         self._bare_bytes = 0
         if cycle is None or cycle.response_complete or (self.parser.should_upgrade() and self._should_upgrade()):
@@ -210,15 +221,15 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         self._head_timer = None
         if self.transport.is_closing() or self._last is not None:
             return
-        if self.flow.read_paused or self._unread:  # it is we who do not read
+        if self.flow.read_paused or self._unread:  # this server has paused reading
             self._head_timer = self._start_timer()
         elif self._in_head or self.cycle is None:
-            self._refuse_in_turn(Timeout("The request head did not arrive in time."))
+            self._refuse_in_order(Timeout("The request head did not arrive in time."))
         elif self.cycle.response_complete:  # the body of a request that was answered without it, or empty lines
             self._close()
 
-    def _refuse_in_turn(self, error: HeraldError) -> None:
-        """Refuse what comes next on the connection, after the answers to all requests before it, and close.
+    def _refuse_in_order(self, error: ApplicationError) -> None:
+        """Refuse the next request on the connection, after the answers to all earlier requests, and close.
 
         A request whose body cannot be read is refused in its own place, unless its answer has begun.
         """
@@ -239,7 +250,7 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self._end_with(partial(self._refuse, error))
 
     def _end_with(self, last: Callable[[], None]) -> None:
-        """Do `last` once all requests before it are answered, and parse nothing any more."""
+        """Do `last` once all earlier requests are answered, and stop parsing."""
         if self._last is not None or self.transport.is_closing():
             return
         self._stop_timer()
@@ -247,13 +258,13 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         if self.cycle is None or self.cycle.response_complete:
             last()
 
-    def _refuse(self, error: HeraldError) -> None:
-        """Answer with a problem document where no request has come together, and close."""
+    def _refuse(self, error: ApplicationError) -> None:
+        """Answer with a problem document where no request is complete, and close."""
         if self.transport.is_closing():
             return
-        TOTALS.refuse(error.code)
+        totals().refuse(error.code)
         if not isinstance(error, Timeout):
-            _refusals.refused(self.client[0] if self.client else "", error.detail)
+            _refusals().refused(self.client[0] if self.client else "", error.detail)
         document = msgspec.json.encode(error.document())
         head = (
             f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}\r\ncontent-type: application/problem+json\r\n"
@@ -263,9 +274,9 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         self._close()
 
     def handle_websocket_upgrade(self) -> None:
-        """Refuse a handshake that the WebSocket library cannot read (it has tighter bounds on a head) and leaves unanswered."""
+        """Refuse a handshake that the WebSocket library cannot parse (it has tighter bounds on a head) and leaves unanswered."""
         self._stop_timer()
-        self._last = _nothing  # it refers to us
+        self._last = _nothing  # it refers to this protocol
         super().handle_websocket_upgrade()
         protocol = self.transport.get_protocol()
         if isinstance(protocol, HeraldWebSocketProtocol):
@@ -274,28 +285,28 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self._refuse(InvalidRequest("The head of a WebSocket handshake has at most 128 lines of 8 KiB."))
 
     def on_response_complete(self) -> None:
-        """An answer has been written: go on with what waited for it."""
+        """Continue with waiting requests after an answer was written."""
         super().on_response_complete()
         if self.transport.is_closing():
-            self._watch_untaken()
+            self._watch_unsent()
         elif self._last is not None:
             if self.cycle.response_complete:
                 self._last()
         elif self._unread:
             self.loop.call_soon(self._parse_on)
         elif self._head_timer is not None or self._in_head or self.cycle.more_body:
-            # Of a head that came behind this request, the clock begins anew: it may have waited for us.
+            # For a head that arrived behind this request, the timer starts again: it may have waited for the answer.
             self._stop_timer()
             self._head_timer = self._start_timer()
 
-    # What the client does not take
+    # Unread answers
 
     def _close(self) -> None:
         self.transport.close()
-        self._watch_untaken()
+        self._watch_unsent()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close the connection if it has been idle for so long; publishes that were not parsed leave the timer alone."""
+        """Close the connection if it has been idle for that long; unparsed publishes leave the timer alone."""
         busy = self.cycle is not None and not self.cycle.response_complete
         idle_s = 0.0 if busy else self.loop.time() - self._answered_at
         if idle_s < self.timeout_keep_alive:
@@ -303,41 +314,41 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
         else:
             super().timeout_keep_alive_handler()
-            self._watch_untaken()
+            self._watch_unsent()
 
     def pause_writing(self) -> None:
-        """The transport's buffer is over its bound."""
+        """Pause writing: the transport's buffer is over its bound."""
         super().pause_writing()
-        self._watch_untaken()
+        self._watch_unsent()
 
     def resume_writing(self) -> None:
-        """The transport's buffer has drained."""
+        """Resume writing: the transport's buffer has drained."""
         super().resume_writing()
         if not self.transport.is_closing():
             self._stop_watching()
 
-    def _watch_untaken(self) -> None:
-        """Cut the connection unless its client takes some of what waits for it in each UNTAKEN_S."""
-        if self._untaken_timer is None and (waiting := self.transport.get_write_buffer_size()):
-            self._untaken_bytes = waiting
-            self._untaken_timer = self.loop.call_later(UNTAKEN_S, self._look_at_untaken)
+    def _watch_unsent(self) -> None:
+        """Abort the connection unless its client reads some of the waiting bytes in each UNTAKEN_S."""
+        if self._unsent_timer is None and (waiting := self.transport.get_write_buffer_size()):
+            self._unsent_bytes = waiting
+            self._unsent_timer = self.loop.call_later(UNSENT_S, self._check_unsent)
 
-    def _look_at_untaken(self) -> None:
-        self._untaken_timer = None
-        if self.transport.get_write_buffer_size() >= self._untaken_bytes:
+    def _check_unsent(self) -> None:
+        self._unsent_timer = None
+        if self.transport.get_write_buffer_size() >= self._unsent_bytes:
             self.transport.abort()
         else:
-            self._watch_untaken()
+            self._watch_unsent()
 
     def _stop_watching(self) -> None:
-        if self._untaken_timer is not None:
-            self._untaken_timer.cancel()
-            self._untaken_timer = None
+        if self._unsent_timer is not None:
+            self._unsent_timer.cancel()
+            self._unsent_timer = None
 
     # The fast path of a publish (gateway/server/fast_path.py)
 
     def _at_request_begin(self) -> bool:
-        """Whether the next byte to be read is the first of a request, and nothing of an earlier one is unfinished."""
+        """Return True if the next byte is the first of a request, and no earlier request is unfinished."""
         cycle: Any = self.cycle
         if self._in_head or self._last is not None or self._unread or self.pipeline:
             return False
@@ -352,21 +363,21 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         )
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        """Keep a publish back until the read that brought it is parsed: mostly it is whole then, and needs no task."""
+        """Hold a publish back until the read that contains it is parsed: usually it is complete then, and needs no task."""
         self._served = cycle
         if not is_publish(cycle.scope):
             super()._start_asgi_task(cycle, app)
         elif self._parsing:
             self._held = (cycle, app)
         else:
-            TOTALS.decline(PIPELINED)
+            totals().decline(PIPELINED)
             super()._start_asgi_task(cycle, app)
 
     def _release(self, raw: bytes) -> None:
-        """Take the publish that was kept back, or start its task; keep it on while nothing but its body is missing.
+        """Take the publish held back, or start its task; continue to hold it while only its body is missing.
 
         Args:
-            raw: what has been read, if the request began with it; else empty.
+            raw: the bytes read, if the request began with them; else empty.
         """
         if self._held is None:
             return
@@ -378,9 +389,9 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             if not reason:
                 self._body_timer = self.loop.call_later(BODY_WAIT_S, self._body_is_late)
                 return
-            TOTALS.decline(reason)
+            totals().decline(reason)
         elif cycle.waiting_for_100_continue:
-            TOTALS.decline(BODY)
+            totals().decline(BODY)
         elif take(self, cycle, raw):
             self._let_held_go()
             return
@@ -388,11 +399,11 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _body_is_late(self) -> None:
-        """Leave the publish that was kept back to the ordinary path, which has the time limits of a body."""
+        """Leave the publish held back to the ordinary path, which has time limits for a body."""
         if self._held is not None:
             cycle, app = self._held
             self._let_held_go()
-            TOTALS.decline(BODY)
+            totals().decline(BODY)
             super()._start_asgi_task(cycle, app)
 
     def _let_held_go(self) -> None:
@@ -402,12 +413,12 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self._body_timer = None
 
     def began_again(self, cycle: Any) -> None:
-        """A publish that was not parsed is the present request; the timer of an idle connection runs on."""
+        """Make an unparsed publish the present request; the timer of an idle connection continues."""
         self._stop_timer()
         self.cycle = self._served = cycle
 
     def answered_again(self) -> None:
-        """The present request, which was not parsed, is answered: as `on_response_complete`, at less cost."""
+        """Finish the present, unparsed request as `on_response_complete` does, at less cost."""
         waits = self.pipeline or self._unread or self._in_head or self._last is not None or self._head_timer is not None
         if waits or self.timeout_keep_alive_task is None:
             self.on_response_complete()
@@ -415,21 +426,21 @@ class HeraldHttpProtocol(HttpToolsProtocol):
             self.server_state.total_requests += 1
             self._answered_at = self.loop.time()
 
-    def answer_shortly(self, cycle: Any, status: int, headers: bytes, content: bytes) -> None:
-        """Send the whole answer to a request that was taken by the short way, if its client is still there.
+    def answer_fast(self, cycle: Any, status: int, headers: bytes, content: bytes) -> None:
+        """Send the complete answer to a request on the fast path, if its client is still connected.
 
-        Requests that the client has sent behind it (pipelining) wait for this, so `self.cycle` may be a later one.
+        Pipelined requests behind it wait for this, so `self.cycle` may be a later one.
         """
         if cycle.disconnected or self.transport.is_closing():
             return
-        defaults = cycle.default_headers
-        if defaults is not _Defaults.headers:
-            _Defaults.headers = defaults
-            _Defaults.lines = b"".join([b"%b: %b\r\n" % header for header in defaults])
+        defaults, joined = cycle.default_headers, self._defaults
+        if defaults is not joined.headers:
+            joined.headers = defaults
+            joined.lines = b"".join([b"%b: %b\r\n" % header for header in defaults])
         closing = b"" if cycle.keep_alive else b"connection: close\r\n"
         self.transport.write(
             b"%b%b%b%bcontent-length: %d\r\n\r\n%b"
-            % (STATUS_LINE[status], _Defaults.lines, headers, closing, len(content), content)
+            % (STATUS_LINE[status], joined.lines, headers, closing, len(content), content)
         )
         cycle.response_started = cycle.response_complete = True
         if not cycle.keep_alive:
@@ -437,8 +448,8 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         cycle.on_response()
 
     def answer(self, scope: Any, status: int, headers: list[tuple[bytes, bytes]], content: bytes) -> bool:
-        """Send a whole answer to the request of `scope` in one piece, as uvicorn's `send` does in two; False, and nothing
-        sent, where anything is out of the ordinary."""
+        """Send a complete answer to the request of `scope` in one piece, as uvicorn's `send` does in two; False,
+        without effect, under any unusual condition."""
         cycle = self.cycle
         if (
             cycle is None
@@ -463,21 +474,21 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         return True
 
     def body_is_here(self) -> bool:
-        """Whether the present request's body has come whole: a request behind it could not have begun before."""
+        """Return True if the present request's body is complete: a request behind it could not have begun before."""
         return self.cycle is not None and not self.cycle.more_body
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Abort the connection at once."""
         self.transport.abort()
 
     def end_within(self, patience_s: float) -> None:
-        """Let the connection end with the present answer, and abort it if its client has not taken that in time."""
+        """End the connection with the present answer, and abort it if its client has not read that in time."""
         if self.cycle is not None:
             self.cycle.keep_alive = False
         self.loop.call_later(patience_s, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clocks."""
+        """Stop the timers."""
         self._stop_timer()
         self._stop_watching()
         self._unread, self._last = b"", _nothing
@@ -493,8 +504,8 @@ def _head_too_large() -> TooLarge:
     return TooLarge(f"The request head is at most {HEAD_BYTES_MAX} bytes.", limit=HEAD_BYTES_MAX)
 
 
-def _refusing(error: HeraldError) -> Callable[[Any, Any, Any], Awaitable[None]]:
-    """An ASGI application that answers with `error`, and closes."""
+def _refusing(error: ApplicationError) -> Callable[[Any, Any, Any], Awaitable[None]]:
+    """Make an ASGI application that answers with `error`, and closes."""
 
     async def refuse(scope: Any, receive: Any, send: Any) -> None:
         await http.answer_problem(send, error, close=True)
@@ -503,4 +514,4 @@ def _refusing(error: HeraldError) -> Callable[[Any, Any, Any], Awaitable[None]]:
 
 
 def _nothing() -> None:
-    """In place of what would end a connection's HTTP, where that is under way."""
+    """Do nothing, in place of the end of a connection's HTTP that is in progress."""

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol of ours where spans are made: without its short ways, which pass by the ASGI application."""
+"""Herald's uvicorn HTTP protocol where spans are made: without the fast paths that bypass the ASGI application."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from eventing.gateway.server.protocol import HeraldHttpProtocol
 
 
 class TracedHttpProtocol(HeraldHttpProtocol):
-    """Every request goes through the application, and every answer by its `send`, so that a span sees both."""
+    """Protocol that passes every request through the application, and every answer through its `send`, so that a span
+    covers both."""
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._served = cycle
         super(HeraldHttpProtocol, self)._start_asgi_task(cycle, app)
 
     def answer(self, scope: Any, status: int, headers: list[tuple[bytes, bytes]], content: bytes) -> bool:
-        """Never at once."""
+        """Return False: never answers directly."""
         return False

@@ -1,11 +1,11 @@
-"""uvicorn's WebSocket protocol with what the hot path needs of it.
+"""uvicorn's WebSocket protocol with additions for the hot path.
 
-It offers itself to the application as the ASGI extension `herald.transport`: frames are written straight to the transport
-(one shared frame, no per-connection encoding), messages are handed over as they are parsed, and the transport's
-back-pressure reaches the session.
+It offers itself to the application as the ASGI extension `herald.transport`: frames are written directly to the
+transport (one shared frame, no per-connection encoding), messages are passed on as they are parsed, and the transport's
+backpressure reaches the session.
 
-What a client that does not read can make us hold is bounded: events and answers by the session's buffer, pongs by answering
-the latest ping only (RFC 6455 section 5.5.3), an unfinished message by time and bytes.
+The memory held for a client that does not read is bounded: events and answers by the session's buffer, pongs by
+answering only the latest ping (RFC 6455 section 5.5.3), an unfinished message by time and bytes.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ from eventing.core.errors import InvalidRequest, MethodNotAllowed
 from eventing.gateway.delivery.close_codes import CLOSE_MESSAGE_TIMEOUT, CLOSE_UNFINISHED_BYTES
 from eventing.gateway.delivery.sinks import TransportSink
 from eventing.gateway.server.client_frames import PING, PONG, TEXT, is_begun, plain_frames
-from eventing.telemetry.totals import TOTALS
+from eventing.telemetry.totals import totals
 
-REST_BYTES_MAX = 64 * 1024  # of a message whose end has not come; larger ones go the long way, which joins them cheaper
-CLOSE_S = 5.0  # for a client's answer to our close
+# The library joins larger frames at less cost.
+REST_BYTES_MAX = 64 * 1024  # bound: bytes of an incomplete WebSocket frame; the library's parser collects the frame
+# bound: seconds for a client's answer to a close frame; the connection is closed, and reset a second later
+CLOSE_S = 5.0
 
 _PONG = bytes((PONG,))
 
 
 class _LastWord:
-    """The little of a queue that a connection needs once its messages go elsewhere: a few last ASGI events."""
+    """The part of a queue that a connection needs once its messages go elsewhere: a few last ASGI events."""
 
     __slots__ = ("_events", "_waiter")
 
@@ -60,7 +62,7 @@ class _LastWord:
 
 
 class _Gate:
-    """asyncio.Event, open at first, whose queue is made when somebody waits: idle sessions are many, and wait for nothing."""
+    """asyncio.Event, initially set, whose queue is made on the first wait: idle sessions are many, and never wait."""
 
     __slots__ = ("_waited",)
 
@@ -85,12 +87,12 @@ class _Parser(ServerProtocol):
     """The WebSocket library's parser, which refuses a handshake by a problem document."""
 
     def reject(self, status: Any, text: str) -> Response:
-        """The answer to a handshake that is refused; uvicorn's own refusals have no text, or are 500."""
+        """Make the answer to a refused handshake; uvicorn's own refusals have no text, or are 500."""
         if not text or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return super().reject(status, text)
         kind = MethodNotAllowed if status == HTTPStatus.METHOD_NOT_ALLOWED else InvalidRequest
         error = kind(text.strip().partition("\n")[0][:200])
-        TOTALS.refuse(error.code)
+        totals().refuse(error.code)
         document = msgspec.json.encode(error.document())
         fields = {"Content-Type": "application/problem+json", "Content-Length": str(len(document))}
         headers = Headers({**fields, "Connection": "close", "Sec-WebSocket-Version": "13"})
@@ -98,7 +100,7 @@ class _Parser(ServerProtocol):
 
 
 class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
-    """See the module. Until `attach`, it is uvicorn's protocol unchanged, and reads nothing behind the handshake."""
+    """WebSocket protocol. Until `attach`, it is uvicorn's protocol unchanged, and reads nothing after the handshake."""
 
     __slots__ = (
         "_clock",
@@ -119,7 +121,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.conn.parser.close()  # uvicorn's own: a generator that refers to its connection, for the garbage collector else
+        self.conn.parser.close()  # uvicorn's own: a generator that refers to its connection, else left to the garbage collector
         self.conn = _Parser(extensions=[], max_size=self.config.ws_max_size, logger=self.logger)
         self.close_timeout = CLOSE_S
         self._sink: TransportSink | None = None
@@ -131,16 +133,16 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         self._owed_pong: bytes | None = None  # for the latest ping, while the sink is at its bound
         self._on_fault: Callable[[int, str, bool], None] | None = None
         self._hold: Callable[[int], bool] | None = None
-        self._held_bytes = 0  # of a message whose end has not come, as `_hold` was told
-        self._clock: asyncio.TimerHandle | None = None  # until when that must have come whole
+        self._held_bytes = 0  # bytes of an incomplete message, as reported to `_hold`
+        self._clock: asyncio.TimerHandle | None = None  # until when that message must be complete
         self._completed = False  # whether the parser completed a message in the present read
         self._reading = True
-        self._deaf = False  # whether what comes is dropped: the close is under way
+        self._deaf = False  # whether input is dropped: the close is in progress
 
-    # What the application may use
+    # Interface for the application
 
     def sink(self, buffer_bytes: int) -> TransportSink:
-        """The sink that writes to this connection's transport."""
+        """Make the sink that writes to this connection's transport."""
         self._sink = TransportSink(self.transport, buffer_bytes)
         return self._sink
 
@@ -152,14 +154,14 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         on_fault: Callable[[int, str, bool], None],
         hold: Callable[[int], bool],
     ) -> None:
-        """Read from the client from now on.
+        """Begin reading from the client.
 
         Args:
-            on_message: is given each text message.
-            on_alive: is called at every sign of life.
+            on_message: called with each text message.
+            on_alive: called at every sign of life.
             on_shutdown: closes the connection when the server stops.
-            on_fault: closes the connection for what the client did: code, reason, whether to connect again.
-            hold: counts bytes held of unfinished messages, more or less; False if that is more than may be.
+            on_fault: closes the connection for a fault of the client: code, reason, whether to connect again.
+            hold: counts bytes held of unfinished messages, more or less; False above the limit.
         """
         self._on_message = on_message
         self._on_alive = on_alive
@@ -171,7 +173,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             self.transport.resume_reading()
 
     def _slim(self) -> None:
-        """Let go of what only the handshake needed: measured, 12 of 27 KiB of an idle session."""
+        """Release the parts that only the handshake needed: measured, 12 of 27 KiB of an idle session."""
         self.scope["headers"].clear()  # type: ignore[attr-defined]
         self.request.headers.clear()  # the parser keeps the request
         self.request = self.response = None  # type: ignore[assignment]
@@ -181,10 +183,10 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         while not self.queue.empty():
             waiting.put_nowait(self.queue.get_nowait())
         self.queue = waiting  # type: ignore[assignment]
-        self.__dict__ = dict(self.__dict__)  # made anew, it has no room for three times as many attributes
+        self.__dict__ = dict(self.__dict__)  # made again, it has no room for three times as many attributes
 
     def pause_reading(self, paused: bool) -> None:
-        """Stop or go on reading from the client."""
+        """Pause or resume reading from the client."""
         self._reading = not paused
         if self.transport.is_closing():
             return
@@ -195,7 +197,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             self._restart_clock()
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Abort the connection at once."""
         self.transport.abort()
 
     # uvicorn's hooks
@@ -205,22 +207,22 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         super().handle_connect(event)
         if self.response.status_code == 101:
             self.scope["extensions"]["herald.transport"] = self  # type: ignore[assignment]
-            self.transport.pause_reading()  # until `attach`: a client is to wait for the answer to its handshake
+            self.transport.pause_reading()  # until `attach`: a client must wait for the answer to its handshake
 
     async def send(self, message: Any) -> None:
-        """uvicorn's send, which forgets that a denied handshake is complete and would log an error for it."""
+        """Send as uvicorn does, but note that a denied handshake is complete, which uvicorn would log as an error."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True
 
     async def run_asgi(self) -> None:
-        """uvicorn's, whose end would wait for ever for a client that does not take what is still to be sent."""
+        """Run as uvicorn does, but do not wait forever for a client that does not read the remaining bytes."""
         await super().run_asgi()
         if not self.disconnected and (self.close_timer is not None or self.transport.get_write_buffer_size()):
             self.loop.call_later(CLOSE_S + 1, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Take plain frames by the short way; from the first other frame on, all goes through uvicorn's parser."""
+        """Handle plain frames directly; from the first other frame on, all input goes through uvicorn's parser."""
         if self._on_message is None or self._parsing:
             self._parse(data)
             return
@@ -239,7 +241,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             self._unfinished(len(self._rest), bool(frames))
 
     def _parse(self, data: bytes, *, completed: bool = False) -> None:
-        """Give `data` to uvicorn's parser; `completed`: messages before it came whole in the same read."""
+        """Pass `data` to uvicorn's parser; `completed`: messages before it were complete in the same read."""
         if self._deaf:
             return
         self._completed = completed
@@ -249,10 +251,10 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             waiting_bytes = len(self.conn.reader.buffer)
             self._unfinished(waiting_bytes if begun_bytes is None else waiting_bytes + begun_bytes + 1, self._completed)
 
-    # A message whose end has not come
+    # Incomplete messages
 
     def _unfinished(self, held_bytes: int, completed: bool) -> None:
-        """Count what is held of a message now; `completed`: it began in this read, because another was completed in it."""
+        """Count the bytes now held of a message; `completed`: it began in this read, because another was completed in it."""
         change, self._held_bytes = held_bytes - self._held_bytes, held_bytes
         within = self._hold is None or self._hold(change)
         if completed or not held_bytes:
@@ -271,7 +273,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             self._clock = None
 
     def _restart_clock(self) -> None:
-        """The client was not read for a while, which is no fault of its own."""
+        """Restart the timer after a pause of reading, which is not the client's fault."""
         if self._clock is not None:
             self._stop_clock()
             self._start_clock()
@@ -284,7 +286,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             self._start_clock()
 
     def _fault(self, code: int, reason: str) -> None:
-        """Let go of the unfinished message, drop what comes from now on, and close."""
+        """Discard the unfinished message, drop further input, and close."""
         self._deaf = self._parsing = True
         self._rest, self.frames = b"", []
         self.conn.reader.discard()
@@ -301,14 +303,14 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             self._pong(bytes((PONG, len(payload))) + payload)
 
     def _pong(self, frame: bytes) -> None:
-        """Answer a ping, at once or, while the client does not read, the latest one once it does."""
+        """Answer a ping, at once or, while the client does not read, only the latest one later."""
         if self._sink is None or not self._sink.paused:
             (self.transport if self._sink is None else self._sink).write(frame)
         else:
             self._owed_pong = frame
 
     def handle_ping(self) -> None:
-        """Write what the parser has ready: the pongs of all pings in this read, and whatever else."""
+        """Write the output of the parser: the pongs of all pings in this read, and others."""
         self._completed = self._completed or self.conn.current_size is None
         for frame in self.conn.data_to_send():
             if frame[:1] == _PONG:
@@ -317,7 +319,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
                 self.transport.write(frame)
 
     def send_receive_event_to_app(self) -> None:
-        """A whole message has come."""
+        """Handle a complete message."""
         self._completed = True
         if self._on_message is None or self.curr_msg_data_type != "text" or self.close_sent:
             super().send_receive_event_to_app()
@@ -329,25 +331,25 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
         self._on_message(bytes(data))
 
     def handle_pong(self, event: Frame) -> None:
-        """The hub pings, not uvicorn: every pong is a sign of life."""
+        """Note a sign of life: the hub pings, not uvicorn."""
         if self._on_alive is not None:
             self._on_alive()
 
     def shutdown(self) -> None:
-        """The server stops: the session says goodbye in its own words."""
+        """Close the session with its own goodbye when the server stops."""
         if self._on_shutdown is not None and not self.close_sent:
             self._on_shutdown()
         else:
             super().shutdown()
 
     def pause_writing(self) -> None:
-        """The transport's buffer is over its bound: with a sink, it holds anything at all."""
+        """Pause writing: the transport's buffer is over its bound, which with a sink means that it holds anything at all."""
         super().pause_writing()
         if self._sink is not None:
             self._sink.clogged()
 
     def resume_writing(self) -> None:
-        """The transport's buffer has drained."""
+        """Resume writing: the transport's buffer has drained."""
         super().resume_writing()
         if self._sink is not None:
             self._sink.drained()
@@ -356,7 +358,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
                 self._sink.write(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop writing at once; the session learns it from its receive."""
+        """Stop writing at once; the session is notified by its receive."""
         if self._sink is not None:
             self._sink.discard()
         self._stop_clock()
@@ -367,7 +369,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             self._let_go()
 
     def _let_go(self) -> None:
-        """Refer no more to what refers to us: what has ended is then freed at once, without the garbage collector."""
+        """Drop references to objects that refer back: an ended connection is then freed at once, without the garbage collector."""
         self._on_message = self._on_alive = self._on_shutdown = self._on_fault = self._hold = self._sink = None
         self.scope["extensions"].pop("herald.transport", None)
-        self.conn.parser.close()  # a generator that refers to its connection; nothing comes any more
+        self.conn.parser.close()  # a generator that refers to its connection; there is no more input

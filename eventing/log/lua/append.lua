@@ -1,6 +1,6 @@
--- Append a run of events to one log: deduplicate, number, store, bound the history, ring the bell once.
+-- Append a run of events to one log: deduplicate, number, store, bound the history, publish one notification.
 -- KEYS: log, meta, ids (present window), ids (previous window)
--- ARGV: bell channel, deduplication window ms, most ids per window, number of events N, N digests, N event bodies
+-- ARGV: notification channel, deduplication window ms, most ids per window, number of events N, N digests, N event bodies
 -- Returns NOLOG if there is no log, else {epoch, first new offset, number of new events} and, only if some were
 -- duplicates, an offset per event, negative for a duplicate (that of the event it repeats).
 local log, meta, ids, old_ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -43,7 +43,7 @@ for i = 1, count do
 end
 
 if #fresh == 0 then
-  -- A write all the same: who waits for replicas or the disk waits for the last write of this connection.
+  -- Write in any case: WAIT and WAITAOF refer to the last write of this connection.
   redis.call('HSET', meta, 'n', head[2])
 else
   redis.call('HSET', ids, unpack(fresh))

@@ -1,10 +1,10 @@
--- Prepended to every script. A log is a stream whose entry ids are OFFSET-MILLISECONDS, so that a place is found by
--- offset and an entry carries its age; offsets are contiguous, so the oldest is always next - length.
+-- Prepended to every script. A log is a stream whose entry ids are OFFSET-MILLISECONDS, so that an entry is found by
+-- offset and carries its age; offsets are contiguous, so the oldest is always next - length.
 --   meta: e epoch, n next offset, t bytes ever appended, m/b/a bounds (events, bytes, age in ms or 0),
 --         d start of the present deduplication window (ms), r oldest offset at the last report of trimming,
 --         k bytes appended before the oldest entry, or before an older one: history holds at most t - k,
 --         f events of other domains ever appended (absent: none), q last own sequence that is sealed, w own feed's key,
---         xFEED tip of a feed's newest seal, oDOMAIN feeds held of that origin
+--         xFEED head of a feed's newest seal, oDOMAIN feeds held of that origin
 --   entry: e the event's bytes, c the bytes appended before it; one of another domain also f its feed and s its
 --         sequence; an own one s once the log has others: until then its sequence is its offset
 
@@ -13,12 +13,12 @@ local function now_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- A number as Redis wants it: integers beyond 1e14 would be written as floats by Lua.
+-- A number as Redis expects it: integers beyond 1e14 would be written as floats by Lua.
 local function int(number)
   return string.format('%.0f', number)
 end
 
--- A number of 64 bits in network order, as the bell's messages carry it.
+-- A number of 64 bits in network order, as in notifications.
 local function long(number)
   return struct.pack('>I4I4', math.floor(number / 4294967296), number % 4294967296)
 end
@@ -31,7 +31,7 @@ local function entry_ms(entry)
   return tonumber(string.match(entry[1], '-(%d+)$'))
 end
 
--- Remove what is older than the age bound: the boundary is found by bisection, offsets being contiguous.
+-- Remove entries older than the age bound: the boundary is found by bisection, offsets being contiguous.
 local function drop_aged(log, next_offset, age_ms)
   if age_ms == 0 then return end
   local length = redis.call('XLEN', log)

@@ -1,4 +1,4 @@
--- Make sure that a log exists and has these bounds; an existing log keeps its epoch and its events (within the bounds).
+-- Create a log unless it exists, and set its bounds; an existing log keeps its epoch and its events (within the bounds).
 -- KEYS: log, meta, ids (present window), ids (previous window), feeds, vectors, prefix of the seals' keys
 -- ARGV: epoch to use if it is new, most events, most bytes, age in ms or 0
 -- Returns {epoch, first, next, bytes}

@@ -1,6 +1,6 @@
--- The first offset of which a reader with a vector lacks the event.
+-- Return the first offset whose event a reader with a vector lacks.
 -- KEYS: log, meta, feeds, vectors   ARGV: own feed, then the vector: feed, sequence, ...
--- Returns NOLOG, else the offset: the log's next one if nothing is lacking, one before the oldest held if something that
+-- Returns NOLOG, else the offset: the log's next one if nothing is lacking, one before the oldest held if an event that
 -- left the history is
 local log, meta, feeds, vectors = unpack(KEYS)
 local head = redis.call('HMGET', meta, 'n', 'f')

@@ -1,6 +1,6 @@
--- How far a log's feeds are.   KEYS: log, meta, feeds
--- Returns NOLOG, else {epoch, first offset held, next, last own sequence, last own sequence sealed, tip of the own feed,
--- feed, sequence, tip, ...}; a tip is '' where none is known
+-- Heads of a log and its feeds.   KEYS: log, meta, feeds
+-- Returns NOLOG, else {epoch, first offset held, next, last own sequence, last own sequence sealed, head of the own feed,
+-- feed, sequence, head, ...}; a head is '' where none is known
 local head = redis.call('HMGET', KEYS[2], 'e', 'n', 'f', 'q', 'w')
 if not head[1] then return redis.error_reply('NOLOG there is no such log') end
 local next_offset = tonumber(head[2])
@@ -11,8 +11,8 @@ local answer = {
 local feeds, names = redis.call('HGETALL', KEYS[3]), {}
 if #feeds == 0 then return answer end
 for i = 1, #feeds, 2 do names[#names + 1] = 'x' .. feeds[i] end
-local tips = redis.call('HMGET', KEYS[2], unpack(names))
+local seal_heads = redis.call('HMGET', KEYS[2], unpack(names))
 for i = 1, #feeds, 2 do
-  answer[#answer + 1], answer[#answer + 2], answer[#answer + 3] = feeds[i], feeds[i + 1], tips[(i + 1) / 2] or ''
+  answer[#answer + 1], answer[#answer + 2], answer[#answer + 3] = feeds[i], feeds[i + 1], seal_heads[(i + 1) / 2] or ''
 end
 return answer

@@ -1,8 +1,8 @@
--- Append a verified run of another domain's feed: only what follows what is held of it; ring the bell; keep the seal.
+-- Append a verified run of another domain's feed: only the events after the held part; notify; store the seal.
 -- KEYS: log, meta, ids, ids (previous window), feeds, vectors, the feed's seals
--- ARGV: bell channel, deduplication window ms, most ids per window, feed, first and last sequence of the run,
+-- ARGV: notification channel, deduplication window ms, most ids per window, feed, first and last sequence of the run,
 --       last sequence that may be left out here (0: none), seal, leaves, path, most foreign feeds, number of events N,
---       tip of the seal ('' for none), most foreign feeds of an origin, N digests, N event bodies: the run's last N
+--       head of the seal ('' for none), most foreign feeds of an origin, N digests, N event bodies: the run's last N
 -- Returns NOLOG, OWNFEED, else {'new' | 'known' | 'hole' | 'full', sequence held, first offset or 0, events appended}
 local log, meta, ids, old_ids, feeds, vectors, seals = unpack(KEYS)
 local window_ms, ids_max, feed = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
@@ -48,7 +48,7 @@ seal_add(seals, run_first, run_last, first, offset - 1, ARGV[10], ARGV[8], ARGV[
 redis.call('HSET', meta, 'f', int(foreign + appended), 'n', int(offset), 't', int(total), 'x' .. feed, ARGV[13])
 
 if appended > 0 then
-  -- A publisher that repeats here what it published there is recognised; the place an id had first stays.
+  -- An event that a publisher repeats here after publishing it elsewhere is recognised; an id keeps its first position.
   local remembered = window_turn(ids, old_ids, tonumber(head[7]), now, window_ms, ids_max)
   local here = redis.call('HMGET', ids, unpack(digests))
   local before = redis.call('HMGET', old_ids, unpack(digests))

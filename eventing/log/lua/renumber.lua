@@ -1,7 +1,7 @@
 -- Begin a new epoch with the same bounds: an empty log, or one of the own events that no seal can cover.
 -- KEYS: log, meta, ids, ids (previous window), feeds, vectors, prefix of the seals' keys
 -- ARGV: new epoch, the epoch to end or '', time in ms: own unsealed events appended later are taken along; -1: none are
--- Returns NOLOG, else the epoch that is in use now: of several who find a stale log at once, one ends it
+-- Returns NOLOG, else the epoch that is in use now: of several callers that find a stale log at once, one ends it
 local CARRIED_MAX, CARRIED_BYTES_MAX = 10000, 16 * 1024 * 1024 -- what came since the log was put back
 local IDS_MAX = 20000 -- more are not looked through: a repetition of what is taken along is then not recognised
 local log, meta, ids, old_ids, feeds, vectors, prefix = unpack(KEYS)

@@ -1,6 +1,6 @@
 -- Seals of the runs of each feed, own and foreign: a stream per feed, an entry's id is LAST-0 of the run's sequences.
 --   b first sequence, o/z first and last local offset of the run's events that came here, p path, s the seal,
---   l the leaf hashes of the whole run: what is trimmed of a run can still be proved to have been there
+--   l the leaf hashes of the whole run: trimmed events of a run can still be proved
 local LEAF_BYTES = 32
 local SEALS_DROPPED_MAX = 64 -- of one call: a seal has up to 32 KB of leaves
 
@@ -17,7 +17,7 @@ local function seal_add(seals, first, last, o, z, path, seal, leaves)
   redis.call('XADD', seals, int(last) .. '-0', 'b', int(first), 'o', int(o), 'z', int(z), 'p', path, 's', seal, 'l', leaves)
 end
 
--- Drop the seals of which no event is held, at most `most`; returns how many. The newest stays: the next one is linked
+-- Remove seals without a held event, at most `most`; returns their number. The newest stays: the next one is linked
 -- to it.
 local function seals_trim(seals, oldest, most)
   for dropped = 0, most - 1 do
@@ -28,7 +28,7 @@ local function seals_trim(seals, oldest, most)
   return most
 end
 
--- Forget all feeds: what each is held up to, how many of each origin, their seals and tips, the checkpoints.
+-- Remove all state of feeds: held sequences, feeds per origin, seals and heads, checkpoints.
 local function feeds_drop(meta, feeds, vectors, prefix)
   local known = redis.call('HKEYS', feeds)
   local own = redis.call('HGET', meta, 'w')

@@ -1,9 +1,9 @@
--- Remove what the age bound no longer allows and say how much history went since the last call, by whatever bound.
--- Seals and checkpoints of what is gone go with it.
+-- Remove entries beyond the age bound; report the events that left the history since the last call, by any bound.
+-- Seals and checkpoints of removed events are removed too.
 -- KEYS: log, meta, feeds, vectors, prefix of the seals' keys
--- ARGV, when somebody wants more to go: epoch, oldest offset to keep (the next one: nothing is kept)
--- Returns NOLOG, else {events trimmed since the last call, oldest offset held}, then events removed because somebody wanted
--- it, if somebody did; none are where the epoch is another
+-- ARGV, to remove more on request: epoch, oldest offset to keep (the next one: nothing is kept)
+-- Returns NOLOG, else {events trimmed since the last call, oldest offset held}, then events removed on
+-- request, if requested; none if the epoch is another
 local log, meta, feeds, vectors, prefix = unpack(KEYS)
 local head = redis.call('HMGET', meta, 'n', 'a', 'r', 'f', 'w', 'e')
 if not head[1] then return redis.error_reply('NOLOG there is no such log') end

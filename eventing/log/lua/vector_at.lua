@@ -1,4 +1,4 @@
--- The vector after an offset.   KEYS: log, meta, feeds, vectors   ARGV: offset
+-- Return the vector after an offset.   KEYS: log, meta, feeds, vectors   ARGV: offset
 -- Returns NOLOG, {} if it is not known any more or not yet, else {feed, sequence, ...}, '' being the own feed
 local log, meta, feeds, vectors = unpack(KEYS)
 local head = redis.call('HMGET', meta, 'n', 'f')

@@ -20,7 +20,7 @@ local function place_of(entry)
   return '', offset_of(entry)
 end
 
--- Call `visit` with the entries from offset `first` to `last`, both included, until it returns something: that is returned.
+-- Call `visit` with the entries from offset `first` to `last`, both included, until it returns a value, which is returned.
 local function each_entry(log, first, last, visit)
   local chunk = CHUNK_MIN
   while first <= last do

@@ -1,7 +1,7 @@
--- The two windows in which a repeated (source, id) is recognised.
+-- Windows in which a repeated (source, id) is recognised: the present one and the previous one.
 
 -- Begin a new window if the present one is over or full; returns how many ids the present one holds. A window's ids live
--- twice the window: at least one window after the last of them came.
+-- twice the window: at least one window after the last of them was added.
 local function window_turn(ids, old_ids, started, now, window_ms, ids_max)
   local remembered = redis.call('HLEN', ids)
   if remembered > 0 and (now - started > window_ms or remembered >= ids_max) then

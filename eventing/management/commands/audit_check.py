@@ -1,4 +1,4 @@
-"""`manage.py audit_check`: walk the audit's chain and say whether anybody changed, removed or inserted entries."""
+"""`manage.py audit_check`: verify the audit's chain: no entry changed, removed or inserted."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from eventing.audit.services import chain_key
 
 
 class Command(BaseCommand):
-    """Exit code 1 when something is wrong."""
+    """Verify the chain of the audit. Exit code 1 if it is broken."""
 
     help = (
-        "Check that no audit entry was changed, removed or inserted. Keep the head it prints: it proves the end later."
+        "Check that no audit entry was changed, removed or inserted. Keep the printed head: with it a later check "
+        "proves that no entry was removed from the end."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """How to print, and what is known from before."""
+        """Add the options: format of the output, and a known head."""
         parser.add_argument("--json", action="store_true", help="print a JSON object")
-        parser.add_argument("--head", metavar="ID:SEAL", help="a head printed earlier, which must still be there")
+        parser.add_argument(
+            "--head", metavar="ID:SEAL", help="a head printed earlier, which must still be in the chain"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Check and print."""
+        """Verify and print."""
         found = audit_check(key=chain_key(), head=options["head"])
         if options["json"]:
             self.stdout.write(json.dumps(asdict(found)))
@@ -36,9 +39,9 @@ class Command(BaseCommand):
             )
             if found.other_keys:
                 self.stdout.write(
-                    f"{found.other_keys} entries were sealed under another secret key: only their order was checked."
+                    f"{found.other_keys} entries were sealed with another secret key: only their order was checked."
                 )
             for sentence in found.wrong:
                 self.stdout.write(sentence)
         if found.wrong:
-            raise CommandError("The audit is not as it was written.")
+            raise CommandError("The audit was changed after it was written.")

@@ -1,4 +1,4 @@
-"""`manage.py token_create`: sign a token of this domain, for whoever can read the data folder."""
+"""`manage.py token_create`: sign a token of this domain; requires access to the data folder."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from eventing.access.services.tokens import token_create
-from eventing.core.errors import HeraldError
+from eventing.core.errors import ApplicationError
 from eventing.core.principals import OPERATIONS
 from eventing.core.timestamps import timestamp
 
 
 class Command(BaseCommand):
-    """Prints only the token when the output is not a terminal."""
+    """Sign a token. Prints only the token when the output is not a terminal."""
 
     help = "Sign a token of this domain. Prints only the token when the output is not a terminal."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """What the token says."""
-        parser.add_argument("--subject", help="who it speaks for (default: the system user, or admin with --admin)")
-        parser.add_argument("--admin", action="store_true", help="it administers the domain")
-        parser.add_argument("--lease-s", type=int, help="how long it lasts, seconds")
-        parser.add_argument("--ops", help=f"comma-separated operations it is narrowed to: {', '.join(OPERATIONS)}")
+        """Add the options: the claims of the token."""
+        parser.add_argument("--subject", help="subject of the token (default: the system user, or admin with --admin)")
+        parser.add_argument("--admin", action="store_true", help="give it the role of administrator")
+        parser.add_argument("--lease-s", type=int, help="lifetime, seconds")
+        parser.add_argument(
+            "--ops", help=f"narrow it to these operations, separated by commas: {', '.join(OPERATIONS)}"
+        )
         parser.add_argument(
             "--scope",
             action="append",
             metavar="RP,...=OP,...",
-            help="operations at rendezvous points it is narrowed to",
+            help="narrow it to operations at rendezvous points",
         )
-        parser.add_argument("--audience", help="another domain that it is for (default: this one)")
+        parser.add_argument("--audience", help="the domain that accepts it (default: this one)")
         parser.add_argument("--json", action="store_true", help="print a JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -48,7 +50,7 @@ class Command(BaseCommand):
                 scopes=None if options["scope"] is None else [_scope(text) for text in options["scope"]],
                 audience=options["audience"],
             )
-        except HeraldError as error:
+        except ApplicationError as error:
             raise CommandError(error.detail) from None
         until = timestamp(issued.expires_at)
         if options["json"]:

@@ -1,4 +1,4 @@
-"""`manage.py verify_chain [RP ...]`: prove logs from the seals of their feeds and this domain's own heads."""
+"""`manage.py verify_chain [RP ...]`: verify logs by the seals of their feeds and this domain's own heads."""
 
 from __future__ import annotations
 
@@ -11,32 +11,30 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from eventing.core import names
-from eventing.core.errors import HeraldError
-from eventing.replication.selectors.seal_chain import ChainCheck, chain_check
-from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
+from eventing.core.errors import ApplicationError
+from eventing.replication.selectors.seal_chain import SealChainCheck, chain_check
+from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, rp_ids
 
 PROGRESS_S = 1.0  # between two lines on a terminal
 
 
 class Command(BaseCommand):
-    """Exit code 1 when something is wrong, or an RP is unknown."""
+    """Verify logs. Exit code 1 if one is wrong, or an RP is unknown."""
 
     help = (
-        "Prove that the events held here are those that their origins signed: Merkle roots, links and signatures of all "
-        "seals, each event against its seal, and the last own seal against the database. Without RP: all of them."
+        "Verify that the events held here are those that their origins signed: Merkle roots, links and signatures of "
+        "all seals, each event against its seal, and the last own seal against the database. Default: all "
+        "rendezvous points."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which ones, and how to print."""
+        """Add the options: RPs, and format of the output."""
         parser.add_argument("rps", nargs="*", metavar="RP", help="id or name")
         parser.add_argument("--json", action="store_true", help="print a JSON object per rendezvous point")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Check and print."""
-        rps = [self._id(reference) for reference in options["rps"]] or list(
-            RendezvousPoint.objects.order_by("id").values_list("id", flat=True).iterator()
-        )
+        """Verify and print."""
+        rps = [self._id(reference) for reference in options["rps"]] or list(rp_ids())
         wrong = 0
         for rp in rps:
             found = chain_check(rp, self._progress(rp))
@@ -48,19 +46,19 @@ class Command(BaseCommand):
         if not options["json"]:
             self.stdout.write(f"{len(rps)} rendezvous points checked, {wrong} of them wrong.")
         if wrong:
-            raise CommandError("Not everything here is as it was signed.")
+            raise CommandError("Some logs differ from what was signed.")
 
     def _id(self, reference: str) -> str:
         if names.is_id(reference):
             return reference
         try:
             return rendezvous_point_get(reference).id
-        except HeraldError as error:
+        except ApplicationError as error:
             raise CommandError(error.detail) from None
 
-    def _show(self, found: ChainCheck) -> None:
+    def _show(self, found: SealChainCheck) -> None:
         if not found.epoch:
-            self.stdout.write(f"{found.rp}: there is no log.")
+            self.stdout.write(f"{found.rp}: no log.")
         else:
             state = "WRONG" if found.wrong else "as signed"
             self.stdout.write(
@@ -74,13 +72,14 @@ class Command(BaseCommand):
                 )
             for first, last in feed.gaps:
                 self.stdout.write(
-                    f"    {first} to {last} are covered by no seal: they left the history before they were sealed, or never came here"
+                    f"    {first} to {last} are covered by no seal: they were trimmed before they were sealed, or "
+                    "never received"
                 )
         for sentence in found.wrong:
             self.stdout.write(f"  {sentence}")
 
     def _progress(self, rp: str) -> Any:
-        """Says on stderr how far a long log is, once a second."""
+        """Return a function that prints on stderr, once a second, the progress in a long log."""
         begun = shown = time.monotonic()
 
         def say(done: int, total: int) -> None:

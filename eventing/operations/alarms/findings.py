@@ -1,4 +1,6 @@
-"""Findings: whether a rule is kept, from what was measured, in numbers and one sentence. Pure; eventing/operations/alarms/measurements.py measures."""
+"""Findings: whether measurements keep a rule, in numbers and one sentence. Pure;
+eventing/operations/alarms/measurements.py measures.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,16 @@ from typing import NamedTuple
 
 from eventing.operations.alarms.evaluation import Finding
 from eventing.operations.rules.alarms import Value
-from eventing.rps.rules.watches import Rule
+from eventing.rps.rules.watches import WatchRule
 
 SOURCE_CHARS_SHOWN = 100
 
 
-class Behind(NamedTuple):
-    """How far a reader or a peer is behind: events, and since when the oldest of them waits (Unix s; None: not known).
+class LagMeasurement(NamedTuple):
+    """The lag of a reader or a peer: events, and the time of the oldest (Unix seconds; None: not known).
 
-    `sure`: False while that time may only seem so short because nobody has looked for long. `lost`: of the events, those
-    that left the history.
+    `sure`: False while the lag may be older than that time, for lack of measurements. `lost`: of the events, those
+    trimmed from the history.
     """
 
     about: str
@@ -28,14 +30,13 @@ class Behind(NamedTuple):
 
 
 class Losing(NamedTuple):
-    """A durable subscription whose history is half full of what it has not read, or that has lost some of it.
+    """A durable subscription with half its history unread, or with lost events.
 
-    Attributes:
-        events, lost: how far it is behind, and how many of these left the history.
-        events_max: how many events it is granted.
-        loss_s: when it loses the next one, seconds from now; None: not at the present rates.
-        sure: False while it was looked at once only, so that nobody knows how fast it reads.
-        was_lost: events that it had lost when it was looked at before.
+    Attributes: events, lost: its lag, and how many of these events were trimmed from the history.
+        events_max: its granted history, in events.
+        loss_s: seconds until it loses the next event; None: not at the present rates.
+        sure: False after a single measurement, when its reading rate is not known.
+        was_lost: events lost at the previous measurement.
     """
 
     about: str
@@ -47,7 +48,7 @@ class Losing(NamedTuple):
     was_lost: int = 0
 
 
-class Lease(NamedTuple):
+class LeaseMeasurement(NamedTuple):
     """A lease: `what` in words, `about` empty for the RP's own."""
 
     about: str
@@ -55,8 +56,14 @@ class Lease(NamedTuple):
     expires_at: float
 
 
-def lag(rule: Rule, label: str, readers: Iterable[Behind], now: float) -> tuple[Finding, ...]:
-    """Durable subscriptions, those furthest behind first."""
+def lag(rule: WatchRule, label: str, readers: Iterable[LagMeasurement], now: float) -> tuple[Finding, ...]:
+    """Return findings about the lag of durable subscriptions, greatest first.
+
+    Args:
+        label: the RP in words, for the sentence.
+        readers: the lags of the subscriptions.
+        now: Unix seconds.
+    """
     link = f"/subscriptions?rp={rule.rp}"
     return tuple(
         _behind(rule, one, now, ("events", "seconds"), f"The durable subscription {one.about} of {label}", link)
@@ -64,31 +71,31 @@ def lag(rule: Rule, label: str, readers: Iterable[Behind], now: float) -> tuple[
     )
 
 
-def loss(rule: Rule, label: str, readers: Iterable[Losing]) -> tuple[Finding, ...]:
-    """Durable subscriptions, those that have lost most first, then those that lose soonest."""
+def loss(rule: WatchRule, label: str, readers: Iterable[Losing]) -> tuple[Finding, ...]:
+    """Return findings about the loss of durable subscriptions: most lost events first, then the soonest to lose some."""
     link = f"/subscriptions?rp={rule.rp}" if rule.rp else "/subscriptions"
     worst = sorted(readers, key=lambda one: (-one.lost, inf if one.loss_s is None else one.loss_s, one.about))
     return tuple(_loss(rule, one, f"The durable subscription {one.about} of {label}", link) for one in worst)
 
 
-def _loss(rule: Rule, one: Losing, who: str, link: str) -> Finding:
+def _loss(rule: WatchRule, one: Losing, who: str, link: str) -> Finding:
     within_s = rule.settings["within_s"]
     behind = f"{who} is {_events_behind(one.events, one.lost)}"
     values = [Value("events", one.events, one.events_max, "events")]
     if one.lost:
-        detail = f"{behind}: they left the history before it read them."
+        detail = f"{behind}: they were trimmed from the history before they were read."
         return Finding(one.about, True, detail, (*values, Value("lost", one.lost, 0, "events")), link)
     if one.loss_s is None or one.loss_s > within_s:
-        kept = f"It reads on; {one.was_lost:,} events before were lost to it." if one.was_lost else ""
+        kept = f"The subscription reads on; {one.was_lost:,} earlier events were lost." if one.was_lost else ""
         return Finding(one.about, False if one.sure else None, kept=kept)
-    soon = f"in about {span(one.loss_s)} at this rate" if one.loss_s >= 1 else "with the next that are published"
+    soon = f"in about {span(one.loss_s)} at this rate" if one.loss_s >= 1 else "with the next published events"
     values.append(Value("left", round(one.loss_s), within_s, "s"))
     detail = f"{behind}, and loses events {soon}."
     return Finding(one.about, True if one.sure else None, detail, tuple(values), link)
 
 
-def backlog(rule: Rule, label: str, peers: Iterable[Behind], now: float) -> tuple[Finding, ...]:
-    """Peers, those with most waiting first; `label` is empty for all RPs together."""
+def backlog(rule: WatchRule, label: str, peers: Iterable[LagMeasurement], now: float) -> tuple[Finding, ...]:
+    """Return findings about the backlog of peers, greatest first; `label` is empty for all RPs together."""
     wanted = rule.settings.get("peer")
     where = f", of events of {label}," if label else ""
     return tuple(
@@ -98,7 +105,7 @@ def backlog(rule: Rule, label: str, peers: Iterable[Behind], now: float) -> tupl
     )
 
 
-def _behind(rule: Rule, one: Behind, now: float, limits: tuple[str, str], who: str, link: str) -> Finding:
+def _behind(rule: WatchRule, one: LagMeasurement, now: float, limits: tuple[str, str], who: str, link: str) -> Finding:
     values, words = [], []
     events_max, age_max = (rule.settings.get(name) for name in limits)
     age_s = 0.0 if one.oldest_at is None else max(0.0, now - one.oldest_at)
@@ -118,21 +125,28 @@ def _events_behind(events: int, lost: int) -> str:
     return f"{events:,} events behind{f', {lost:,} of them lost' if lost else ''}"
 
 
-def lease_gap(rule: Rule, label: str, leases: Iterable[Lease], now: float) -> tuple[Finding, ...]:
-    """Leases, the soonest to end first."""
+def lease_gap(rule: WatchRule, label: str, leases: Iterable[LeaseMeasurement], now: float) -> tuple[Finding, ...]:
+    """Return findings about leases, the soonest to expire first."""
     least = rule.settings["s"]
     found = []
     for one in sorted(leases, key=lambda one: (one.expires_at, one.about)):
         left_s = max(0.0, one.expires_at - now)
         what = f"The lease of {one.what}{f' of {label}' if one.about else ''}"
-        detail = f"{what} ends in {span(left_s)} and is not renewed; {span(least)} are to be left."
+        detail = f"{what} expires in {span(left_s)} and is not renewed; at least {span(least)} must be left."
         values = (Value("left", round(left_s), least, "s"),)
         found.append(Finding(one.about, left_s < least, detail, values, f"/rps/{rule.rp}"))
     return tuple(found)
 
 
-def silence(rule: Rule, label: str, last_at: float | None, now: float, *, sure: bool = True) -> tuple[Finding, ...]:
-    """The last event, or since when there is none (Unix s; None: nothing is known); not `sure`: the silence may be longer."""
+def silence(
+    rule: WatchRule, label: str, last_at: float | None, now: float, *, sure: bool = True
+) -> tuple[Finding, ...]:
+    """Return the finding about an RP's silence.
+
+    Args:
+        last_at: time of the last event, or since when there is none, Unix seconds; None: not known.
+        sure: False if the silence may be longer.
+    """
     most, source = rule.settings["s"], rule.settings.get("source")
     if last_at is None:
         return (Finding("", None),)
@@ -148,18 +162,18 @@ def silence(rule: Rule, label: str, last_at: float | None, now: float, *, sure: 
     return (Finding("", True, detail, (Value("silent", round(silent_s), most, "s"),), f"/rps/{rule.rp}", last_at),)
 
 
-def audience(rule: Rule, label: str, present: Mapping[str, int]) -> tuple[Finding, ...]:
-    """How many readings there are by label."""
+def audience(rule: WatchRule, label: str, present: Mapping[str, int]) -> tuple[Finding, ...]:
+    """Return findings about the number of readings by label."""
     name, least, count = rule.settings["label"], rule.settings["at_least"], present.get(rule.settings["label"], 0)
     if count >= least:
         return (Finding(name, False),)
-    effect = "publishes are refused" if rule.settings["publishing"] == "refuse" else "events are taken all the same"
+    effect = "publishes are refused" if rule.settings["publishing"] == "refuse" else "events are accepted all the same"
     detail = f"The audience {name} of {label} has {count} of at least {least} {_plural(least, 'reader')}; {effect}."
     return (Finding(name, True, detail, (Value(name, count, least, "readers"),), f"/rps/{rule.rp}"),)
 
 
-def history_quota(rule: Rule, reserved_bytes: int, quota_bytes: int) -> tuple[Finding, ...]:
-    """What the histories have reserved."""
+def history_quota(rule: WatchRule, reserved_bytes: int, quota_bytes: int) -> tuple[Finding, ...]:
+    """Return the finding about the history that is reserved."""
     percent, most = 100 * reserved_bytes / max(1, quota_bytes), rule.settings["percent"]
     if percent <= most:
         return (Finding("", False),)
@@ -167,8 +181,8 @@ def history_quota(rule: Rule, reserved_bytes: int, quota_bytes: int) -> tuple[Fi
     return (Finding("", True, detail, (Value("reserved", round(percent, 1), most, "%"),), "/quotas"),)
 
 
-def process_lag(rule: Rule, gateways: Mapping[str, float]) -> tuple[Finding, ...]:
-    """How many milliseconds late the loop of each gateway was, the latest first."""
+def process_lag(rule: WatchRule, gateways: Mapping[str, float]) -> tuple[Finding, ...]:
+    """Return findings about the event loop of each gateway, milliseconds late, the latest first."""
     most, found = rule.settings["ms"], []
     for gateway, late_ms in sorted(gateways.items(), key=lambda pair: (-pair[1], pair[0])):
         detail = f"The event loop of gateway {gateway} was {late_ms:g} ms late; {most} ms are allowed."
@@ -177,7 +191,7 @@ def process_lag(rule: Rule, gateways: Mapping[str, float]) -> tuple[Finding, ...
 
 
 def span(seconds: float) -> str:
-    """A duration for people: 45 s, 3 min, 2.5 h, 4 days."""
+    """Return a duration for people: 45 s, 3 min, 2.5 h, 4 days."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

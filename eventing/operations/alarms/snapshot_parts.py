@@ -7,26 +7,21 @@ from typing import Any
 from eventing.operations.events.alarms import WATCHES_MAX
 from eventing.operations.selectors.alarms import alarms_open
 from eventing.operations.services.alarms import alarm_data
-from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.watches import rules_of
-from eventing.rps.selectors.watches import domain_watches
+from eventing.rps.selectors.watches import domain_watches, rules_latest
 from eventing.rps.services.watches import rule_data
 
 
 def alarms_part(rp: str | None) -> dict[str, Any]:
-    """The alarms in force: of an RP, or with None all."""
+    """Return the alarms in force: of an RP, or with None all."""
     return {str(row.id): alarm_data(row) for row in alarms_open(rp=rp)}
 
 
 def watches_part(rp: str | None) -> dict[str, Any]:
-    """The rules in force: of an RP, or with None all, the latest."""
-    rows = RendezvousPoint.objects.exclude(watched_at=None)
-    if rp is not None:
-        rows = rows.filter(id=rp)
-    columns = rows.order_by("-watched_at").values_list("id", "watch", "audience", "watched_at")[:WATCHES_MAX]
-    made = [rule_data(rule, since) for of, watch, who, since in columns if since for rule in rules_of(of, watch, who)]
+    """Return the rules in force: of an RP, or with None all, the latest."""
+    made = [rule_data(rule, since) for since, rule in rules_latest(rp, WATCHES_MAX)]
     own = domain_watches() if rp is None else None
     if own is not None:
         made += [rule_data(rule, own.changed_at) for rule in rules_of("", own.watch)]
-    latest = sorted(made, key=lambda one: (one["since"], one["id"]))[-WATCHES_MAX:]
-    return {one["id"]: one for one in latest}
+    latest = sorted(made, key=lambda one: (one.since, one.id))[-WATCHES_MAX:]
+    return {one.id: one for one in latest}

@@ -1,7 +1,8 @@
-"""Sources: when events of a CloudEvents source were stored last at an RP, for the silence rules that name one.
+"""Sources: times of the last event of a CloudEvents source at an RP, for the silence rules that name one.
 
-An RP's log is looked through once for all sources of its rules, from where the last look ended. What a turn reads is
-bounded, whoever has waited longest comes first; while something of a log is not read yet, nothing is said of its sources.
+An RP's log is read once for all sources of its rules, from where the last read ended. The amount read in a turn is
+bounded, and the logs that have waited longest are read first; while part of a log is unread, its sources have no
+finding.
 """
 
 from __future__ import annotations
@@ -17,16 +18,22 @@ from eventing.core.events.positions import LogState
 from eventing.log import control
 from eventing.log.scripts import NoLog
 
+# bound: events of a log read per turn for `silence` rules with a source; the others are read in the next turns; the rule is not evaluated until then
 EVENTS_MAX = 1000
-"""Events of a log that are read in a turn, and how far back the first look goes."""
+"""Events of a log that are read in a turn, and how far back the first read reaches."""
 
-RP_BYTES_MAX = 4 * 1024 * 1024
+RP_BYTES_MAX = 4 * 1024 * 1024  # bound: bytes of these events of one log; the others are read in the next turns
+# bound: bytes of these events of all logs; the others are read in the next turns; the longest waiting are first
 TURN_BYTES_MAX = 16 * 1024 * 1024
-"""Of all logs in a turn of a second: the turn must end well before another gateway takes it over (watcher.TURN_KEPT_S)."""
+"""Bytes of all logs in a turn of a second: the turn must end well before another gateway takes it over
+(watcher.TURN_KEPT_S).
+"""
 
 
 class Last(NamedTuple):
-    """When an event of a source was stored last, Unix seconds; None: none ever was, or nobody knows. `sure`: neither later."""
+    """Time of the last event of a source, Unix seconds; None: there never was one, or it is not known. `sure`: false if
+    it may have been earlier.
+    """
 
     at: float | None
     sure: bool
@@ -41,7 +48,7 @@ _source = json_reader(_Envelope)
 
 @dataclass(slots=True)
 class _Followed:
-    """How far a log was looked through. `begun`: when the first event that was looked at was stored, if not `whole`."""
+    """The position up to which a log was read. `begun`: when the first event that was read was stored, if not `whole`."""
 
     sources: frozenset[str]
     epoch: str
@@ -53,24 +60,26 @@ class _Followed:
     turn: int = 0
 
     def last(self, source: str) -> Last:
-        """What is known of a source. Before the first event that was looked at nobody knows: the silence is as long at least."""
+        """Return the last event of a source. Before the first event that was read nothing is known: the silence is at
+        least as long.
+        """
         known = source in self.last_at or self.whole
         return Last(self.last_at.get(source, self.begun), known and not self.behind)
 
 
 class Sources:
-    """Of one gateway while it leads. Synchronous."""
+    """The reads of one gateway while it leads. Synchronous."""
 
     def __init__(self) -> None:
         self._followed: dict[str, _Followed] = {}
         self._turn = 0
 
     def forget(self, kept: Collection[str]) -> None:
-        """Only these RPs are still asked for."""
+        """Forget all RPs but these."""
         self._followed = {rp: one for rp, one in self._followed.items() if rp in kept}
 
-    def look(self, wanted: Mapping[str, frozenset[str]]) -> dict[tuple[str, str], Last]:
-        """The last event of each source, by RP and source. Raises redis.RedisError.
+    def measure(self, wanted: Mapping[str, frozenset[str]]) -> dict[tuple[str, str], Last]:
+        """Return the last event of each source, by RP and source. Raises redis.RedisError.
 
         Args:
             wanted: the sources by RP.
@@ -89,7 +98,7 @@ class Sources:
         for (rp, source, _), (_, at) in zip(
             found, control.stored_at((rp, offset) for rp, _, offset in found), strict=True
         ):
-            if at is not None:  # else it has left the history meanwhile
+            if at is not None:  # otherwise it was trimmed meanwhile
                 self._followed[rp].last_at[source] = at
         return {
             (rp, source): self._followed[rp].last(source) if rp in self._followed else Last(None, True)
@@ -98,7 +107,7 @@ class Sources:
         }
 
     def _begin(self, wanted: Mapping[str, frozenset[str]], states: Mapping[str, LogState]) -> None:
-        """Logs that are new here, begun a new life, or have rules about other sources: from the newest events."""
+        """Begin with logs that are new, have a new epoch, or have rules about other sources: from the newest events."""
         firsts: dict[str, int] = {}
         for rp, state in states.items():
             known = self._followed.get(rp)
@@ -109,7 +118,7 @@ class Sources:
             self._followed[rp] = _Followed(wanted[rp], states[rp].epoch, firsts[rp], None if whole else begun, whole)
 
     def _read(self, rp: str, state: LogState, bytes_max: int) -> tuple[int, list[tuple[str, str, int]]]:
-        """Read on at a log: how many bytes that was, and the last offset of each source that was met."""
+        """Read on in a log; return the number of bytes, and the last offset of each source in them."""
         followed = self._followed[rp]
         first = max(followed.next, state.first)
         followed.behind = first < state.next
@@ -120,7 +129,7 @@ class Sources:
         except NoLog:
             return 0, []
         if run.state.epoch != followed.epoch:
-            return 0, []  # it begins anew at the next look
+            return 0, []  # it begins anew at the next read
         followed.turn, followed.next = self._turn, run.first + len(run.events)
         followed.behind = followed.next < run.state.next
         met: dict[str, int] = {}

@@ -1,1 +1,1 @@
-"""Views of the subject: parse, one call, answer."""
+"""REST views of operation. A view parses the request, makes one call and answers."""

@@ -1,4 +1,4 @@
-"""/api/v1/alarms and /api/v1/watches: what is wrong, who looks after it, and the domain's rules that say so."""
+"""/api/v1/alarms and /api/v1/watches: alarms, their acknowledgement, and the domain's watch rules."""
 
 from __future__ import annotations
 
@@ -11,51 +11,54 @@ from rest_framework.response import Response
 from eventing.access.rules.permission import require_overseer
 from eventing.core.roles import oversees
 from eventing.core.timestamps import timestamp
-from eventing.operations.models import Alarm
 from eventing.operations.rules.alarms import NOTE_CHARS_MAX
 from eventing.operations.selectors.alarms import STATES, alarms_page
-from eventing.operations.services.alarms import alarm_acknowledge, alarm_data
+from eventing.operations.services.alarms import alarm_acknowledge, alarm_answer
+from eventing.operations.shapes import AlarmAnswer, AlarmPage, DomainWatchesAnswer
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag, page_answer
-from eventing.rest.fields import Document, Members, Text
+from eventing.rest.fields import JsonDocument, StrictObject, StrictString
 from eventing.rps.rules import watches
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.watches import domain_watches
 from eventing.rps.services.permission import require
 from eventing.rps.services.watches import domain_watches_replace
 
-STATE = OpenApiParameter("state", str, enum=list(STATES), description="`open`, the default: those in force.")
-RP = OpenApiParameter("rp", str, description="Only those of this rendezvous point, by id or name.")
+STATE = OpenApiParameter("state", str, enum=list(STATES), description="`open` (the default): alarms in force.")
+RP = OpenApiParameter("rp", str, description="Only alarms of this rendezvous point, by id or name.")
 ALARM_ID = OpenApiParameter("alarm_id", {"type": "string", "pattern": "^[1-9][0-9]{0,17}$"}, OpenApiParameter.PATH)
 
 
-class Acknowledgement(Members):
-    """That somebody looks after it, and what they say."""
+class AcknowledgementSerializer(StrictObject):
+    """An acknowledgement with a note."""
 
-    note = Text(required=False, allow_blank=True, default="", max_length=NOTE_CHARS_MAX, help_text="For people.")
+    note = StrictString(
+        required=False, allow_blank=True, default="", max_length=NOTE_CHARS_MAX, help_text="A note for people."
+    )
 
 
 @extend_schema_field(watches.schema(domain=True))
-class DomainWatchField(Document):
+class DomainWatchField(JsonDocument):
     """Watch rules of the domain."""
 
 
-class DomainWatchesRequest(Members):
-    """The rules."""
+class DomainWatchesRequestSerializer(StrictObject):
+    """The domain's rules."""
 
-    watch = DomainWatchField(help_text="All of them: what is not here is no more.")
+    watch = DomainWatchField(help_text="The complete list: rules that are not in it are removed.")
 
 
-class Alarms(View):
-    """Alarms."""
+class AlarmsView(View):
+    """List of alarms."""
 
     @extend_schema(
         operation_id="alarms_list",
         summary="List alarms",
-        description="Newest first. All of the domain for administrators, operators and viewers; with `rp` also for who "
-        "administers that rendezvous point. Cleared ones are kept for 30 days, 10,000 at most.",
+        description="Newest first. All alarms of the domain for administrators, operators and viewers; with `rp` also "
+        "for principals with `administer` at that rendezvous point. Cleared alarms are kept for 30 days, 10,000 "
+        "at most.",
         parameters=[STATE, RP, docs.CURSOR, docs.LIMIT],
-        responses={200: docs.ref("AlarmPage")},
+        responses={200: AlarmPage},
     )
     def get(self, request: Request) -> Response:
         """List."""
@@ -69,30 +72,30 @@ class Alarms(View):
                 require(descriptor, self.principal, "administer")
             rp = descriptor.id
         page = alarms_page(state=self.query("state") or "open", rp=rp, cursor=self.query("cursor"), limit=self.limit())
-        return page_answer(page, [representation(row) for row in page.items])
+        return page_answer(page, [alarm_answer(row) for row in page.items])
 
 
-class AlarmAcknowledgements(View):
-    """Acknowledging."""
+class AlarmAcknowledgementsView(View):
+    """Acknowledgement of an alarm."""
 
     @extend_schema(
         operation_id="alarms_acknowledge",
         summary="Acknowledge an alarm",
-        description="Says that you look after it; for administrators and operators. It stays open until its rule is kept "
-        "again; one that is `lasting` is cleared by it. Acknowledging again changes the note.",
+        description="States that you take care of the alarm; for administrators and operators. The alarm stays open "
+        "until its rule is kept again; a `lasting` alarm is cleared. Acknowledging again changes the note.",
         parameters=[ALARM_ID],
-        request=Acknowledgement,
-        responses={200: docs.ref("Alarm")},
+        request=AcknowledgementSerializer,
+        responses={200: AlarmAnswer},
         examples=[OpenApiExample("With a note", value={"note": "the meter is being replaced"}, request_only=True)],
     )
     def post(self, request: Request, alarm_id: str) -> Response:
         """Acknowledge."""
-        row = alarm_acknowledge(alarm_id=alarm_id, principal=self.principal, **self.body(Acknowledgement))
-        return Response(representation(row))
+        row = alarm_acknowledge(alarm_id=alarm_id, principal=self.principal, **self.body(AcknowledgementSerializer))
+        return Response(alarm_answer(row))
 
 
-class DomainWatches(View):
-    """The domain's rules."""
+class DomainWatchesView(View):
+    """The domain's watch rules."""
 
     http_method_names = ["get", "head", "put"]
 
@@ -101,10 +104,10 @@ class DomainWatches(View):
         summary="The domain's watch rules",
         description="For administrators, operators and viewers. Those of a rendezvous point are its member `watch`.",
         parameters=[docs.ETAG],
-        responses={200: docs.ref("DomainWatches")},
+        responses={200: DomainWatchesAnswer},
     )
     def get(self, request: Request) -> Response:
-        """Show."""
+        """Return the rules."""
         require_overseer(self.principal)
         row = domain_watches()
         return _watches(*(([], 0, None) if row is None else (row.watch, row.version, timestamp(row.changed_at))))
@@ -112,10 +115,10 @@ class DomainWatches(View):
     @extend_schema(
         operation_id="watches_replace",
         summary="Replace the domain's watch rules",
-        description="For administrators and operators. Alarms of rules that are no more, or are other ones, are cleared.",
+        description="For administrators and operators. Alarms of removed and of changed rules are cleared.",
         parameters=[docs.IF_MATCH, docs.ETAG],
-        request=DomainWatchesRequest,
-        responses={200: docs.ref("DomainWatches")},
+        request=DomainWatchesRequestSerializer,
+        responses={200: DomainWatchesAnswer},
         examples=[
             OpenApiExample(
                 "A peer that lags",
@@ -127,17 +130,11 @@ class DomainWatches(View):
     def put(self, request: Request) -> Response:
         """Replace."""
         row = domain_watches_replace(
-            principal=self.principal, versions=self.expected_versions(), **self.body(DomainWatchesRequest)
+            principal=self.principal, versions=self.expected_versions(), **self.body(DomainWatchesRequestSerializer)
         )
         return _watches(row.watch, row.version, timestamp(row.changed_at))
 
 
-def representation(row: Alarm) -> dict[str, Any]:
-    """An alarm, open or cleared."""
-    cleared = None if row.cleared_at is None else {"at": timestamp(row.cleared_at), "why": row.cleared_why}
-    return {**alarm_data(row), "cleared": cleared}
-
-
 def _watches(watch: list[Any], version: int, changed_at: str | None) -> Response:
-    document = {"watch": watch, "version": version, "changed_at": changed_at}
+    document = DomainWatchesAnswer(watch=watch, version=version, changed_at=changed_at)
     return Response(document, headers=etag(version) if version else None)

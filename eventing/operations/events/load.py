@@ -1,91 +1,23 @@
-"""Load: what each gateway process did since its last sample, sessions that came and went, operations refused."""
+"""Administrative events of load: counts of each gateway process, sessions opened and closed, refused operations."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from eventing.core.shapes import closed_schema
+from eventing.operations.shapes import GatewayLoadRow, GatewaySampleData, LoadRow, RpLoadRow, RpSampleData
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import DOMAIN, ON_BOTH, ON_RP, RP, Kind, count, items, moment, number, obj, text
+from eventing.outbox.kind import DOMAIN, ON_BOTH, ON_RP, RP, EventKind, count, items, number, obj, text
 
-HOT_RPS = 20
 WHO_MAX = 20
 REFUSED_MAX = 20
 
-GATEWAY = text("id of the gateway process, another one after each start")
-FLOW: dict[str, Any] = {
-    "publishes": count("requests and frames that published, answered well"),
-    "events_in": count("events that clients published"),
-    "bytes_in": count("bytes of these events, as stored"),
-    "deliveries": count("events written to readers, each reader counted"),
-    "bytes_out": count("bytes of these events"),
-}
-DOMAIN_SAMPLE: dict[str, Any] = {
-    "gateway": GATEWAY,
-    "at": moment("end of the interval"),
-    "interval_s": number("seconds that the numbers are of"),
-    **FLOW,
-    "refused": count("operations refused"),
-    "accepts": count("sessions opened"),
-    "closes": count("sessions closed"),
-    "sessions": count("sessions open now"),
-    "readings": count("readings now: a session that reads three RPs counts three"),
-    "cpu_s": number("processor seconds used"),
-    "rss_bytes": count("resident memory now, bytes"),
-    "lag_ms": number("longest time that the event loop was late, milliseconds"),
-    "hot": items(
-        obj(
-            {
-                "rp": text("id of the RP"),
-                "events_in": count("events that clients published there"),
-                "deliveries": count("events written to its readers"),
-                "readings": count("readings of it now"),
-            }
-        ),
-        "the RPs that moved most",
-        most=HOT_RPS,
-    ),
-    "redis": obj(
-        {
-            "used_bytes": count("memory used by Redis now, bytes"),
-            "ops_s": count("commands per second, as Redis says"),
-        },
-        "from one gateway of the domain",
-    ),
-    "counts": obj(
-        {
-            "rps": count("RPs of the domain, replicas of others' among them"),
-            "subscriptions": count("durable subscriptions"),
-            "reserved_bytes": count("history that the RPs have reserved, bytes"),
-            "quota_bytes": count("history that the domain may reserve, bytes"),
-        },
-        "of the domain, from one gateway; counted every few seconds",
-    ),
-}
-RP_SAMPLE: dict[str, Any] = {
-    "gateway": GATEWAY,
-    "at": moment("end of the interval"),
-    "interval_s": number("seconds that the numbers are of"),
-    **FLOW,
-    "readings": count("readings of the RP at this gateway now"),
-    "joined": count("readings that began"),
-    "left": count("readings that ended"),
-    "history": obj(
-        {
-            "epoch": text("of the log"),
-            "first": count("oldest offset held"),
-            "next": count("offset that the next event will get"),
-            "bytes": count("bytes held"),
-        },
-        "the RP's log",
-    ),
-}
-_RP_ROW = [name for name in RP_SAMPLE if name != "history"]
-_DOMAIN_ROW = [name for name in DOMAIN_SAMPLE if name not in ("redis", "counts")]
-_ONE_OF = {**DOMAIN_SAMPLE, **RP_SAMPLE}
+_RP_ROW = RpLoadRow.__struct_fields__
+_DOMAIN_ROW = GatewayLoadRow.__struct_fields__
+GATEWAY = closed_schema(LoadRow)["properties"]["gateway"]
+_ONE_OF = {**closed_schema(GatewaySampleData)["properties"], **closed_schema(RpSampleData)["properties"]}
 
-KINDS: dict[str, Kind] = {
-    events.LOAD_SAMPLED: Kind(
-        "What a gateway did since its last sample: on `domain.admin` in all, on an RP's administrative RP there.",
+KINDS: dict[str, EventKind] = {
+    events.LOAD_SAMPLED: EventKind(
+        "A gateway's activity since its last sample: in total on `domain.admin`, at an RP on its administrative RP.",
         ON_BOTH,
         _ONE_OF,
         optional=frozenset(_ONE_OF) - (frozenset(_RP_ROW) & frozenset(_DOMAIN_ROW)),
@@ -121,8 +53,8 @@ KINDS: dict[str, Kind] = {
             },
         ),
     ),
-    events.GATEWAY_LOST: Kind(
-        "A gateway process is gone: it stopped, or has not been heard of; its sessions are gone with it.",
+    events.GATEWAY_LOST: EventKind(
+        "A gateway process stopped, or sent no sign of life; its sessions have ended.",
         ON_BOTH,
         {"gateway": GATEWAY, "reason": text("why", of=("stopped", "silent"))},
         effects=(
@@ -130,13 +62,13 @@ KINDS: dict[str, Kind] = {
             {"in": RP, "op": "remove", "at": ["load", "$gateway"]},
         ),
     ),
-    events.SESSIONS_CHANGED: Kind(
-        "Readings of the RP began or ended at a gateway; many are one event: each second while somebody reads the "
-        "administrative RP, else each ten.",
+    events.SESSIONS_CHANGED: EventKind(
+        "Readings of the RP began or ended at a gateway; aggregated into one event each second while the "
+        "administrative RP has readers, else every ten seconds.",
         ON_RP,
         {
             "gateway": GATEWAY,
-            "interval_s": number("seconds that the numbers are of"),
+            "interval_s": number("length of the interval, seconds"),
             "joined": count("readings that began"),
             "left": count("readings that ended"),
             "readings": count("readings at this gateway now"),
@@ -149,7 +81,7 @@ KINDS: dict[str, Kind] = {
                         "left": count("ended"),
                     }
                 ),
-                "whose they were; empty when there were many",
+                "principals of the sessions; empty when there were many",
                 most=WHO_MAX,
             ),
         },
@@ -163,8 +95,8 @@ KINDS: dict[str, Kind] = {
             },
         ),
     ),
-    events.OPERATIONS_REFUSED: Kind(
-        "Operations were refused at a gateway within a second; one event however many there were.",
+    events.OPERATIONS_REFUSED: EventKind(
+        "Operations were refused at a gateway within a second; aggregated into one event.",
         ON_BOTH,
         {
             "gateway": GATEWAY,
@@ -172,13 +104,13 @@ KINDS: dict[str, Kind] = {
             "kinds": items(
                 obj(
                     {
-                        "action": text("what was asked, as the audit calls it"),
+                        "action": text("the action, as named in the audit"),
                         "reason": text("code of the problem"),
-                        "on": text("what it was about, as the client wrote it; may be empty"),
-                        "count": count("how many"),
+                        "on": text("the object, as the client wrote it; may be empty"),
+                        "count": count("number of refusals"),
                     }
                 ),
-                "the most frequent",
+                "the most frequent refusals",
                 most=REFUSED_MAX,
             ),
         },

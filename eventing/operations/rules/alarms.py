@@ -1,4 +1,4 @@
-"""Alarms as data: what is wrong at one thing, by one rule. Pure."""
+"""Alarms as data: one broken rule at one object. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ LINK_CHARS_MAX = 255
 WHY_CHARS_MAX = 255
 NOTE_CHARS_MAX = 500
 LASTING = "lasting"
-"""The rule of an alarm about what has ended and can be kept by nobody any more: it is open until it is acknowledged."""
+"""The rule of an alarm about an object that has ended, so that nothing can repair it: the alarm is open until it is
+acknowledged.
+"""
 
-LASTING_MAX = 100
-"""Lasting alarms that are open at a time. Those beyond are one alarm, MORE, that counts them; the audit has each."""
+LASTING_MAX = 100  # bound: open lasting alarms; one more alarm counts the others; the audit lists each
+"""Open lasting alarms. Those beyond are one alarm, MORE, that counts them; the audit has each."""
 
 MORE = "more"
 
@@ -30,14 +32,14 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """An alarm as it is to be told.
+    """An alarm as it is to be reported.
 
     Attributes:
-        rule, about: whose it is: at most one is open for a rule and what in particular it is about (may be empty).
+        rule, about: the rule, and its object (may be empty); at most one alarm is open for both.
         rp: the RP's id; empty for the domain.
         detail: one sentence: what is wrong.
-        link: the console's page where more is to be seen.
-        since: Unix seconds at which it was first seen broken.
+        link: the console's page with more information.
+        since: Unix seconds at which the broken rule was first seen.
     """
 
     rule: str
@@ -53,21 +55,21 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An alarm begins."""
+    """The begin of an alarm."""
 
     alarm: Stated
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An alarm goes on, with other numbers."""
+    """Changed values of an alarm."""
 
     alarm: Stated
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """An alarm ends; `why` in one sentence."""
+    """The end of an alarm; `why` in one sentence."""
 
     rule: str
     about: str

@@ -1,4 +1,6 @@
-"""Differences of the flows of RPs (eventing/telemetry/flows.py), as samples. No I/O: the sampler says when, and gets data."""
+"""Samples: differences of the flows of RPs (eventing/telemetry/flows.py). No I/O: the sampler decides when, and gets
+data.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from typing import Any, NamedTuple
 
 from eventing.core.ids import ADMIN_SUFFIX
 from eventing.core.timestamps import timestamp
-from eventing.telemetry.flows import FLOWS, WHO_MAX, Flow, Flows
+from eventing.telemetry.flows import WHO_MAX, Flow, Flows, flows
 
 HOT_MAX = 20
-"""RPs that a gateway's sample names: those that moved most."""
+"""RPs in a gateway's sample: those with most activity."""
 
 _MEMBERS = ("publishes", "events_in", "bytes_in", "deliveries", "bytes_out", "joined", "left")
 
@@ -26,32 +28,33 @@ class Sample(NamedTuple):
 
 
 class FlowSamples:
-    """Of one gateway.
+    """The samples of one gateway.
 
     Args:
         gateway: its id.
+        of: the flows to sample; None for those of the process.
     """
 
-    def __init__(self, gateway: str, flows: Flows = FLOWS) -> None:
+    def __init__(self, gateway: str, of: Flows | None = None) -> None:
         self._gateway = gateway
-        self._flows = flows
+        self._flows = of or flows()
         self._dirty: dict[Flow, None] = {}
-        self._looked_at = 0.0
+        self._sampled_at = 0.0
         self._shown: dict[
             str, tuple[bool, float]
-        ] = {}  # of watched RPs: whether something moved in the last row, and when
+        ] = {}  # of watched RPs: whether the last row had activity, and its time
 
     def hot(self, now: float) -> list[dict[str, Any]]:
-        """The RPs that moved most since this was last asked; looks at all that moved."""
+        """Return the RPs with most activity since the last call; reads all active flows."""
         return [
             {"rp": flow.rp, "events_in": flow.hot_in, "deliveries": flow.hot_out, "readings": flow.readings}
-            for flow in heapq.nlargest(HOT_MAX, self._look(now), key=_hot)
+            for flow in heapq.nlargest(HOT_MAX, self._read_flows(now), key=_hot)
         ]
 
-    def _look(self, now: float) -> list[Flow]:
-        """Enter what moved among what is to be sampled; `hot_in`, `hot_out` say how much since it was looked at last."""
+    def _read_flows(self, now: float) -> list[Flow]:
+        """Add active flows to those to sample; `hot_in`, `hot_out` are the counts since the last call."""
         found: list[Flow] = []
-        since, self._looked_at = self._looked_at or now, now
+        since, self._sampled_at = self._sampled_at or now, now
         for flow in self._flows.moved():
             if not flow.rp or flow.rp.endswith(ADMIN_SUFFIX):
                 self._flows.forget(flow)
@@ -66,32 +69,33 @@ class FlowSamples:
         return found
 
     def round(self, now: float, most: int) -> list[str]:
-        """The RPs whose turn it is to be sampled: of all that moved and were not sampled since, those that moved most."""
-        self._look(now)
+        """Return the RPs to sample in this turn: of all active ones not sampled since, those with most activity."""
+        self._read_flows(now)
         moved: dict[Flow, None] = {}
         for flow in self._dirty:
             if flow.since and flow.totals() != flow.sampled:
                 moved[flow] = None
-            else:  # sampled while somebody looked at it
+            else:  # sampled while it was watched
                 flow.since = 0.0
                 self._flows.forget(flow)
         self._dirty = moved
         return [flow.rp for flow in heapq.nlargest(max(0, most), moved, key=_moved)]
 
     def take(self, rp: str, now: float) -> Sample | None:
-        """The sample of an RP; None if nothing moved."""
+        """Return the sample of an RP; None without activity."""
         flow = self._flows.get(rp)
         if flow is None or flow.totals() == flow.sampled:
             return None
         return self._sample(flow, now)
 
     def watched(self, rp: str, now: float, *, begins: bool) -> Sample | None:
-        """The sample of an RP that somebody looks at: where something moved, once more when it stopped, and, as it
-        `begins`, where it is read at all."""
-        moving, since = self._shown.get(rp, (False, self._looked_at or now))
+        """Return the sample of a watched RP: with activity, once more when it stopped, and, as the watch `begins`, if
+        it has readers.
+        """
+        moving, since = self._shown.get(rp, (False, self._sampled_at or now))
         flow = self._flows.get(rp)
         if flow is None:
-            flow = Flow(rp)  # forgotten; if the last row said that it moves, another one says that it has stopped
+            flow = Flow(rp)  # forgotten; if the last row had activity, another one states the end
         moved = flow.totals() != flow.sampled
         self._shown[rp] = moved, now
         if not moved and not moving and not (begins and flow.readings):
@@ -100,7 +104,7 @@ class FlowSamples:
         return self._sample(flow, now)
 
     def unwatch(self, rps: Collection[str]) -> None:
-        """Nobody looks at these any more."""
+        """Stop watching these RPs."""
         for rp in rps:
             self._shown.pop(rp, None)
 
@@ -137,5 +141,5 @@ def _hot(flow: Flow) -> int:
 
 
 def _moved(flow: Flow) -> int:
-    """How much it moved since it was sampled last."""
+    """Return the amount of activity since the last sample."""
     return sum(flow.totals()) - sum(flow.sampled)

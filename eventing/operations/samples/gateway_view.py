@@ -1,25 +1,24 @@
-"""What the sampler and the watcher beside a gateway see of it: no more than this of its insides."""
+"""The interface of a gateway for its sampler and watcher: no more than this of its internals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from typing import Protocol
 
-from redis.asyncio import Redis
-
 from eventing.core.config import Config
 from eventing.log.reader import LogReader
 from eventing.rps.rules.descriptor import Descriptor
+from eventing.store.connection import AsyncRedis
 
 
 class DescriptorsView(Protocol):
     """The descriptors that the gateway has in memory."""
 
     async def get(self, reference: str) -> Descriptor:
-        """The descriptor of an RP, read if it is not in memory. Raises HeraldError."""
+        """Return the descriptor of an RP, read if it is not in memory. Raises HeraldError."""
 
     def peek(self, reference: str) -> Descriptor | None:
-        """The descriptor if it is in memory."""
+        """Return the descriptor if it is in memory."""
 
 
 class ChannelView(Protocol):
@@ -27,7 +26,7 @@ class ChannelView(Protocol):
 
     @property
     def readers(self) -> int:
-        """How many read it here."""
+        """Return the number of readers here."""
 
 
 class HubView(Protocol):
@@ -35,11 +34,11 @@ class HubView(Protocol):
 
     @property
     def sessions(self) -> Sized:
-        """The sessions of this gateway."""
+        """Return the sessions of this gateway."""
 
     @property
     def administrative(self) -> Mapping[str, ChannelView]:
-        """The channels of administrative RPs, by RP id."""
+        """Return the channels of administrative RPs, by RP id."""
 
 
 class GatewayView(Protocol):
@@ -47,27 +46,27 @@ class GatewayView(Protocol):
 
     @property
     def id(self) -> str:
-        """This life of the process among the domain's gateways."""
+        """Return the id of this process, unique per start, among the domain's gateways."""
 
     @property
     def config(self) -> Config:
-        """The settings that it was made with."""
+        """Return the settings of the gateway."""
 
     @property
-    def redis(self) -> Redis:
-        """Its connections to Redis."""
+    def redis(self) -> AsyncRedis:
+        """Return the gateway's connections to Redis."""
 
     @property
     def reader(self) -> LogReader:
-        """Its reads of logs."""
+        """Return the gateway's reader of logs."""
 
     @property
     def descriptors(self) -> DescriptorsView:
-        """Its descriptors."""
+        """Return the gateway's descriptors."""
 
     @property
     def hub(self) -> HubView:
-        """Its connections."""
+        """Return the gateway's connections."""
 
     def clock(self) -> float:
-        """The wall clock, Unix seconds."""
+        """Return the wall clock, Unix seconds."""

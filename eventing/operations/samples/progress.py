@@ -1,6 +1,6 @@
-"""How far readers and replicas are: the lags of durable subscriptions, and the vectors of replicas.
+"""Progress of readers and replicas: the lags of durable subscriptions, and the vectors of replicas.
 
-For snapshots, and for the samples of RPs whose administrative RP somebody reads. Synchronous: it runs in a thread.
+For snapshots, and for the samples of watched RPs. Synchronous: runs in a thread.
 """
 
 from __future__ import annotations
@@ -14,41 +14,36 @@ from eventing.conf import config
 from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
 from eventing.core.timestamps import timestamp
-from eventing.log import control, federated
-from eventing.log.lags import COLUMNS, asked_of
+from eventing.log import control, federated, watermarks
 from eventing.log.lags import lags as read_lags
-from eventing.replication.forwarding import watermarks
 from eventing.replication.selectors.replicas import links_of_rps
-from eventing.store import keys
-from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.selectors.losses import asked_at
 
 Lag = dict[str, Any]
-"""events, lost, oldest_at, acknowledged of one durable subscription (kinds/subscriptions.py)."""
+"""Members events, lost, oldest_at, acknowledged of one durable subscription (subscriptions/events.py)."""
 
 CURSORS_MAX = 10_000
-"""Durable subscriptions of an RP (HERALD_SUBSCRIPTIONS_PER_RP_MAX); beyond it lags are not looked at. In a gateway, so many a
-turn are looked at: some 50 ms of a thread's."""
+"""Durable subscriptions of an RP (HERALD_SUBSCRIPTIONS_PER_RP_MAX); beyond it lags are not read. In a gateway, the most
+in a turn: some 50 ms of a thread's time.
+"""
 
 
 def affordable(rps: Sequence[str]) -> int:
-    """How many of these, from the first one, have CURSORS_MAX cursors together at most; the first one in any case.
+    """Return how many of these RPs, from the first, have CURSORS_MAX cursors together at most; at least one.
 
     Raises redis.RedisError.
     """
-    pipeline = control.client().pipeline(transaction=False)
-    for rp in rps:
-        pipeline.hlen(keys.cursors_key(rp))
-    held = list(accumulate(pipeline.execute()))
+    held = accumulate(control.subscription_counts(rps))
     return sum(at == 0 or count <= CURSORS_MAX for at, count in enumerate(held))
 
 
 def lags(rps: Sequence[str]) -> dict[str, dict[str, Lag]]:
-    """Per RP, the lag of each durable subscription. RPs beyond CURSORS_MAX subscriptions in all are left out, by id.
+    """Return per RP the lag of each durable subscription. RPs beyond CURSORS_MAX subscriptions in all are left out, by
+    id.
 
-    A cursor of an epoch that ended lags by all that the log was ever given since. Raises redis.RedisError.
+    A cursor of an earlier epoch lags by all events that the log received since. Raises redis.RedisError.
     """
-    rows = Subscription.objects.filter(at__in=list(rps)).order_by("at", "id")
-    asked = asked_of(rows.values(*COLUMNS)[: CURSORS_MAX + 1])
+    asked = asked_at(rps, CURSORS_MAX + 1)
     beyond = asked[-1].rp if len(asked) > CURSORS_MAX else None
     made: dict[str, dict[str, Lag]] = {rp: {} for rp in rps if beyond is None or rp < beyond}
     asked = [one for one in asked if one.rp in made]
@@ -67,7 +62,7 @@ def _moment(at_ms: int) -> str:
 
 
 def replicas(rps: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Per RP that is linked with peers, and per domain: `vector` and `behind`, as far as this domain knows them.
+    """Return per RP that is linked with peers, and per domain: `vector` and `behind`, as far as known here.
 
     Raises redis.RedisError.
     """

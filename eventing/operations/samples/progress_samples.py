@@ -1,4 +1,6 @@
-"""How far readers and replicas come, while somebody looks: what moved since the last look, as events. The leader's part."""
+"""Samples of the progress of readers and replicas at watched RPs: changes since the last sample, as events. Done by the
+leader.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,18 @@ from typing import Any
 
 from eventing.core.ids import admin_id
 from eventing.operations.samples import progress
-from eventing.operations.samples.publishing import Told
+from eventing.operations.samples.publishing import Sampled
 from eventing.outbox import administrative_events as events
 from eventing.replication.events import REPLICAS_MAX
 from eventing.sql.threads import in_database
 from eventing.subscriptions.events import LAGS_MAX
 
-RPS_MAX = 100
-"""RPs looked at in a turn, fewer where they have many subscriptions (progress.CURSORS_MAX); with more of them they take turns."""
+RPS_MAX = 100  # bound: RPs whose lags are sampled per second; the RPs take turns
+"""RPs sampled in a turn, fewer if they have many subscriptions (progress.CURSORS_MAX); beyond that they take turns."""
 
 
-class Following:
-    """Of one gateway, which remembers what it told.
+class ProgressSamples:
+    """The samples of one gateway, with its last values.
 
     Args:
         gateway: its id.
@@ -30,19 +32,19 @@ class Following:
         self._replicas: dict[str, dict[str, dict[str, Any]]] = {}
         self._at = 0
 
-    async def look(self, rps: Sequence[str]) -> list[Told]:
-        """What moved at these RPs, or some of them. Raises redis' errors and HeraldError."""
+    async def sample(self, rps: Sequence[str]) -> list[Sampled]:
+        """Return the changes at these RPs, or at some of them. Raises redis.RedisError and HeraldError."""
         self._lags = {rp: known for rp, known in self._lags.items() if rp in rps}
         self._replicas = {rp: known for rp, known in self._replicas.items() if rp in rps}
         if not rps:
             return []
         self._at = self._at if self._at < len(rps) else 0
-        looked, lags, replicas = await in_database(_look)(rps[self._at : self._at + RPS_MAX])
-        self._at += looked
-        told = [one for rp, found in lags.items() if (one := self._lagged(rp, found)) is not None]
-        return told + [one for rp, found in replicas.items() if (one := self._progressed(rp, found)) is not None]
+        count, lags, replicas = await in_database(_lags_and_progress)(rps[self._at : self._at + RPS_MAX])
+        self._at += count
+        sampled = [one for rp, found in lags.items() if (one := self._lagged(rp, found)) is not None]
+        return sampled + [one for rp, found in replicas.items() if (one := self._progressed(rp, found)) is not None]
 
-    def _lagged(self, rp: str, found: dict[str, progress.Lag]) -> Told | None:
+    def _lagged(self, rp: str, found: dict[str, progress.Lag]) -> Sampled | None:
         known = self._lags.setdefault(rp, {})
         moved = [(name, lag) for name, lag in found.items() if known.get(name) != lag]
         moved.sort(key=lambda pair: (-pair[1]["events"], pair[0]))
@@ -52,19 +54,21 @@ class Following:
         if not moved:
             return None
         shown = [{"subscription": name, **lag} for name, lag in moved[:LAGS_MAX]]
-        return Told(admin_id(rp), events.SUBSCRIPTION_LAGGED, {"gateway": self._gateway, "lags": shown})
+        return Sampled(admin_id(rp), events.SUBSCRIPTION_LAGGED, {"gateway": self._gateway, "lags": shown})
 
-    def _progressed(self, rp: str, found: dict[str, dict[str, Any]]) -> Told | None:
+    def _progressed(self, rp: str, found: dict[str, dict[str, Any]]) -> Sampled | None:
         known, self._replicas[rp] = self._replicas.get(rp, {}), found
         moved = [{"domain": domain, **row} for domain, row in sorted(found.items()) if known.get(domain) != row]
         if not moved:
             return None
         data = {"gateway": self._gateway, "replicas": moved[:REPLICAS_MAX]}
-        return Told(admin_id(rp), events.REPLICA_PROGRESSED, data)
+        return Sampled(admin_id(rp), events.REPLICA_PROGRESSED, data)
 
 
-def _look(rps: Sequence[str]) -> tuple[int, dict[str, dict[str, progress.Lag]], dict[str, dict[str, dict[str, Any]]]]:
-    """How many of them were looked at, and what there is to see."""
-    looked = progress.affordable(rps)
-    some = rps[:looked]
-    return looked, progress.lags(some), progress.replicas(some)
+def _lags_and_progress(
+    rps: Sequence[str],
+) -> tuple[int, dict[str, dict[str, progress.Lag]], dict[str, dict[str, dict[str, Any]]]]:
+    """Return how many of the RPs were read, and their lags and replicas."""
+    count = progress.affordable(rps)
+    some = rps[:count]
+    return count, progress.lags(some), progress.replicas(some)

@@ -1,7 +1,7 @@
-"""Samples on their way into administrative logs: a turn's worth in one round trip, once, and never again.
+"""Publishing of samples on administrative logs: one turn's samples in one round trip, without retry.
 
-Changes go through the outbox, because none may be lost; a sample is worth nothing later, so what Redis does not take now is
-dropped.
+Changes are published through the outbox, because none may be lost; an old sample is worthless, so samples that Redis
+does not accept now are dropped.
 """
 
 from __future__ import annotations
@@ -12,33 +12,30 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from redis.exceptions import NoScriptError, RedisError
-
 from eventing.core.config import Config
 from eventing.core.events.cloudevents import Event
 from eventing.core.timestamps import timestamp
-from eventing.log import scripts
 from eventing.log.reader import LogReader
 from eventing.outbox import administrative_events as events
 
 log = logging.getLogger(__name__)
 
 
-class Told(NamedTuple):
-    """One event to be: the administrative RP that it goes to, its type and data."""
+class Sampled(NamedTuple):
+    """A sample to publish: its administrative RP, type and data."""
 
     at: str
     kind: str
     data: Mapping[str, Any]
 
 
-class Publisher:
-    """Of one gateway.
+class SamplePublisher:
+    """The publisher of one gateway.
 
     Args:
         gateway: its id; part of the events' ids.
         reader: its connection to the logs; the hot path's are left alone.
-        make_logs: makes the missing logs of administrative RPs; returns those whose RPs are there.
+        make_logs: makes the missing logs of administrative RPs; returns those whose RPs exist.
     """
 
     def __init__(
@@ -54,24 +51,27 @@ class Publisher:
         self._make_logs = make_logs
         self._numbers = itertools.count(1)
 
-    async def publish(self, told: Sequence[Told], now: float) -> None:
-        """Append them, those for one log together. Raises redis' errors; what was not appended is dropped.
+    async def publish(self, sampled: Sequence[Sampled], now: float) -> None:
+        """Append the samples, those for one log together. Raises redis.RedisError; what was not appended is dropped.
 
         Args:
             now: Unix seconds, the events' time.
         """
         moment = datetime.fromtimestamp(now, UTC)
         by_log: dict[str, list[Event]] = {}
-        for one in told:
+        for one in sampled:
             by_log.setdefault(one.at, []).append(self._event(one, moment))
-        left = list(by_log.items())
-        for _ in range(3):  # the script unknown, a log missing, both; never more
-            if not left:
-                return
-            left = await self._append(left)
-        log.warning("Samples of %d administrative logs were dropped: the logs could not be made.", len(left))
+        lacking = await self._append(by_log)
+        if lacking:  # samples of a removed RP are dropped
+            lacking = await self._append({at: by_log[at] for at in await self._make_logs(lacking)})
+        if lacking:
+            log.warning("Samples of %d administrative logs were dropped: the logs could not be made.", len(lacking))
 
-    def _event(self, one: Told, moment: datetime) -> Event:
+    async def _append(self, logs: Mapping[str, Sequence[Event]]) -> list[str]:
+        """Append in one round trip. Return the administrative RPs that have no log."""
+        return await self._reader.append_all(list(logs.items()), self._window_s, self._ids_max)
+
+    def _event(self, one: Sampled, moment: datetime) -> Event:
         return events.event_of(
             {
                 "id": f"{self._gateway}-{next(self._numbers)}",
@@ -81,26 +81,3 @@ class Publisher:
                 "data": one.data,
             }
         )
-
-    async def _append(self, logs: list[tuple[str, list[Event]]]) -> list[tuple[str, list[Event]]]:
-        """One round trip; returns those to try again."""
-        answers = await self._reader.ask(
-            [
-                ("EVALSHA", scripts.APPEND.sha, *scripts.append_args(at, made, self._window_s, self._ids_max))
-                for at, made in logs
-            ]
-        )
-        again: list[tuple[str, list[Event]]] = []
-        unmade: dict[str, list[Event]] = {}
-        for one, answer in zip(logs, answers, strict=True):
-            if isinstance(answer, NoScriptError):
-                again.append(one)
-            elif isinstance(answer, RedisError) and str(answer).startswith("NOLOG"):
-                unmade[one[0]] = one[1]
-            elif isinstance(answer, Exception):
-                raise answer
-        if unmade:  # the samples of an RP that is gone go with it
-            again += [(at, unmade[at]) for at in await self._make_logs(list(unmade))]
-        if any(isinstance(answer, NoScriptError) for answer in answers):
-            await self._reader.ask([("SCRIPT", "LOAD", scripts.APPEND.text)])
-        return again

@@ -1,1 +1,1 @@
-"""Reads of the subject."""
+"""Reads of operation: alarms, leases, limits, sessions."""

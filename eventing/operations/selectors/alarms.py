@@ -11,13 +11,13 @@ from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 
 STATES = ("open", "cleared", "all")
 OPEN_MAX = 1000
-"""Alarms in force that are looked at, in snapshots and by whoever raises them: the latest."""
+"""Alarms in force that snapshots and the alarm watcher read: the latest."""
 
 _SERIAL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 
 
 def alarms_open(*, rp: str | None = None) -> Sequence[Alarm]:
-    """The alarms in force, the latest first, at most OPEN_MAX; `rp`: only those of the RP with this id."""
+    """Return the alarms in force, the latest first, at most OPEN_MAX; `rp`: only those of the RP with this id."""
     rows = Alarm.objects.filter(cleared_at=None)
     if rp is not None:
         rows = rows.filter(rp=rp)
@@ -27,14 +27,14 @@ def alarms_open(*, rp: str | None = None) -> Sequence[Alarm]:
 def alarms_page(
     *, state: str = "open", rp: str | None = None, cursor: str | None = None, limit: int = LIMIT_DEFAULT
 ) -> Page[Alarm]:
-    """Alarms, newest first. Raises InvalidRequest, InvalidCursor.
+    """Return a page of alarms, newest first. Raises InvalidRequest, InvalidCursor.
 
     Args:
         state: of STATES.
         rp: only those of the RP with this id.
     """
     if state not in STATES:
-        raise InvalidRequest(f"state is {', '.join(STATES)}.")
+        raise InvalidRequest(f"state must be one of {', '.join(STATES)}.")
     rows = Alarm.objects.order_by("-id")
     if state != "all":
         rows = rows.filter(cleared_at__isnull=state == "open")
@@ -43,7 +43,7 @@ def alarms_page(
     if cursor is not None:
         key = key_of("alarms", cursor)
         if not _SERIAL.fullmatch(key):
-            raise InvalidCursor("Use the `next` of the page before, with the same filters.")
+            raise InvalidCursor("Use `next` of the previous page, with the same filters.")
         rows = rows.filter(id__lt=int(key))
     found = list(rows[: limit + 1])
     more, found = len(found) > limit, found[:limit]
@@ -51,9 +51,9 @@ def alarms_page(
 
 
 def alarm_get(alarm_id: str, *, lock: bool = False) -> Alarm:
-    """One alarm; `lock`: for a change of it. Raises NotFound."""
+    """Return one alarm; `lock`: for a change of it. Raises NotFound."""
     rows = Alarm.objects.select_for_update() if lock else Alarm.objects.all()
     row = rows.filter(id=int(alarm_id)).first() if _SERIAL.fullmatch(alarm_id) else None
     if row is None:
-        raise NotFound("There is no such alarm; old ones are forgotten.")
+        raise NotFound("There is no such alarm. Old alarms are deleted.")
     return row

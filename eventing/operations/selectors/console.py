@@ -1,4 +1,4 @@
-"""Reads that only the console needs: many rendezvous points at once, by their ids, and the extents of their logs."""
+"""Reads for the console: many rendezvous points at once, by their ids, and the extents of their logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXTENTS_MAX = 100
 def rendezvous_points_seen(
     *, principal: Principal, ids: Collection[str], now: datetime | None = None
 ) -> list[RendezvousPoint]:
-    """Those of `ids` (at most EXTENTS_MAX are looked at) that exist and that `principal` may describe."""
+    """Return those of `ids` (the first EXTENTS_MAX) that exist and that `principal` may describe."""
     wanted = list(ids)[:EXTENTS_MAX]
     rows = RendezvousPoint.objects.filter(id__in=wanted, expires_at__gt=now or timezone.now())
     return [row for row in rows if descriptor_of(row).allows(principal, "describe")]
@@ -28,7 +28,7 @@ def rendezvous_points_seen(
 def rendezvous_points_listed(
     *, principal: Principal, ids: Collection[str], now: datetime | None = None
 ) -> list[Listed]:
-    """Those that rendezvous_points_seen finds, with the extents of their logs."""
+    """Return the result of rendezvous_points_seen with the extents of the logs."""
     seen = rendezvous_points_seen(principal=principal, ids=ids, now=now)
     logs = control.log_states([row.id for row in seen])
     return [Listed(row, log) for row, log in zip(seen, logs, strict=True)]

@@ -1,4 +1,4 @@
-"""What principals and the domain hold of what is limited, for /api/v1/limits and for load samples."""
+"""Numbers of limited objects of principals and the domain, for /api/v1/limits and for load samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eventing.subscriptions.selectors.quotas import subscriptions_in_domain, sub
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What is held; things whose lease has ended count until they are reaped, as what they reserve is held until then."""
+    """Numbers of objects; expired ones count until they are reaped, as their reservations are held until then."""
 
     rps: int
     history_bytes: int
@@ -21,12 +21,12 @@ class Held:
 
 
 def held_by(identity: str) -> Held:
-    """What the principal with this identity holds."""
+    """Return the numbers for the principal with this identity."""
     rps, history_bytes = rps_of(identity)
     return Held(rps, history_bytes, subscriptions_of(identity))
 
 
 def held_in_domain() -> Held:
-    """What everybody holds."""
+    """Return the numbers for the domain."""
     sums = RendezvousPoint.objects.aggregate(rps=Count("id"), history_bytes=Sum("max_bytes"))
     return Held(sums["rps"], sums["history_bytes"] or 0, subscriptions_in_domain())

@@ -1,4 +1,4 @@
-"""What is deleted when a lease ends, and what prevents that, in a sentence for people."""
+"""Sentences for people: what is deleted when a lease expires, and how to prevent that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eventing.subscriptions.models import Subscription
 
 
 def rp_notice(row: RendezvousPoint, log: LogState | None) -> str | None:
-    """What ends with the lease of an RP; None for a replica, whose domain renews it."""
+    """Return what ends with the lease of an RP; None for a replica, whose domain renews it."""
     if row.home:
         return None
     held = 0 if log is None else log.next - log.first
@@ -23,7 +23,7 @@ def rp_notice(row: RendezvousPoint, log: LogState | None) -> str | None:
 
 
 def subscription_notice(row: Subscription) -> str:
-    """What ends with the lease of a durable subscription, and with that of its RP if it ends before."""
+    """Return what ends with the lease of a durable subscription, and with that of its RP if it expires earlier."""
     own = f"Deleted with its place on {_moment(row.expires_at)} {_unless(row)}"
     rp = row.rp
     if rp is None or rp.home or rp.expires_at >= row.expires_at:

@@ -1,4 +1,4 @@
-"""Reads of all leases of the domain together, the soonest to end first."""
+"""Reads of all leases of the domain together, the soonest to expire first."""
 
 from __future__ import annotations
 
@@ -12,43 +12,24 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from eventing.core.errors import InvalidCursor, InvalidRequest
+from eventing.core.timestamps import timestamp
+from eventing.operations.shapes import LeaseListed
 from eventing.peering.models import Peer
 from eventing.rps.models import RendezvousPoint
 from eventing.sql.leases import renewed_from
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 from eventing.subscriptions.models import Subscription
 
-ENDING_COUNTED_MAX = 10_000  # leases of a kind that are looked at to count what ends: about 30 ms
+# bound: leases of a kind that the Overview counts; leases that expire later are not counted
+# About 30 ms.
+ENDING_COUNTED_MAX = 10_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_WRONG = "Use the `next` of the page before, with the same filters."
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """One lease.
-
-    Attributes:
-        kind: of KINDS: an RP of this domain, a durable subscription, this domain's replica of another's RP, a peer.
-        id: of the RP or subscription; the peer's name.
-        rp: id of the RP that it is of; None of a peer's.
-        name: the RP's; None if it has none, and of the others.
-        owner: who made it; the home's name of a replica; None of a peer's.
-        warned: whether its end has been warned of.
-    """
-
-    kind: str
-    id: str
-    rp: str | None
-    name: str | None
-    owner: str | None
-    granted_s: int
-    expires_at: datetime
-    warned: bool
+_WRONG = "Use `next` of the previous page, with the same filters."
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where leases of a kind are: the rows, the column of their ids, and how columns become a Lease."""
+    """The source of leases of a kind: the rows, the column of their ids, and the conversion to a LeaseListed."""
 
     rows: Callable[[], QuerySet[Any]]
     id: str
@@ -75,7 +56,7 @@ _SOURCES: dict[str, _Source] = {
     ),
 }
 KINDS = tuple(_SOURCES)
-"""In the order in which leases that end at the same instant are listed."""
+"""The order of leases that expire at the same instant."""
 
 
 def leases_page(
@@ -85,19 +66,19 @@ def leases_page(
     cursor: str | None = None,
     limit: int = LIMIT_DEFAULT,
     now: datetime | None = None,
-) -> Page[Lease]:
-    """The leases that run, the soonest to end first.
+) -> Page[LeaseListed]:
+    """Return a page of the valid leases, the soonest to expire first.
 
     Args:
         kind: of KINDS; None for all.
-        ends_before: only those that end before then.
+        ends_before: only those that expire before this time.
 
     Raises InvalidRequest, InvalidCursor.
     """
     if kind is not None and kind not in KINDS:
-        raise InvalidRequest(f"kind is one of {', '.join(KINDS)}.")
+        raise InvalidRequest(f"kind must be one of {', '.join(KINDS)}.")
     place = None if cursor is None else _place(cursor)
-    found: list[Lease] = []
+    found: list[LeaseListed] = []
     for each in KINDS if kind is None else (kind,):
         source = _SOURCES[each]
         rows = source.rows().filter(expires_at__gt=now or timezone.now())
@@ -108,7 +89,7 @@ def leases_page(
         ordered = rows.order_by("expires_at", source.id)[: limit + 1]
         values = ordered.values_list(source.id, "granted_s", "expires_at", "warned_at", *source.columns)
         found += [
-            Lease(each, id, *source.about(id, *more), granted_s, expires_at, warned_at is not None)
+            LeaseListed(each, id, *source.about(id, *more), granted_s, timestamp(expires_at), warned_at is not None)
             for id, granted_s, expires_at, warned_at, *more in values
         ]
     found.sort(key=lambda lease: (lease.expires_at, lease.kind, lease.id))
@@ -117,10 +98,10 @@ def leases_page(
 
 
 def leases_ending(*, within: timedelta, now: datetime | None = None) -> int:
-    """How many RPs, durable subscriptions and peers end within a time unless they are used or renewed.
+    """Return how many RPs, durable subscriptions and peers expire within a time unless they are used or renewed.
 
-    What is in use is not counted: use renewed it lately and will again. Nor are replicas, which this domain renews. Of each
-    kind the ENDING_COUNTED_MAX that end first are looked at.
+    Objects in use are not counted: use renews them. Nor are replicas, which this domain renews. Of each kind the
+    ENDING_COUNTED_MAX soonest to expire are examined.
     """
     now = now or timezone.now()
     ending = Q(expires_at__gt=now, expires_at__lt=now + within)
@@ -132,12 +113,12 @@ def leases_ending(*, within: timedelta, now: datetime | None = None) -> int:
 
 
 def _idle(row: RendezvousPoint | Subscription, now: datetime) -> bool:
-    """Whether use does not renew the lease, or has not for a while."""
+    """Return whether use does not renew the lease, or has not recently."""
     return not now.timestamp() < renewed_from(row) < math.inf
 
 
 def _beyond(kind: str, id_column: str, moment: datetime, of_kind: str, id: str) -> Q:
-    """What follows a place in the order of (end, kind, id), of this kind."""
+    """Return the condition for rows of this kind after a place in the order of (end, kind, id)."""
     if kind < of_kind:
         return Q(expires_at__gt=moment)
     if kind > of_kind:
@@ -145,8 +126,8 @@ def _beyond(kind: str, id_column: str, moment: datetime, of_kind: str, id: str) 
     return Q(expires_at__gt=moment) | Q(**{"expires_at": moment, f"{id_column}__gt": id})
 
 
-def _cursor(lease: Lease) -> str:
-    micros = (lease.expires_at - _EPOCH) // timedelta(microseconds=1)
+def _cursor(lease: LeaseListed) -> str:
+    micros = (datetime.fromisoformat(lease.expires_at) - _EPOCH) // timedelta(microseconds=1)
     return cursor_of("leases", f"{micros} {lease.kind} {lease.id}")
 
 

@@ -1,4 +1,4 @@
-"""Writes of alarms: raised, changed, cleared by what watches; acknowledged by people. Each is told as an event."""
+"""Writes of alarms: raised, changed and cleared by the watcher; acknowledged by people. Each is reported as an event."""
 
 from __future__ import annotations
 
@@ -32,24 +32,27 @@ from eventing.operations.rules.alarms import (
     Value,
 )
 from eventing.operations.selectors.alarms import alarm_get, alarms_open
+from eventing.operations.shapes import AlarmAcknowledged, AlarmAnswer, AlarmCleared, AlarmData
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.rps.models import RendezvousPoint
 
 KEPT_S = 30 * 86_400
-"""How long cleared alarms are kept: as long as the events that told of them may be."""
+"""Seconds for which cleared alarms are kept: as long as the events about them may be."""
 
-KEPT_MAX = 10_000
+KEPT_MAX = 10_000  # bound: cleared alarms; the oldest are removed
 PURGE_BATCH = 1000
 PURGE_ROUNDS_MAX = 30
-"""Batches of one purge, every ten minutes: 50 alarms a second may come and go, and a purge ends within a second or so."""
+"""Batches of one purge, every ten minutes: 50 alarms a second may be raised and cleared, and a purge takes about a
+second.
+"""
 
 
 def alarms_apply(outputs: Sequence[Output], *, now: datetime | None = None) -> int:
-    """Write what the watching machine says, in one transaction, and tell it. Returns how many rows changed.
+    """Write the evaluation's outputs in one transaction, with their events. Returns how many rows changed.
 
-    Harmless when repeated, and when another gateway has written the same: what is open is not raised again, what is not
-    open is neither changed nor cleared.
+    Idempotent, also when another gateway has written the same: an open alarm is not raised again, one that is not open
+    is neither changed nor cleared.
     """
     if not outputs:
         return 0
@@ -59,15 +62,15 @@ def alarms_apply(outputs: Sequence[Output], *, now: datetime | None = None) -> i
 
 
 def alarms_end(rows: Iterable[Alarm], outbox: Outbox, why: str) -> None:
-    """Clear these, within the caller's transaction."""
+    """Clear these alarms within the caller's transaction."""
     for row in rows:
         _clear(row, outbox, why)
 
 
 def alarm_acknowledge(*, alarm_id: str, principal: Principal, note: str = "", now: datetime | None = None) -> Alarm:
-    """Note that somebody looks after an alarm, who, and what they say. Again: another note, by whoever says it.
+    """Acknowledge an alarm with a note; a repetition replaces the note.
 
-    A lasting alarm, about what has ended, is cleared by it: there is nothing else that could end it.
+    A lasting alarm, whose object has ended, is cleared: nothing else could clear it.
 
     For operators. Raises Forbidden, NotFound, Conflict (it is cleared already), InvalidRequest.
     """
@@ -78,11 +81,11 @@ def alarm_acknowledge(*, alarm_id: str, principal: Principal, note: str = "", no
     with change(now) as outbox:
         row = alarm_get(alarm_id, lock=True)
         if row.cleared_at is not None:
-            raise Conflict("The alarm is cleared already; there is nothing to look after.")
+            raise Conflict("The alarm is cleared already and needs no acknowledgement.")
         row.acknowledged_at, row.acknowledged_by, row.note = now, principal.identity, note
         row.changed_at = _later(row, now)
         row.save(update_fields=["acknowledged_at", "acknowledged_by", "note", "changed_at"])
-        _tell(events.ALARM_ACKNOWLEDGED, row, outbox, by=principal.identity)
+        _announce(events.ALARM_ACKNOWLEDGED, row, outbox, by=principal.identity)
         outbox.act("alarm.acknowledge", principal, "alarm", str(row.id), rp=row.rp or None, note=note)
         if row.rule == LASTING:
             _clear(row, outbox, f"{principal.identity} acknowledged it.")
@@ -100,7 +103,7 @@ def alarm_last(
     values: tuple[Value, ...],
     link: str,
 ) -> None:
-    """Make an open alarm a lasting one, with its last words, within the caller's transaction; without one, raise it.
+    """Make an open alarm a lasting one, with its final values, within the caller's transaction; without one, raise it.
 
     Beyond LASTING_MAX there is one alarm that counts the others.
     """
@@ -115,25 +118,25 @@ def alarm_last(
     row.rule, row.detail, row.link = LASTING, detail[:DETAIL_CHARS_MAX], link
     row.values, row.changed_at = [asdict(value) for value in values], _later(row, outbox.now)
     row.save(update_fields=["rule", "detail", "link", "values", "changed_at"])
-    _tell(events.ALARM_CHANGED, row, outbox)
+    _announce(events.ALARM_CHANGED, row, outbox)
 
 
 def alarms_rp_ends(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
-    """End the alarms of an RP that goes, within the caller's transaction; its lasting ones become the domain's."""
+    """End the alarms of a removed RP, within the caller's transaction; its lasting ones become the domain's."""
     for alarm in Alarm.objects.select_for_update().filter(rp=row.id, rule=LASTING, cleared_at=None):
         alarm.rp, alarm.changed_at = "", _later(alarm, outbox.now)
         alarm.save(update_fields=["rp", "changed_at"])
-        _tell(events.ALARM_CHANGED, alarm, outbox)
-    alarms_end(alarms_open(rp=row.id), outbox, "Its rendezvous point is gone.")
+        _announce(events.ALARM_CHANGED, alarm, outbox)
+    alarms_end(alarms_open(rp=row.id), outbox, "The rendezvous point was removed.")
 
 
 def _one_more(row: Alarm | None, outbox: Outbox, kind: str) -> None:
-    """Count one that has no lasting alarm of its own."""
+    """Count an alarm that has no lasting alarm of its own."""
     if row is not None:
-        _clear(row, outbox, f"{LASTING_MAX} lasting alarms are open already; the audit has this one.")
+        _clear(row, outbox, f"{LASTING_MAX} lasting alarms are open already; the audit records this one.")
     more = _open(LASTING, MORE)
     count = 1 if more is None else int(more.values[0]["value"]) + 1
-    detail = f"{count:,} more ended with a loss than there are lasting alarms; the audit names them."
+    detail = f"{count:,} more objects ended with a loss than there are lasting alarms; the audit names them."
     values = (Value("ended", count, 0, "ends"),)
     stated = Stated(LASTING, MORE, "", kind, "critical", detail, values, "/audit", outbox.now.timestamp())
     if more is None:
@@ -143,7 +146,7 @@ def _one_more(row: Alarm | None, outbox: Outbox, kind: str) -> None:
 
 
 def alarms_purge(*, now: datetime | None = None) -> int:
-    """Forget cleared alarms that are older than KEPT_S, or more than KEPT_MAX; PURGE_ROUNDS_MAX batches. Returns how many."""
+    """Delete cleared alarms older than KEPT_S, or beyond KEPT_MAX, in up to PURGE_ROUNDS_MAX batches. Returns how many."""
     now = now or timezone.now()
     cleared = Alarm.objects.filter(cleared_at__isnull=False)
     before = now - timedelta(seconds=KEPT_S)
@@ -159,25 +162,24 @@ def alarms_purge(*, now: datetime | None = None) -> int:
     return forgotten
 
 
-def alarm_data(row: Alarm) -> dict[str, Any]:
-    """An alarm in force as events and answers show it."""
+def alarm_data(row: Alarm) -> AlarmData:
+    """Return an alarm in force as events and snapshots show it."""
+    return AlarmData.of(row, **_members(row))
+
+
+def alarm_answer(row: Alarm) -> AlarmAnswer:
+    """Return an alarm, open or cleared, as answers show it."""
+    cleared = None if row.cleared_at is None else AlarmCleared(at=timestamp(row.cleared_at), why=row.cleared_why)
+    return AlarmAnswer.of(row, cleared=cleared, **_members(row))
+
+
+def _members(row: Alarm) -> dict[str, Any]:
     acknowledged = None
     if row.acknowledged_at is not None:
-        at = timestamp(row.acknowledged_at)
-        acknowledged = {"at": at, "by": row.acknowledged_by, "note": row.note}
+        acknowledged = AlarmAcknowledged(at=timestamp(row.acknowledged_at), by=row.acknowledged_by, note=row.note)
     return {
         "id": str(row.id),
-        "rule": row.rule,
-        "kind": row.kind,
         "rp": row.rp or None,
-        "about": row.about,
-        "severity": row.severity,
-        "detail": row.detail,
-        "values": row.values,
-        "link": row.link,
-        "since": timestamp(row.since),
-        "raised_at": timestamp(row.raised_at),
-        "changed_at": timestamp(row.changed_at),
         "acknowledged": acknowledged,
         "lasting": row.rule == LASTING,
     }
@@ -204,7 +206,7 @@ def _change(row: Alarm, alarm: Stated, outbox: Outbox) -> None:
     row.detail, row.values = alarm.detail[:DETAIL_CHARS_MAX], _values(alarm)
     row.changed_at = _later(row, outbox.now)
     row.save(update_fields=["detail", "values", "changed_at"])
-    _tell(events.ALARM_CHANGED, row, outbox)
+    _announce(events.ALARM_CHANGED, row, outbox)
 
 
 def _raise(alarm: Stated, outbox: Outbox) -> bool:
@@ -226,17 +228,17 @@ def _raise(alarm: Stated, outbox: Outbox) -> bool:
         },
     )
     if made:
-        _tell(events.ALARM_RAISED, row, outbox)
+        _announce(events.ALARM_RAISED, row, outbox)
     return made
 
 
 def _clear(row: Alarm, outbox: Outbox, why: str) -> None:
     row.cleared_at, row.cleared_why = outbox.now, why[:WHY_CHARS_MAX]
     row.save(update_fields=["cleared_at", "cleared_why"])
-    _tell(events.ALARM_CLEARED, row, outbox, cleared_at=timestamp(outbox.now), why=row.cleared_why)
+    _announce(events.ALARM_CLEARED, row, outbox, cleared_at=timestamp(outbox.now), why=row.cleared_why)
 
 
-def _tell(kind: str, row: Alarm, outbox: Outbox, **more: Any) -> None:
+def _announce(kind: str, row: Alarm, outbox: Outbox, **more: Any) -> None:
     outbox.event(kind, row.rp or DOMAIN_ADMIN, {"alarm": alarm_data(row), **more}, domain_too=bool(row.rp))
 
 
@@ -249,5 +251,7 @@ def _values(alarm: Stated) -> list[dict[str, Any]]:
 
 
 def _later(row: Alarm, now: datetime) -> datetime:
-    """Readers keep what changed last: a clock that went back must not hide a change."""
+    """Return a time after the last change: readers keep the latest, and a clock that was set back must not hide a
+    change.
+    """
     return max(now, row.changed_at + timedelta(microseconds=1))

@@ -1,7 +1,7 @@
-"""Warning of leases that end soon and reaping those that have ended, in bounded batches, each reported on its admin RP.
+"""Warnings of leases that expire soon, and reaping of expired ones, in bounded batches, each reported on its admin RP.
 
-Both are safe to run at any time, twice, and side by side: a row is taken under its lock, and what has been renewed or
-removed meanwhile no longer matches.
+Both are safe to run at any time, twice, and concurrently: a row is processed under its lock, and rows renewed or
+removed meanwhile no longer match.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from eventing.telemetry import metrics
 
 Leased = TypeVar("Leased", RendezvousPoint, Subscription)
 
-REAP_BATCH = 200  # of each kind and transaction; a batch's effects are ~1,000 Redis calls, well under a second
-REAP_ROUNDS_MAX = 10  # batches of one call; more are left to the next
+# A batch's effects are about 1,000 Redis calls, well under a second.
+REAP_BATCH = 200  # bound: rows of one transaction of the reaper; the others are in the next batch
+REAP_ROUNDS_MAX = 10  # bound: batches of one call of the reaper; the others are left to the next run
 WARN_BATCH = 500
 
 
 def leases_reap(*, now: datetime | None = None) -> int:
-    """Remove RPs and subscriptions whose lease has ended. Returns how many."""
+    """Remove RPs and subscriptions whose lease has expired. Returns how many."""
     now = now or timezone.now()
     reaped = 0
     for _ in range(REAP_ROUNDS_MAX):
@@ -44,10 +45,10 @@ def leases_reap(*, now: datetime | None = None) -> int:
 
 
 def rendezvous_points_expire(*, now: datetime) -> int:
-    """Remove one batch of RPs whose lease has ended, with their history and subscriptions. Returns how many."""
+    """Remove one batch of RPs whose lease has expired, with their history and subscriptions. Returns how many."""
     ended = RendezvousPoint.objects.filter(expires_at__lte=now).order_by("expires_at")
     with_subscriptions = ended.filter(subscriptions__isnull=False).values_list("id", flat=True).distinct()
-    found = {rp: losses_at(rp) for rp in with_subscriptions[:REAP_BATCH]}  # Redis is asked before SQL is locked
+    found = {rp: losses_at(rp) for rp in with_subscriptions[:REAP_BATCH]}  # Redis is read before SQL is locked
     with change(now) as outbox:
         rows = locked_batch(ended, REAP_BATCH)
         for row in rows:
@@ -58,9 +59,9 @@ def rendezvous_points_expire(*, now: datetime) -> int:
 
 
 def subscriptions_expire(*, now: datetime) -> int:
-    """Remove one batch of subscriptions whose lease has ended. Returns how many."""
+    """Remove one batch of subscriptions whose lease has expired. Returns how many."""
     ended = Subscription.objects.filter(expires_at__lte=now).order_by("expires_at")
-    found = losses_of(ended.values_list("id", flat=True)[:REAP_BATCH])  # Redis is asked before SQL is locked
+    found = losses_of(ended.values_list("id", flat=True)[:REAP_BATCH])  # Redis is read before SQL is locked
     with change(now) as outbox:
         rows = locked_batch(ended, REAP_BATCH)
         for row in rows:
@@ -70,7 +71,7 @@ def subscriptions_expire(*, now: datetime) -> int:
 
 
 def leases_warn(*, now: datetime | None = None) -> int:
-    """Report leases that end soon, once each, at most WARN_BATCH of each kind. Returns how many."""
+    """Report leases that expire soon, once each, at most WARN_BATCH of each kind. Returns how many."""
     now = now or timezone.now()
     return _warn(RendezvousPoint.objects.all(), now) + _warn(Subscription.objects.all(), now)
 

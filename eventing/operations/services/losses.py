@@ -1,9 +1,9 @@
-"""The end of durable subscriptions that had lost events: alarms that last, and entries of the audit.
+"""The end of durable subscriptions with lost events: lasting alarms, and entries of the audit.
 
-An alarm about a subscription is cleared by what is seen of it (eventing/operations/alarms/losses.py). When the subscription ends nothing is
-seen any more, and nobody can make good what was lost: its alarm stays open, as a lasting one, until an operator acknowledges
-it. Where an operator deletes the subscription the alarm is cleared, with the same numbers. Each end by lease with a loss is
-an entry of the audit.
+An alarm about a subscription is cleared by measurements (eventing/operations/alarms/losses.py). After the
+subscription's end there are none, and lost events cannot be recovered: its alarm stays open, as a lasting one, until an
+operator acknowledges it. If an operator deletes the subscription, the alarm is cleared, with the same numbers. Each
+expiry with a loss is an entry of the audit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eventing.rps.rules.watches import LOSS
 from eventing.subscriptions.models import Subscription
 
 DOMAIN = "domain"
-"""Who is recorded for what the domain does by itself."""
+"""Actor recorded for automatic acts."""
 
 
 def subscription_ended(
@@ -32,18 +32,18 @@ def subscription_ended(
     """Settle the alarms about a subscription that ends, within the caller's transaction.
 
     Args:
-        lag: how far it was behind; None if nobody could say: then its open alarm does.
+        lag: its lag; None if not known: the values of its open alarm are used.
         reason: why it ends: `deleted`, `lease-expired`.
-        by: who deleted it; None for nobody here.
+        by: the principal that deleted it; None for none here.
     """
     rp = "" if row.at == DOMAIN_ADMIN else row.at.removesuffix(ADMIN_SUFFIX)
     open_ = list(Alarm.objects.select_for_update().filter(rp=rp, about=row.id, cleared_at=None).exclude(rule=LASTING))
     losing = sorted((one for one in open_ if one.kind == LOSS), key=lambda one: one.severity)
     lag = lag or _told(losing)
     expired = reason == "lease-expired"
-    why = "Its lease ended" if expired else "It was deleted"
+    why = "Its lease expired" if expired else "It was deleted"
     if not lag.lost:
-        alarms_end(open_, outbox, f"{why}: there is no such subscription any more.")
+        alarms_end(open_, outbox, f"{why}: the subscription no longer exists.")
         return
     if expired:
         numbers = {"rp": row.at, "owner": row.owner, "lag": lag.events, "lost": lag.lost}
@@ -52,7 +52,7 @@ def subscription_ended(
         alarms_end(open_, outbox, f"{why} while it was {in_words(lag)}.")
         return
     label = RendezvousPoint.objects.filter(id=rp).values_list("name", flat=True).first() or rp or DOMAIN_ADMIN
-    ended = "its lease ended" if expired else f"{row.owner} deleted it"
+    ended = "its lease expired" if expired else f"{row.owner} deleted it"
     detail = f"The durable subscription {row.id} of {label} was {in_words(lag)}, when {ended}."
     values = (Value("events", lag.events, row.max_events, "events"), Value("lost", lag.lost, 0, "events"))
     alarm_last(
@@ -69,22 +69,22 @@ def subscription_ended(
 
 
 def rp_expired(row: RendezvousPoint, outbox: Outbox, found: Mapping[str, Lag]) -> None:
-    """Leave an alarm for an RP whose lease ended, and an entry of the audit, if subscriptions there had lost events.
+    """Raise an alarm and write an entry of the audit for an expired RP whose subscriptions had lost events.
 
-    To be called before the RP is removed, within the caller's transaction.
+    Must be called before the RP is removed, within the caller's transaction.
     """
     lost = [lag.lost for lag in found.values() if lag.lost]
     if not lost:
         return
     outbox.act("rp.expire", None, "rp", row.id, who=DOMAIN, name=row.name, subscriptions=len(lost), lost=sum(lost))
     many = "a durable subscription" if len(lost) == 1 else f"{len(lost):,} durable subscriptions"
-    detail = f"The lease of {row.name or row.id} ended, and with it {many} to which {sum(lost):,} events were lost."
+    detail = f"The lease of {row.name or row.id} expired, and with it {many} that had lost {sum(lost):,} events."
     values = (Value("lost", sum(lost), 0, "events"),)
     alarm_last(None, outbox, rp="", about=row.id, kind=LOSS, detail=detail, values=values, link=f"/audit?on={row.id}")
 
 
 def _told(alarms: list[Alarm]) -> Lag:
-    """The numbers as the alarm says them."""
+    """Return the numbers in the alarm."""
     for row in alarms:
         values = {one["name"]: int(one["value"]) for one in row.values}
         if values.get("lost"):

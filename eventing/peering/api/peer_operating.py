@@ -1,4 +1,4 @@
-"""What operators do about a peer, besides deciding about it (peers.py): they keep it."""
+"""Operators' actions on a peer that need no decision about trust (those are in peers.py): renewing its lease."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from rest_framework.response import Response
 
 from eventing.peering.api.peers import NAME, representation
 from eventing.peering.services.peer_operating import peer_renew
-from eventing.rest import documents as docs
+from eventing.peering.shapes import PeerAnswer
 from eventing.rest.base import View
-from eventing.rest.fields import Members
+from eventing.rest.fields import StrictObject
 
 
-class Nothing(Members):
-    """Nothing is to be said."""
+class NothingSerializer(StrictObject):
+    """An empty request body."""
 
 
-class PeerRenewal(View):
-    """The lease of a peer."""
+class PeerRenewalView(View):
+    """Renewal of a peer's lease."""
 
     @extend_schema(
         operation_id="peers_renew",
         summary="Renew a peer's lease",
-        description="For administrators and operators. It counts from now, as after contact; a peer that stays silent is "
-        "forgotten that much later.",
+        description="For administrators and operators. The lease counts from now, as after contact with the peer. A "
+        "peer without contact is removed when the lease expires.",
         parameters=[NAME],
-        request=Nothing,
-        responses={200: docs.ref("Peer")},
-        examples=[OpenApiExample("As it is", value={}, request_only=True)],
+        request=NothingSerializer,
+        responses={200: PeerAnswer},
+        examples=[OpenApiExample("Renew the lease", value={}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
         """Renew."""
-        self.body(Nothing)
+        self.body(NothingSerializer)
         return Response(representation(peer_renew(principal=self.principal, name=name)))

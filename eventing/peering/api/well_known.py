@@ -1,4 +1,4 @@
-"""What a domain says of itself without being asked for a token: /.well-known/herald and /.well-known/jwks.json."""
+"""Public statements of a domain, without a token: /.well-known/herald and /.well-known/jwks.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ FRESH_S = 60  # how long a reader may keep the answer; a new key is published lo
 
 @csrf_exempt
 def herald(request: HttpRequest) -> HttpResponse:
-    """The domain: name, protocol versions, where its interfaces are, its keys, and the document that other domains pin."""
+    """Return the domain's name, protocol versions, interface addresses and keys, and the document that other domains
+    pin.
+    """
     base, document = config().base_url, own_document()
     return _answer(
         request,
@@ -40,7 +42,7 @@ def herald(request: HttpRequest) -> HttpResponse:
 
 @csrf_exempt
 def jwks(request: HttpRequest) -> HttpResponse:
-    """The keys that verify this domain's tokens (RFC 7517)."""
+    """Return the keys that verify this domain's tokens (RFC 7517)."""
     return _answer(request, {"keys": public_keys()})
 
 

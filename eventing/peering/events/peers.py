@@ -1,15 +1,15 @@
-"""Peers: how two domains agreed, and how delivery to them goes."""
+"""Administrative events of peers: states of a peering, and delivery to a peer."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import DOMAIN, ON_DOMAIN, Effect, Kind, count, items, number, obj, text
+from eventing.outbox.kind import DOMAIN, ON_DOMAIN, Effect, EventKind, count, items, number, obj, text
 from eventing.peering.events.shapes import DELIVERY_MEMBERS, NO_DELIVERY, NO_TRAFFIC, PEER, TRAFFIC_MEMBERS
 
 TRAFFIC_PEERS_MAX = 100
-"""Of one sample: the peers that moved most; each of them again when it is still."""
+"""Peers in one sample: those with most traffic, each once more when its traffic stops."""
 
 _PUT: tuple[Effect, ...] = (
     {"in": DOMAIN, "op": "merge", "at": ["peers", "$peer.name"], "value": "$peer"},
@@ -18,31 +18,31 @@ _PUT: tuple[Effect, ...] = (
 )
 
 
-def peer(about: str, effects: tuple[Effect, ...] = _PUT, **more: Any) -> Kind:
-    """A kind that shows a peer."""
-    return Kind(about, ON_DOMAIN, {"peer": PEER, **more}, effects=effects)
+def peer(about: str, effects: tuple[Effect, ...] = _PUT, **more: Any) -> EventKind:
+    """Return a kind whose data shows a peer."""
+    return EventKind(about, ON_DOMAIN, {"peer": PEER, **more}, effects=effects)
 
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, EventKind] = {
     events.PEER_PROPOSED: peer("A domain was added as a peer; its administrator has yet to approve."),
     events.PEER_ASKED: peer("A domain asks to be a peer; an administrator here has yet to approve."),
     events.PEER_ACTIVE: peer("A peer is active: events flow."),
     events.PEER_SUSPENDED: peer("A peer was suspended by an administrator here."),
-    events.PEER_DECLINED: peer("A domain declined to be a peer, or is one no more.", reason=text("one sentence")),
+    events.PEER_DECLINED: peer("A domain declined to be a peer, or ended the peering.", reason=text("one sentence")),
     events.PEER_CHANGED: peer(
-        "What a peer may do or send was changed, or (`theirs`) how it stands to this domain.",
+        "A peer's permissions, rates or (`theirs`) stance towards this domain changed.",
         changed=items(text("member"), "names of the members that changed", most=20),
     ),
     events.PEER_REKEYED: peer(
-        "A peer has new keys; the ones known before have signed them.", serial=count("of its document")
+        "A peer has new keys, signed by keys that were known before.", serial=count("serial of its document")
     ),
     events.PEER_REMOVED: peer(
-        "A domain is a peer no more, or asks no more.",
+        "A peer was removed, or a domain no longer asks.",
         ({"in": DOMAIN, "op": "remove", "at": ["peers", "$peer.name"]},),
         reason=text("why", of=("removed", "left", "lease-expired")),
     ),
-    events.PEER_DELIVERY: Kind(
-        "How delivery to a peer goes, when that changed; at most once a second for each peer.",
+    events.PEER_DELIVERY: EventKind(
+        "The state of delivery to a peer changed; at most one event a second for each peer.",
         ON_DOMAIN,
         {"peer": text("the peer's name"), **DELIVERY_MEMBERS},
         effects=(
@@ -55,15 +55,15 @@ KINDS: dict[str, Kind] = {
             },
         ),
     ),
-    events.PEERS_TRAFFIC: Kind(
-        "What was exchanged with peers, sampled each second while somebody reads `domain.admin`, where it moved.",
+    events.PEERS_TRAFFIC: EventKind(
+        "Traffic with peers, sampled each second while `domain.admin` has readers; omitted when nothing changed.",
         ON_DOMAIN,
         {
-            "gateway": text("id of the gateway process that looked"),
+            "gateway": text("id of the gateway process that sampled"),
             "interval_s": number("seconds that the numbers are of"),
             "peers": items(
                 obj({"peer": text("the peer's name"), **TRAFFIC_MEMBERS}),
-                "those that moved, and those that moved before and are still now",
+                "peers with traffic, and peers whose traffic has just stopped",
                 most=TRAFFIC_PEERS_MAX,
             ),
         },

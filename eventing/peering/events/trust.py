@@ -1,27 +1,20 @@
-"""What other domains did that they must not, and who is refused for it."""
+"""Administrative events of misbehaviour and quarantine."""
 
 from __future__ import annotations
 
+from eventing.core.shapes import closed_schema
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import DOMAIN, ON_DOMAIN, Kind, count, moment, text
-from eventing.peering.rules.misbehaviour import KINDS as MISBEHAVIOUR_KINDS
+from eventing.outbox.kind import DOMAIN, ON_DOMAIN, EventKind, text
+from eventing.peering.shapes import MisbehaviourData
 
 MISBEHAVIOUR_MAX = 100
 """Rows of misbehaviour in the domain's state: the latest. All of them are at /api/v1/misbehaviour."""
 
-KINDS: dict[str, Kind] = {
-    events.MISBEHAVIOUR_NOTED: Kind(
-        "A domain did what it must not; told at the first time, then once a minute while it goes on.",
+KINDS: dict[str, EventKind] = {
+    events.MISBEHAVIOUR_NOTED: EventKind(
+        "Another domain misbehaved. Reported at the first occurrence, then once a minute while the misbehaviour continues.",
         ON_DOMAIN,
-        {
-            "kind": text("what it was", of=tuple(MISBEHAVIOUR_KINDS)),
-            "carrier": text("the peer it came from; empty if nobody is sure who it was"),
-            "origin": text("the domain it was about, if another"),
-            "count": count("how often so far"),
-            "rp": text("of the last time: where; may be empty"),
-            "detail": text("of the last time: what, one sentence"),
-            "last_at": moment("of the last time: when"),
-        },
+        closed_schema(MisbehaviourData)["properties"],
         effects=(
             {
                 "in": DOMAIN,
@@ -34,7 +27,7 @@ KINDS: dict[str, Kind] = {
             },
         ),
     ),
-    events.ORIGIN_QUARANTINED: Kind(
+    events.ORIGIN_QUARANTINED: EventKind(
         "Events of a domain are refused here from now on.",
         ON_DOMAIN,
         {"origin": text("the domain"), "why": text("one sentence")},
@@ -47,7 +40,7 @@ KINDS: dict[str, Kind] = {
             },
         ),
     ),
-    events.ORIGIN_RELEASED: Kind(
+    events.ORIGIN_RELEASED: EventKind(
         "An administrator lifted a quarantine.",
         ON_DOMAIN,
         {"origin": text("the domain")},

@@ -1,4 +1,4 @@
-"""Tables of the subject."""
+"""Tables of peers, domain documents, misbehaviour and evidence."""
 
 from __future__ import annotations
 

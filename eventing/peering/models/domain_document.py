@@ -1,4 +1,4 @@
-"""Domain documents: the newest one of each domain that is trusted here, and of this domain itself."""
+"""Domain documents: the newest one of each trusted domain, and of this domain."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ NAME_CHARS_MAX = 253
 
 
 class DomainDocument(models.Model):
-    """One domain's document, as the statement that it signed (peering/rules/domain_documents.py).
+    """A domain's document, as the statement that the domain signed (peering/rules/domain_documents.py).
 
     Attributes:
-        name: the domain's name; this domain's own row holds what it issued last.
-        serial: the document's.
+        name: the domain's name; this domain's own row holds the document that it issued last.
+        serial: the document's serial.
         fingerprint: kid of the domain's first key, as it was trusted first.
         payload, kids, signature: the statement.
-        received_at: when it was taken over here.
+        received_at: when the document was accepted here.
     """
 
     name = models.CharField(primary_key=True, max_length=NAME_CHARS_MAX)
@@ -33,5 +33,5 @@ class DomainDocument(models.Model):
 
     @property
     def statement(self) -> Signed:
-        """The document as it is passed on."""
+        """Return the document as a statement to pass on."""
         return Signed(bytes(self.payload), self.kids, bytes(self.signature))

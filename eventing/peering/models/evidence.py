@@ -1,4 +1,4 @@
-"""Proofs of equivocation, kept for good, and how far each peer has been told of them."""
+"""Proofs of equivocation, kept permanently, and the position up to which each peer has received them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from django.db import models
 
 
 class Evidence(models.Model):
-    """Two seals that one origin signed for one place. `digest` is of both, whatever their order: each proof is kept once.
+    """Two seals that one origin signed for one place. `digest` covers both in either order, so each proof is kept once.
 
-    Ids grow in the order of arrival; a peer has been told of those up to its EvidenceSpread. `carrier` is who brought it,
-    empty if this domain found it.
+    Ids grow in the order of arrival; a peer has received the proofs up to its EvidenceSpread. `carrier` is the peer
+    that delivered the proof, empty if this domain found it.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -30,7 +30,7 @@ class Evidence(models.Model):
 
 
 class EvidenceSpread(models.Model):
-    """Up to which evidence (by id) a peer has been told."""
+    """The id up to which a peer has received the evidence."""
 
     peer = models.CharField(primary_key=True, max_length=253)
     through = models.BigIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""What other domains did that they must not: counted, one row for each kind, carrier and origin."""
+"""Counts of other domains' misbehaviour: one row for each kind, carrier and origin."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ DETAIL_CHARS = 255
 
 
 class Misbehaviour(models.Model):
-    """How often one kind (peering/rules/misbehaviour.py) came through `carrier` about `origin`; of the last, where and what.
+    """The count of one kind (peering/rules/misbehaviour.py) received through `carrier` about `origin`, with place and
+    detail of the last occurrence.
 
-    `reported_at`, `reported`: when the domain's administrative RP was last told, and with which count.
+    `reported_at`, `reported`: time and count of the last event about this row on `domain.admin`.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -1,4 +1,4 @@
-"""Peers: other domains, the trust that administrators here gave them, and how far the two have agreed."""
+"""Peers: other domains, the trust that administrators here gave them, and the state of agreement between the two."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from eventing.peering.rules.peers import (
     NOTE_CHARS_MAX,
     REQUESTS_PER_S,
     URL_CHARS_MAX,
+    PeeringState,
     Stance,
-    State,
 )
 from eventing.sql.columns import LeaseColumns
 
@@ -21,30 +21,29 @@ PROBLEM_CHARS_MAX = 400
 
 
 class Peer(LeaseColumns):
-    """One other domain. Its keys are in its domain document (peering/models/domain_document.py), except while it only asks.
+    """Another domain. Its keys are in its domain document (peering/models/domain_document.py), except while it only
+    asks.
 
     Attributes:
         name: the domain's name.
-        url: where its gateways are reached, without a slash at the end.
-        state: of core.federation.peers.State.
-        fingerprint: of its first key: what the administrators compared.
-        push, host, gossip: whether it may send us events, have us host replicas of its RPs, send and receive gossip.
-        events_per_s, bytes_per_s, requests_per_s: what it may send us.
-        theirs: the stance that it stated last (core.federation.peers.Stance); empty for none yet.
-        theirs_at_ms: when it took that stance, by its clock: an older hello that comes late changes nothing.
-        asked_document: while it only asks, the domain document that it showed, as its hello carried it: kept to be
-            looked at, and trusted by nothing else.
-        hello_at: when to send it the next hello; None in states without.
-        hello_failures: hellos in a row that did not arrive, or whose answer has yet to come.
-        hello_problem: why the last one did not, one sentence; empty if it did.
-        hello_told: what it has confirmed to have heard of us: the stance and our document's serial.
-        heard_at: when it was last in contact; None for never.
-        The lease is renewed by contact.
+        url: address of its gateways, without a slash at the end.
+        state: of peering.rules.peers.State.
+        fingerprint: kid of its first key, which the administrators compared.
+        push, host, gossip: whether it may send events here, have replicas of its RPs hosted here, take part in gossip.
+        events_per_s, bytes_per_s, requests_per_s: the rates that it may send.
+        theirs: the stance that it stated last (peering.rules.peers.Stance); empty for none yet.
+        theirs_at_ms: start of that stance, by its clock: a late hello with an older stance changes nothing.
+        asked_document: while it only asks, the domain document in its hello, for inspection only; not trusted.
+        hello_at: time of the next hello to it; None in states without hellos.
+        hello_failures: consecutive hellos that failed, or whose answer is awaited.
+        hello_problem: why the last hello failed, one sentence; empty if it succeeded.
+        hello_told: stance and document serial of this domain that the peer has confirmed.
+        heard_at: time of the last contact, which renews the lease; None for never.
     """
 
     name = models.CharField(primary_key=True, max_length=NAME_CHARS_MAX)
     url = models.CharField(max_length=URL_CHARS_MAX)
-    state = models.CharField(max_length=16, choices=[(state.value, state.value) for state in State])
+    state = models.CharField(max_length=16, choices=[(state.value, state.value) for state in PeeringState])
     fingerprint = models.CharField(max_length=64)
     push = models.BooleanField(default=True)
     host = models.BooleanField(default=False)
@@ -91,5 +90,5 @@ class Peer(LeaseColumns):
 
     @property
     def active(self) -> bool:
-        """Whether events flow: both sides approved, and this one has not suspended it."""
-        return self.state == State.ACTIVE
+        """Return whether events are exchanged: both sides approved, and this one has not suspended the peer."""
+        return self.state == PeeringState.ACTIVE

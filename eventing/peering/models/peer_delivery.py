@@ -1,4 +1,4 @@
-"""How forwarding to a peer goes: what failed since when, when it is tried next, and how much waits."""
+"""State of forwarding to a peer: failures, next attempt, backlog."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ class PeerDelivery(models.Model):
     """The delivery to one peer; there is no row before its first failure or backlog.
 
     Attributes:
-        failures: in a row; 0 while all is well.
-        failure, detail: the last one's class (peering/rules/deliveries.py) and its sentence; empty while all is well.
-        first_failure_at: of those in a row.
-        next_try_at: not before, None while all is well and when it is stopped.
-        stopped_at: since when nothing is sent until somebody changes something.
-        backlog, oldest_at: events that wait for the peer, and since when the oldest does, as the sweep last saw them.
-        changed_at: of any of these.
+        failures: consecutive failures; 0 while delivery works.
+        failure, detail: class of the last failure (peering/rules/deliveries.py) and its sentence; empty while delivery
+            works.
+        first_failure_at: time of the first of the consecutive failures.
+        next_try_at: earliest next attempt; None while delivery works and when it is stopped.
+        stopped_at: since when delivery is stopped until an administrator or the peer changes something.
+        backlog, oldest_at: events that wait for the peer, and the time of the oldest, as of the last sweep.
+        changed_at: time of the last change of any of these.
     """
 
     peer = models.OneToOneField(Peer, primary_key=True, on_delete=models.CASCADE, related_name="delivery")

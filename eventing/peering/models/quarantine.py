@@ -1,4 +1,4 @@
-"""Origins whose events are refused here until an administrator decides otherwise."""
+"""Origins whose events are refused here until an administrator lifts the quarantine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WHY_CHARS = 255
 
 
 class Quarantine(models.Model):
-    """One origin in quarantine; lifting it removes the row (the audit keeps who did). `evidence` is None if put by hand."""
+    """A quarantined origin. Lifting removes the row; the audit records who did. `evidence` is None if put by hand."""
 
     origin = models.CharField(primary_key=True, max_length=253)
     why = models.CharField(max_length=WHY_CHARS)

@@ -1,1 +1,1 @@
-"""Rules of the subject. Pure."""
+"""Rules of peering. Pure."""

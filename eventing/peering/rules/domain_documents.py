@@ -1,13 +1,13 @@
-"""Domain documents: what a domain states of itself, signed, so that anyone can check it, whoever carried it. Pure.
+"""Domain documents: the signed statements of domains about themselves, verifiable whoever carried them. Pure.
 
 The life of a domain document: the domain issues it with serial N, signed by every key that it lists -> another domain
-pins it, an administrator there having compared its fingerprint (or its home vouches for it) -> the domain makes a new key
-and issues serial N+1, which the key that is trusted already has signed too -> the other domain follows, nobody does
-anything. Without such a signature nothing follows: the document has to be pinned anew.
+pins it, after an administrator there compared its fingerprint (or its home vouches for it) -> the domain makes a new
+key and issues serial N+1, which is also signed by the key that is already trusted -> the other domain accepts it
+without an administrator. A document without such a signature is not accepted and has to be pinned anew.
 
-The fingerprint is the domain's first key, which stays in every document and signs each: who copies it without holding
-that key gets nowhere. On the wire and in SQL a document is one `Signed`: `payload` is the document, `kid` the kids of all
-keys that signed it, separated by spaces, and `signature` their signatures in that order.
+The fingerprint is the domain's first key, which stays in every document and signs each; a copy of the key's public part
+proves nothing. On the wire and in SQL a document is one `Signed`: `payload` is the document, `kid` the kids of all keys
+that signed it, separated by spaces, and `signature` their signatures in that order.
 """
 
 from __future__ import annotations
@@ -17,42 +17,44 @@ import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from eventing.access.rules.policy_issuers import is_address
 from eventing.core import strict_json
+from eventing.core.container import memoized
 from eventing.core.ed25519 import BadPublicKey, public_key
 from eventing.core.ids import canonical_json
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.core.signing import DOMAIN, SIGNATURE_BYTES, Signed, sign, verified
 
 VERSIONS = (1,)  # of the wire between domains (peering/wire/messages.py) that this code speaks
-KEYS_MAX = 32  # the first and the newest 31, ended ones too: what those have sealed still verifies
-PAYLOAD_BYTES_MAX = 16 * 1024  # 32 keys take 5 KiB
+# Ended keys too: their seals still verify.
+KEYS_MAX = 32  # bound: keys of a domain document; the document lists the first key and the newest 31
+# 32 keys take 5 KiB
+PAYLOAD_BYTES_MAX = 16 * 1024  # bound: bytes of a domain document; the document is refused
 VERSIONS_MAX = 16
 NUMBER_MAX = 2**53 - 1
-SKEW_S = 60  # a key may be used this long before we think that it begins: clocks differ
-_GROUP = 4  # characters of a fingerprint that people compare at once
-_READ_CACHED = 512  # documents; each domain has one in use, reading one costs a signature per key
+SKEW_S = 60  # a key is accepted this long before its window by our clock: clocks differ
+_GROUP = 4  # characters in one group of a fingerprint
+_READ_CACHED = 512  # documents; each domain has one in use, and reading it verifies a signature per key
 
 
 class BadDocument(Exception):
-    """The document is none, or is not to be believed; the text is one sentence."""
+    """Bytes that are no valid domain document, or one that must not be trusted; the text is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class DomainDocument:
-    """A document whose signatures were right.
+class VerifiedDomainDocument:
+    """A document whose signatures were verified.
 
     Attributes:
         domain: the domain's name.
-        url, websocket: where its gateways are reached, no slash at the end.
-        versions: of the wire that it speaks.
+        url, websocket: addresses of its gateways, without a slash at the end.
+        versions: protocol versions that it speaks.
         serial: grows with each document that the domain issues.
         issued_at: Unix seconds, by its clock.
         jwks: public Ed25519 JWKs by kid, the first key first, each with `nbf` and, if its end is known, `exp`.
-        signers: the kids of those that signed this copy: who carries it can leave some out.
+        signers: the kids that signed this copy; a carrier can leave some out.
     """
 
     domain: str
@@ -66,12 +68,12 @@ class DomainDocument:
 
     @property
     def fingerprint(self) -> str:
-        """What people compare: the kid of the domain's first key."""
+        """Return the kid of the domain's first key, which people compare."""
         return next(iter(self.jwks))
 
 
 def make(content: Mapping[str, Any], private_jwks: Sequence[Mapping[str, Any]]) -> Signed:
-    """A document of `content` (members as in DomainDocument, without keys), signed by all keys.
+    """Return a document of `content` (members as in VerifiedDomainDocument, without keys), signed by all keys.
 
     Args:
         private_jwks: at most KEYS_MAX, the domain's first key first, each with `kid`, `nbf` and maybe `exp`.
@@ -82,16 +84,17 @@ def make(content: Mapping[str, Any], private_jwks: Sequence[Mapping[str, Any]]) 
     return Signed(payload, " ".join(one.kid for one in signatures), b"".join(one.signature for one in signatures))
 
 
-@lru_cache(maxsize=_READ_CACHED)
-def read(statement: Signed) -> DomainDocument:
-    """The document of `statement`. Every signature it has is by a key that it lists, and right; its first key signed it.
+@memoized(maxsize=_READ_CACHED)
+def read(statement: Signed) -> VerifiedDomainDocument:
+    """Read and verify a document: all its signatures are valid and by keys that it lists, one of them by its first key.
 
-    That alone makes it no truth: anybody can make such a document in any name (see `trusted_now`, `follows`).
+    That alone does not make the document trustworthy: anybody can make such a document in any name (see `trusted_now`,
+    `follows`).
     Raises BadDocument.
     """
     members = _members(statement)
     jwks = _jwks(members.get("keys"))
-    document = DomainDocument(
+    document = VerifiedDomainDocument(
         domain=_domain(members.get("domain")),
         url=_url(members.get("url")),
         websocket=_websocket(members.get("websocket")),
@@ -106,30 +109,31 @@ def read(statement: Signed) -> DomainDocument:
     return document
 
 
-class Claim(NamedTuple):
-    """What a document says of itself; `fingerprint` is empty for none."""
+class DocumentClaim(NamedTuple):
+    """Unverified claims of a document; `fingerprint` is empty for none."""
 
     domain: str
     serial: int
     fingerprint: str
 
 
-def claimed(statement: Signed) -> Claim:
-    """Whose document it says that it is: no signature is looked at, nothing of it is true yet.
+def claimed(statement: Signed) -> DocumentClaim:
+    """Return what a document claims, without verifying any signature.
 
-    `read` costs a signature for each key; who carries documents may send many that nobody needs. Raises BadDocument.
+    `read` verifies a signature for each key, and a carrier may send many documents that nobody needs. Raises
+    BadDocument.
     """
     members = _members(statement)
     match members.get("keys"):
         case [{"kid": str(first)}, *_]:
-            return Claim(_domain(members.get("domain")), _number(members, "serial"), first)
-    return Claim(_domain(members.get("domain")), _number(members, "serial"), "")
+            return DocumentClaim(_domain(members.get("domain")), _number(members, "serial"), first)
+    return DocumentClaim(_domain(members.get("domain")), _number(members, "serial"), "")
 
 
 def signed_now(statement: Signed, jwks: Mapping[str, Mapping[str, Any]], now: float) -> bool:
-    """Whether one of `jwks` (public JWKs by kid with their windows) that may sign now has signed these bytes.
+    """Return whether one of `jwks` (public JWKs by kid with their windows) that may sign now has signed the statement.
 
-    It costs one signature, whatever the statement says: one that is wrong makes the whole document wrong.
+    Verifies at most one signature: a wrong signature makes the whole document invalid.
     """
     for place, kid in enumerate(statement.kid.split(" ", KEYS_MAX)[:KEYS_MAX]):
         if kid in jwks and is_valid(jwks[kid], now):
@@ -137,17 +141,17 @@ def signed_now(statement: Signed, jwks: Mapping[str, Mapping[str, Any]], now: fl
     return False
 
 
-def trusted_now(document: DomainDocument, jwks: Mapping[str, Mapping[str, Any]], now: float) -> bool:
-    """Whether one of `jwks` (public JWKs by kid with their windows) has signed the document and may sign now."""
+def trusted_now(document: VerifiedDomainDocument, jwks: Mapping[str, Mapping[str, Any]], now: float) -> bool:
+    """Return whether one of `jwks` (public JWKs by kid with their windows) has signed the document and may sign now."""
     return any(
         kid in jwks and is_valid(jwks[kid], now) and _same_key(jwks[kid], document, kid) for kid in document.signers
     )
 
 
-def follows(document: DomainDocument, held: DomainDocument, now: float) -> bool:
-    """Whether `document` takes the place of `held`, the trusted one of that domain; False for one that is not newer.
+def follows(document: VerifiedDomainDocument, held: VerifiedDomainDocument, now: float) -> bool:
+    """Return whether `document` replaces `held`, the domain's trusted one; False for one that is not newer.
 
-    Raises BadDocument when it is newer, or another one of the same serial, and must not be believed.
+    Raises BadDocument for a newer document, or a different one of the same serial, that must not be trusted.
     """
     if document.domain != held.domain:
         raise BadDocument("The domain document is of another domain.")
@@ -156,35 +160,35 @@ def follows(document: DomainDocument, held: DomainDocument, now: float) -> bool:
     if document.serial == held.serial:
         raise BadDocument(f"There are two different domain documents of {held.domain} with the serial {held.serial}.")
     if document.fingerprint != held.fingerprint:
-        raise BadDocument(f"The fingerprint of {held.domain} is another one than before.")
+        raise BadDocument(f"The fingerprint of {held.domain} has changed.")
     if not trusted_now(document, held.jwks, now):
         raise BadDocument(f"The domain document is not signed by a key that is trusted for {held.domain} now.")
     return True
 
 
 def is_valid(jwk: Mapping[str, Any], now: float) -> bool:
-    """Whether the key's window holds `now`."""
+    """Return whether `now` is within the key's window."""
     return int(jwk["nbf"]) - SKEW_S <= now and ("exp" not in jwk or now < int(jwk["exp"]))
 
 
 def thumbprint(x: str) -> str:
-    """The kid of an Ed25519 key: RFC 7638 with SHA-256."""
+    """Return the kid of an Ed25519 key: its RFC 7638 thumbprint with SHA-256."""
     digest = hashlib.sha256(canonical_json({"crv": "Ed25519", "kty": "OKP", "x": x})).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def fingerprint_shown(kid: str) -> str:
-    """A fingerprint in groups, as people read it to each other."""
+    """Return a fingerprint in groups, as people read it aloud."""
     return " ".join(kid[at : at + _GROUP] for at in range(0, len(kid), _GROUP))
 
 
 def fingerprint_read(text: str) -> str:
-    """What `fingerprint_shown` made, or the kid itself, as people type it."""
+    """Return the kid from a fingerprint as people type it: grouped or not."""
     return "".join(text.split())
 
 
 def published(statement: Signed) -> dict[str, Any]:
-    """The JSON form, member `document` of /.well-known/herald."""
+    """Return the JSON form, member `document` of /.well-known/herald."""
     return {
         "payload": base64.b64encode(statement.payload).decode(),
         "kids": statement.kid.split(" "),
@@ -193,7 +197,7 @@ def published(statement: Signed) -> dict[str, Any]:
 
 
 def from_published(members: object) -> Signed:
-    """The statement that `published` gave the JSON form of. Raises BadDocument."""
+    """Return the statement in the JSON form made by `published`. Raises BadDocument."""
     match members:
         case {"payload": str(payload), "kids": list(kids), "signature": str(signature)} if all(
             isinstance(kid, str) for kid in kids
@@ -226,7 +230,7 @@ def _signature(statement: Signed, place: int) -> bytes:
 def _signers(statement: Signed, jwks: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     kids = statement.kid.split(" ")
     if len(kids) > KEYS_MAX or len(set(kids)) != len(kids) or len(statement.signature) != SIGNATURE_BYTES * len(kids):
-        raise BadDocument("The domain document's signatures are not one for each of the keys that are named.")
+        raise BadDocument("The domain document does not have one signature for each key that it names.")
     for place, kid in enumerate(kids):
         signed = Signed(statement.payload, kid, _signature(statement, place))
         if kid not in jwks or not verified(DOMAIN, signed, jwks[kid]):
@@ -234,7 +238,7 @@ def _signers(statement: Signed, jwks: Mapping[str, Mapping[str, Any]]) -> frozen
     return frozenset(kids)
 
 
-def _same_key(jwk: Mapping[str, Any], document: DomainDocument, kid: str) -> bool:
+def _same_key(jwk: Mapping[str, Any], document: VerifiedDomainDocument, kid: str) -> bool:
     return bool(jwk["x"] == document.jwks[kid]["x"])
 
 
@@ -247,7 +251,9 @@ def _jwks(keys: object) -> dict[str, dict[str, Any]]:
             raise BadDocument("A key of the domain document is not an object.")
         kid, x = key.get("kid"), key.get("x")
         if not isinstance(kid, str) or not isinstance(x, str) or kid != thumbprint(x) or kid in jwks:
-            raise BadDocument("A key of the domain document is not an Ed25519 key named by its thumbprint, once.")
+            raise BadDocument(
+                "A key of the domain document is listed twice, or is not an Ed25519 key named by its thumbprint."
+            )
         try:
             public_key(x)
         except BadPublicKey as error:

@@ -1,8 +1,8 @@
-"""The kinds of misbehaviour between domains: what each is called, what it is, and whether its proof convicts. Pure.
+"""Kinds of misbehaviour between domains: name, description, and whether its proof convicts. Pure.
 
-Misbehaviour is counted under who it came through (the carrier, whose request was authenticated) and who it is about (the
-origin, which a carrier may slander). So only what an origin signed itself, and contradicts itself with, is held against
-the origin (docs/federation/seals.md has the whole table).
+Misbehaviour is counted under the carrier, whose request was authenticated, and the origin concerned, which a carrier
+may slander. So an origin is held responsible only for contradictions that it signed itself (docs/federation/seals.md
+has the whole table).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Kind = Literal[
 ]
 
 KINDS: dict[Kind, str] = {
-    "forged": "a statement whose signature is none of its origin's keys",
-    "tampered": "events that are not those the origin sealed: altered, dropped, reordered, or of another feed",
+    "forged": "a statement that no key of its origin signed",
+    "tampered": "events other than those the origin sealed: altered, dropped, reordered, or of another feed",
     "unchained": "a seal that does not follow the feed's seal before it",
-    "replayed": "a request that was made before, or for somebody else",
-    "equivocation": "two seals of one origin for one place: proof that it told two stories",
+    "replayed": "a repeated request, or one for another domain",
+    "equivocation": "two seals of one origin for one place: proof of equivocation",
     "quarantined": "events of an origin that is quarantined here",
     "not-admitted": "events of an origin that the home of the rendezvous point did not admit",
-    "false-vector": "a claim to hold what the claimer cannot hold, or does not supply",
+    "false-vector": "a claim to hold events that the claimer cannot hold or does not supply",
     "false-gap": "a gap in a feed that its origin did not sign",
-    "withheld": "events missing of a sealed run that its origin still keeps",
-    "loop": "a run that went through us, or through one domain twice, or through too many",
+    "withheld": "events missing from a sealed run that its origin still holds",
+    "loop": "a run that passed this domain, or one domain twice, or too many domains",
     "flooding": "more requests, events or bytes than the peer's rates allow",
     "oversize": "a message, run or statement beyond its bounds",
     "malformed": "a message or statement that cannot be read",

@@ -1,10 +1,10 @@
-"""Peers: other domains as this one sees them. What each state means, and how acts and hellos lead from one to another. Pure.
+"""Peers: the states of another domain as this one sees it, and their transitions by acts and hellos. Pure.
 
-The life of a peering: an administrator here adds the other domain, whose fingerprint they compared -> `proposed`; over
-there it is `asked` until an administrator approves it, comparing fingerprints too -> `active` on both sides, from which
-on events flow. Either side suspends and resumes it, or removes it, which the other learns; without any contact for LEASE_S
-it lapses. Each side states in its hellos how it stands to the other (`Stance`). A hello says how things are, not what
-changed: one that is lost or comes twice does no harm, the next one says the same.
+The life of a peering: an administrator here adds the other domain after comparing its fingerprint -> `proposed`; at the
+other domain it is `asked` until an administrator there compares fingerprints and approves -> `active` on both sides,
+and events are exchanged. Either side suspends and resumes the peering, or removes it, which the other side learns;
+without any contact for LEASE_S it expires. Each side states its stance towards the other (`Stance`) in its hellos. A
+hello carries the present state and not a change, so a lost or repeated hello does no harm.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from types import MappingProxyType
 
 from eventing.core.errors import Conflict
 
-LEASE_S = 30 * 86_400  # an active peer that nothing was heard of for a month is gone; a holiday is shorter
-ASKED_LEASE_S = 7 * 86_400  # who only asked is forgotten sooner: anybody may ask
-PEERS_MAX = 1000  # that this domain added or approved; each costs a hello an hour and a place in every vector of links
-ASKED_MAX = 100  # domains that wait for approval: strangers fill no more than this
+LEASE_S = 30 * 86_400  # an active peer without contact for a month is removed; a holiday is shorter
+ASKED_LEASE_S = 7 * 86_400  # a domain that only asks is removed sooner: anybody may ask
+# Each costs a hello an hour and a place in every vector of links.
+PEERS_MAX = 1000  # bound: peers; the next peer is refused
+# bound: domains that ask to be peers; further ones are refused until some are decided on or have lapsed
+ASKED_MAX = 100
 NOTE_CHARS_MAX = 255
 URL_CHARS_MAX = 255
 
@@ -29,8 +31,8 @@ REQUESTS_PER_S = 100
 RATE_MAX = 2**31 - 1  # fits the column
 
 
-class State(StrEnum):
-    """How this domain stands to another one; whom it does not know has none."""
+class PeeringState(StrEnum):
+    """State of another domain at this one; an unknown domain has none."""
 
     PROPOSED = "proposed"  # added here, not approved there
     ASKED = "asked"  # added there, not approved here
@@ -38,8 +40,8 @@ class State(StrEnum):
     SUSPENDED = "suspended"  # by an administrator here
 
 
-class Act(StrEnum):
-    """What an administrator here does."""
+class PeeringAction(StrEnum):
+    """Action of an administrator here."""
 
     ADD = "add"
     APPROVE = "approve"
@@ -49,129 +51,140 @@ class Act(StrEnum):
 
 
 class Stance(StrEnum):
-    """What a domain's hello says: how it stands to the domain it speaks to."""
+    """Stance of a domain, in its hello, towards the receiver."""
 
     PROPOSES = "proposes"
     APPROVES = "approves"
     SUSPENDS = "suspends"
     WAITS = "waits"  # an administrator there has yet to decide
-    LEAVES = "leaves"  # it wants no peering (any more), or knows of none
+    LEAVES = "leaves"  # it ended or declined the peering, or has none
 
 
 NONE = None
-"""The state of a domain that there is no row of."""
+"""The state of a domain without a row."""
 
-ACTS: Mapping[tuple[State | None, Act], State | None] = MappingProxyType(
+ACTS: Mapping[tuple[PeeringState | None, PeeringAction], PeeringState | None] = MappingProxyType(
     {
-        (NONE, Act.ADD): State.PROPOSED,
-        (State.PROPOSED, Act.ADD): State.PROPOSED,
-        (State.ASKED, Act.ADD): State.ACTIVE,
-        (State.ACTIVE, Act.ADD): State.ACTIVE,
-        (State.ASKED, Act.APPROVE): State.ACTIVE,
-        (State.ACTIVE, Act.APPROVE): State.ACTIVE,
-        (State.PROPOSED, Act.SUSPEND): State.SUSPENDED,
-        (State.ACTIVE, Act.SUSPEND): State.SUSPENDED,
-        (State.SUSPENDED, Act.SUSPEND): State.SUSPENDED,
-        (State.SUSPENDED, Act.RESUME): State.PROPOSED,  # and on at once by what was heard last, see `acted`
-        (State.PROPOSED, Act.RESUME): State.PROPOSED,
-        (State.ACTIVE, Act.RESUME): State.ACTIVE,
-        (State.PROPOSED, Act.REMOVE): NONE,
-        (State.ASKED, Act.REMOVE): NONE,
-        (State.ACTIVE, Act.REMOVE): NONE,
-        (State.SUSPENDED, Act.REMOVE): NONE,
-    }
-)
-"""Where an administrator's act leads. What is not here is refused with REFUSALS."""
-
-REFUSALS: Mapping[tuple[State | None, Act], str] = MappingProxyType(
-    {
-        (State.SUSPENDED, Act.ADD): "{name} is suspended here. Resume it, or remove it first.",
+        (NONE, PeeringAction.ADD): PeeringState.PROPOSED,
+        (PeeringState.PROPOSED, PeeringAction.ADD): PeeringState.PROPOSED,
+        (PeeringState.ASKED, PeeringAction.ADD): PeeringState.ACTIVE,
+        (PeeringState.ACTIVE, PeeringAction.ADD): PeeringState.ACTIVE,
+        (PeeringState.ASKED, PeeringAction.APPROVE): PeeringState.ACTIVE,
+        (PeeringState.ACTIVE, PeeringAction.APPROVE): PeeringState.ACTIVE,
+        (PeeringState.PROPOSED, PeeringAction.SUSPEND): PeeringState.SUSPENDED,
+        (PeeringState.ACTIVE, PeeringAction.SUSPEND): PeeringState.SUSPENDED,
+        (PeeringState.SUSPENDED, PeeringAction.SUSPEND): PeeringState.SUSPENDED,
         (
-            State.PROPOSED,
-            Act.APPROVE,
-        ): "Waiting for {name}: its administrator has to approve, nothing is left to do here.",
-        (State.SUSPENDED, Act.APPROVE): "{name} is suspended here. Resume it instead.",
-        (State.ASKED, Act.SUSPEND): "{name} only asks to be a peer. Approve or remove it.",
-        (State.ASKED, Act.RESUME): "{name} asks to be a peer. Approve or remove it.",
+            PeeringState.SUSPENDED,
+            PeeringAction.RESUME,
+        ): PeeringState.PROPOSED,  # and at once on to ACTIVE if the last stance allows it, see `on_action`
+        (PeeringState.PROPOSED, PeeringAction.RESUME): PeeringState.PROPOSED,
+        (PeeringState.ACTIVE, PeeringAction.RESUME): PeeringState.ACTIVE,
+        (PeeringState.PROPOSED, PeeringAction.REMOVE): NONE,
+        (PeeringState.ASKED, PeeringAction.REMOVE): NONE,
+        (PeeringState.ACTIVE, PeeringAction.REMOVE): NONE,
+        (PeeringState.SUSPENDED, PeeringAction.REMOVE): NONE,
+    }
+)
+"""State after an administrator's act. An act without an entry is refused with REFUSALS."""
+
+REFUSALS: Mapping[tuple[PeeringState | None, PeeringAction], str] = MappingProxyType(
+    {
+        (PeeringState.SUSPENDED, PeeringAction.ADD): "{name} is suspended here. Resume it, or remove it first.",
+        (
+            PeeringState.PROPOSED,
+            PeeringAction.APPROVE,
+        ): "{name} is proposed already: its administrator has to approve; nothing is left to do here.",
+        (PeeringState.SUSPENDED, PeeringAction.APPROVE): "{name} is suspended here. Resume it instead.",
+        (
+            PeeringState.ASKED,
+            PeeringAction.SUSPEND,
+        ): "{name} asks to be a peer and is not one yet. Approve or remove it.",
+        (PeeringState.ASKED, PeeringAction.RESUME): "{name} asks to be a peer. Approve or remove it.",
     }
 )
 
-HEARD: Mapping[tuple[State | None, Stance], State | None] = MappingProxyType(
+HELLOS: Mapping[tuple[PeeringState | None, Stance], PeeringState | None] = MappingProxyType(
     {
-        (NONE, Stance.PROPOSES): State.ASKED,
+        (NONE, Stance.PROPOSES): PeeringState.ASKED,
         (NONE, Stance.APPROVES): NONE,
         (NONE, Stance.SUSPENDS): NONE,
         (NONE, Stance.WAITS): NONE,
         (NONE, Stance.LEAVES): NONE,
-        (State.PROPOSED, Stance.PROPOSES): State.ACTIVE,  # both have added each other
-        (State.PROPOSED, Stance.APPROVES): State.ACTIVE,
-        (State.PROPOSED, Stance.SUSPENDS): State.PROPOSED,
-        (State.PROPOSED, Stance.WAITS): State.PROPOSED,
-        (State.PROPOSED, Stance.LEAVES): State.PROPOSED,
-        (State.ASKED, Stance.PROPOSES): State.ASKED,
-        (State.ASKED, Stance.APPROVES): State.ASKED,
-        (State.ASKED, Stance.SUSPENDS): State.ASKED,
-        (State.ASKED, Stance.WAITS): State.ASKED,
-        (State.ASKED, Stance.LEAVES): NONE,
-        (State.ACTIVE, Stance.PROPOSES): State.ACTIVE,
-        (State.ACTIVE, Stance.APPROVES): State.ACTIVE,
-        (State.ACTIVE, Stance.SUSPENDS): State.ACTIVE,
-        (State.ACTIVE, Stance.WAITS): State.PROPOSED,
-        (State.ACTIVE, Stance.LEAVES): State.PROPOSED,
-        (State.SUSPENDED, Stance.PROPOSES): State.SUSPENDED,
-        (State.SUSPENDED, Stance.APPROVES): State.SUSPENDED,
-        (State.SUSPENDED, Stance.SUSPENDS): State.SUSPENDED,
-        (State.SUSPENDED, Stance.WAITS): State.SUSPENDED,
-        (State.SUSPENDED, Stance.LEAVES): State.SUSPENDED,
+        (PeeringState.PROPOSED, Stance.PROPOSES): PeeringState.ACTIVE,  # both have added each other
+        (PeeringState.PROPOSED, Stance.APPROVES): PeeringState.ACTIVE,
+        (PeeringState.PROPOSED, Stance.SUSPENDS): PeeringState.PROPOSED,
+        (PeeringState.PROPOSED, Stance.WAITS): PeeringState.PROPOSED,
+        (PeeringState.PROPOSED, Stance.LEAVES): PeeringState.PROPOSED,
+        (PeeringState.ASKED, Stance.PROPOSES): PeeringState.ASKED,
+        (PeeringState.ASKED, Stance.APPROVES): PeeringState.ASKED,
+        (PeeringState.ASKED, Stance.SUSPENDS): PeeringState.ASKED,
+        (PeeringState.ASKED, Stance.WAITS): PeeringState.ASKED,
+        (PeeringState.ASKED, Stance.LEAVES): NONE,
+        (PeeringState.ACTIVE, Stance.PROPOSES): PeeringState.ACTIVE,
+        (PeeringState.ACTIVE, Stance.APPROVES): PeeringState.ACTIVE,
+        (PeeringState.ACTIVE, Stance.SUSPENDS): PeeringState.ACTIVE,
+        (PeeringState.ACTIVE, Stance.WAITS): PeeringState.PROPOSED,
+        (PeeringState.ACTIVE, Stance.LEAVES): PeeringState.PROPOSED,
+        (PeeringState.SUSPENDED, Stance.PROPOSES): PeeringState.SUSPENDED,
+        (PeeringState.SUSPENDED, Stance.APPROVES): PeeringState.SUSPENDED,
+        (PeeringState.SUSPENDED, Stance.SUSPENDS): PeeringState.SUSPENDED,
+        (PeeringState.SUSPENDED, Stance.WAITS): PeeringState.SUSPENDED,
+        (PeeringState.SUSPENDED, Stance.LEAVES): PeeringState.SUSPENDED,
     }
 )
-"""Where a hello leads; every one is defined, whatever another domain says."""
+"""State after a hello; defined for every state and stance."""
 
-STANCES: Mapping[State | None, Stance] = MappingProxyType(
+STANCES: Mapping[PeeringState | None, Stance] = MappingProxyType(
     {
         NONE: Stance.LEAVES,
-        State.PROPOSED: Stance.PROPOSES,
-        State.ASKED: Stance.WAITS,
-        State.ACTIVE: Stance.APPROVES,
-        State.SUSPENDED: Stance.SUSPENDS,
+        PeeringState.PROPOSED: Stance.PROPOSES,
+        PeeringState.ASKED: Stance.WAITS,
+        PeeringState.ACTIVE: Stance.APPROVES,
+        PeeringState.SUSPENDED: Stance.SUSPENDS,
     }
 )
-"""What our hello, or our answer to one, says in a state."""
+"""Stance stated in hellos, and in answers to hellos, for each state."""
 
 
-def acted(state: State | None, act: Act, theirs: Stance | None, name: str) -> State | None:
-    """The state after an administrator's act.
+def on_action(state: PeeringState | None, act: PeeringAction, theirs: Stance | None, name: str) -> PeeringState | None:
+    """Return the state after an administrator's act.
 
     Args:
-        theirs: the stance last heard of the other domain; None for none. Whom we resume while it stands by the peering
-            is active at once.
+        theirs: the other domain's last stance; None for none. A resumed peer that still approves is active at once.
         name: of the other domain, for the message.
 
-    Raises Conflict when the act makes no sense in this state, saying what to do instead.
+    Raises Conflict, with advice, when the act is not possible in this state.
     """
     refusal = REFUSALS.get((state, act))
     if refusal is not None:
         raise Conflict(refusal.format(name=name), state=state)
     after = ACTS[(state, act)]
-    if after is State.PROPOSED and state is State.SUSPENDED and theirs not in (None, Stance.WAITS, Stance.LEAVES):
-        return State.ACTIVE
+    if (
+        after is PeeringState.PROPOSED
+        and state is PeeringState.SUSPENDED
+        and theirs not in (None, Stance.WAITS, Stance.LEAVES)
+    ):
+        return PeeringState.ACTIVE
     return after
 
 
-def heard(state: State | None, stance: Stance) -> State | None:
-    """The state after a hello."""
-    return HEARD[(state, stance)]
+def on_hello(state: PeeringState | None, stance: Stance) -> PeeringState | None:
+    """Return the state after a hello."""
+    return HELLOS[(state, stance)]
 
 
-def greets(state: State, theirs: Stance | None) -> bool:
-    """Whether we send hellos in this state by ourselves. Who declined is not asked again until an administrator does."""
-    if state is State.PROPOSED:
+def greets(state: PeeringState, theirs: Stance | None) -> bool:
+    """Return whether this state sends hellos by itself. A domain that declined is not asked again until an
+    administrator does.
+    """
+    if state is PeeringState.PROPOSED:
         return theirs is not Stance.LEAVES
-    return state in (State.ACTIVE, State.SUSPENDED)
+    return state in (PeeringState.ACTIVE, PeeringState.SUSPENDED)
 
 
 def safety_number(one: str, other: str) -> str:
-    """What the administrators of two domains read to each other to compare both fingerprints at once: 6 groups of 5 digits.
+    """Return the number by which administrators compare both fingerprints at once: 6 groups of 5 digits.
 
     Args:
         one, other: the two fingerprints, in any order.

@@ -1,1 +1,1 @@
-"""Reads of the subject."""
+"""Reads of peers, domain documents, keys and misbehaviour."""

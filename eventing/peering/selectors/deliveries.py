@@ -1,4 +1,4 @@
-"""Reads of how the delivery to a peer goes."""
+"""Reads of the state of delivery to a peer."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from eventing.peering.models import PeerDelivery
 
 
 def delivery_get(peer: str) -> PeerDelivery | None:
-    """The delivery to the peer; None if nothing was ever wrong with it."""
+    """Return the delivery to the peer; None if it has never failed."""
     return PeerDelivery.objects.filter(peer_id=peer).first()
 
 
 def deliveries_failing() -> list[PeerDelivery]:
-    """Deliveries that fail or stopped, those that are tried next first."""
+    """Return deliveries that fail or have stopped, by next attempt, earliest first."""
     return list(PeerDelivery.objects.filter(failures__gte=1).order_by("next_try_at", "peer_id"))

@@ -1,30 +1,32 @@
-"""Reads of domain documents: which keys are whose, and where a domain is. Of this domain and of those that are trusted."""
+"""Reads of domain documents, of this domain and of trusted domains: keys and addresses."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from eventing.access.models import DomainKey
 from eventing.conf import config
+from eventing.core.container import memoized
 from eventing.core.signing import Signed
 from eventing.peering.models import DomainDocument
 from eventing.peering.rules.domain_documents import KEYS_MAX, BadDocument, read
-from eventing.peering.rules.domain_documents import DomainDocument as Document
+from eventing.peering.rules.domain_documents import VerifiedDomainDocument as Document
 
 REFUSED_LOGGED = 256  # stored documents that are logged once each
 log = logging.getLogger(__name__)
 
 
 def domain_known(name: str) -> bool:
-    """Whether we hold keys for this domain: it is ours, or its document was pinned or vouched for."""
+    """Return whether keys of this domain are held: it is this one, or its document was pinned or vouched for."""
     return name == config().domain or DomainDocument.objects.filter(name=name).exists()
 
 
 def domain_keys(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """The domain's public JWKs by kid, with `nbf` and maybe `exp` (Unix seconds), ended ones too; empty if not known."""
+    """Return the domain's public JWKs by kid, with `nbf` and maybe `exp` (Unix seconds), expired ones too; empty if
+    unknown.
+    """
     if name == config().domain:
         return {key["kid"]: {part: key[part] for part in key if part != "d"} for key in own_keys()}
     document = domain_document(name)
@@ -32,25 +34,27 @@ def domain_keys(name: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def domain_document(name: str) -> Document | None:
-    """The document that is trusted for the domain; None if there is none."""
+    """Return the trusted document of the domain; None if there is none."""
     statement = domain_statement(name)
     return read(statement) if statement is not None else None
 
 
 def domain_statement(name: str) -> Signed | None:
-    """The same as the domain signed it, for passing on. Our own may be out of date: services' `own_document` issues it."""
+    """Return the trusted document as signed, for passing on. This domain's own may be out of date: `own_document`
+    issues it.
+    """
     row = DomainDocument.objects.filter(name=name).first()
     return row.statement if row is not None and _is_valid(row) else None
 
 
 def domain_statements(names: list[str]) -> list[Signed]:
-    """Those of several domains, of those that are known."""
+    """Return the signed documents of the known ones of these domains."""
     rows = DomainDocument.objects.filter(name__in=names).order_by("name")
     return [row.statement for row in rows if _is_valid(row)]
 
 
 def _is_valid(row: DomainDocument) -> bool:
-    """Whether a document that was stored is one by the rules of today: an older release may have taken what is none."""
+    """Return whether a stored document is valid by today's rules; an older release may have accepted an invalid one."""
     try:
         read(row.statement)
     except BadDocument as error:
@@ -59,26 +63,27 @@ def _is_valid(row: DomainDocument) -> bool:
     return True
 
 
-@lru_cache(maxsize=REFUSED_LOGGED)
+@memoized(maxsize=REFUSED_LOGGED)
 def _refused(name: str, serial: int, problem: str) -> None:
-    log.warning("The stored document %d of %s is used no longer, nor are its keys: %s", serial, name, problem)
+    log.warning("The stored document %d of %s and its keys are no longer used: %s", serial, name, problem)
 
 
 def own_fingerprint() -> str | None:
-    """The kid of this domain's first key, by which other domains know it; None before it has a key."""
+    """Return the kid of this domain's first key, by which other domains recognise it; None before it has a key."""
     keys = own_keys()
     return str(keys[0]["kid"]) if keys else None
 
 
 def own_serial() -> int:
-    """The serial of this domain's latest document; 0 before there is one."""
+    """Return the serial of this domain's latest document; 0 before the first."""
     document = DomainDocument.objects.filter(name=config().domain).only("serial").first()
     return document.serial if document is not None else 0
 
 
 def own_keys() -> list[dict[str, Any]]:
-    """This domain's private JWKs as its document lists them, each with `kid`, `nbf` and maybe `exp`: the first key, then
-    the newest, the older ones first. None before the domain has a key."""
+    """Return this domain's private JWKs as its document lists them, each with `kid`, `nbf` and maybe `exp`: the first
+    key, then the newest, the older ones first. None before the domain has a key.
+    """
     oldest = list(DomainKey.objects.order_by("created_at", "kid")[:1])
     newest = list(DomainKey.objects.order_by("-created_at", "-kid")[:KEYS_MAX])
     later = [key for key in reversed(newest) if key not in oldest]

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.core.timestamps import timestamp
 from eventing.peering.models import Misbehaviour, Peer
+from eventing.peering.shapes import MisbehaviourData, PeerData, PeerLease
 
 
-def peer_data(row: Peer) -> dict[str, Any]:
-    """A peer as its events and answers show it."""
-    return {
-        "name": row.name,
-        "url": row.url,
-        "state": row.state,
-        "theirs": row.theirs or None,
-        "fingerprint": row.fingerprint,
-        "push": row.push,
-        "host": row.host,
-        "gossip": row.gossip,
-        "lease": {"granted_s": row.granted_s, "expires_at": timestamp(row.expires_at)},
-    }
+def peer_data(row: Peer) -> PeerData:
+    """Return a peer as its events show it."""
+    return PeerData.of(row, **peer_members(row))
 
 
-def misbehaviour_data(row: Misbehaviour) -> dict[str, Any]:
-    """A row of misbehaviour as its events show it."""
-    return {
-        "kind": row.kind,
-        "carrier": row.carrier,
-        "origin": row.origin,
-        "count": row.count,
-        "rp": row.rp,
-        "detail": row.detail,
-        "last_at": timestamp(row.last_at),
-    }
+def peer_members(row: Peer) -> dict[str, Any]:
+    """Return the shown members of a peer that differ from its row's."""
+    return {"theirs": row.theirs or None, "lease": PeerLease.of(row)}
+
+
+def misbehaviour_data(row: Misbehaviour) -> MisbehaviourData:
+    """Return a row of misbehaviour as its events show it."""
+    return MisbehaviourData.of(row)

@@ -1,4 +1,4 @@
-"""Reads of the proofs of equivocation: all, one, and what a peer has not been told of yet."""
+"""Reads of proofs of equivocation: all, one, and those that a peer has not received."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _signed = msgpack_reader(Signed)
 
 
 class Pending(NamedTuple):
-    """A proof to tell a peer of; `id` is what `evidence_spread` is told afterwards."""
+    """A proof to send to a peer; its `id` is passed to `evidence_spread` afterwards."""
 
     id: int
     one: Signed
@@ -26,33 +26,35 @@ class Pending(NamedTuple):
 
 
 def evidence_pending(peer: str, limit: int = PENDING_MAX) -> list[Pending]:
-    """The next proofs, oldest first, that `peer` was not told of and did not bring itself."""
+    """Return the next proofs, oldest first, that `peer` has neither received nor delivered."""
     through = EvidenceSpread.objects.filter(peer=peer).values_list("through", flat=True).first() or 0
     rows = Evidence.objects.filter(id__gt=through).exclude(carrier=peer).order_by("id")[:limit]
     return [Pending(row.id, *seals_of(row)) for row in rows]
 
 
 def feed_forked(rp: str, origin: str, epoch: str) -> bool:
-    """Whether a proof is kept that the origin told two stories of this feed."""
+    """Return whether a proof is stored that the origin equivocated in this feed."""
     return Evidence.objects.filter(origin=origin, rp=rp, epoch=epoch).exists()
 
 
 def seals_of(row: Evidence) -> tuple[Signed, Signed]:
-    """The two seals of a proof."""
+    """Return the two seals of a proof."""
     return _signed(bytes(row.one)), _signed(bytes(row.other))
 
 
 def evidence_page(
     *, origin: str | None = None, cursor: str | None = None, limit: int = LIMIT_DEFAULT
 ) -> Page[Evidence]:
-    """The proofs that are kept, newest first; with `origin` only those against that domain. Raises InvalidCursor."""
+    """Return a page of the stored proofs, newest first; with `origin` only those against that domain. Raises
+    InvalidCursor.
+    """
     rows = Evidence.objects.order_by("-id")
     if origin is not None:
         rows = rows.filter(origin=origin)
     if cursor is not None:
         key = key_of("evidence", cursor)
         if not _SERIAL.fullmatch(key):
-            raise InvalidCursor("Use the `next` of the page before, with the same filters.")
+            raise InvalidCursor("Use `next` of the previous page, with the same filters.")
         rows = rows.filter(id__lt=int(key))
     found = list(rows[: limit + 1])
     more, found = len(found) > limit, found[:limit]
@@ -60,8 +62,8 @@ def evidence_page(
 
 
 def evidence_get(digest: str) -> Evidence:
-    """One proof. Raises NotFound."""
+    """Return one proof. Raises NotFound."""
     row = Evidence.objects.filter(digest=digest).first() if _DIGEST.fullmatch(digest) else None
     if row is None:
-        raise NotFound("No such proof is kept here.")
+        raise NotFound("No proof with this digest is stored here.")
     return row

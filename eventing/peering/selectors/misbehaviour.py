@@ -13,6 +13,11 @@ from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 _ID = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 
 
+def misbehaviour_latest(count: int) -> list[Misbehaviour]:
+    """Return up to `count` kinds of misbehaviour, those counted last first."""
+    return list(Misbehaviour.objects.order_by("-last_at", "-id")[:count])
+
+
 def misbehaviour_page(
     *,
     kind: str | None = None,
@@ -20,7 +25,7 @@ def misbehaviour_page(
     cursor: str | None = None,
     limit: int = LIMIT_DEFAULT,
 ) -> Page[Misbehaviour]:
-    """The counts, by when their row was made, newest first; with `domain` those it carried or is about.
+    """Return a page of counts, newest row first; with `domain` those that the domain carried or is the origin of.
 
     Raises InvalidCursor.
     """
@@ -32,7 +37,7 @@ def misbehaviour_page(
     if cursor is not None:
         key = key_of("misbehaviour", cursor)
         if not _ID.fullmatch(key):
-            raise InvalidCursor("Use the `next` of the page before, with the same filters.")
+            raise InvalidCursor("Use `next` of the previous page, with the same filters.")
         rows = rows.filter(id__lt=int(key))
     found = list(rows[: limit + 1])
     more, found = len(found) > limit, found[:limit]

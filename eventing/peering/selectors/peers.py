@@ -1,6 +1,7 @@
-"""Reads of peers: all, one, and what the hot path asks of every request between domains, from memory for CACHE_S.
+"""Reads of peers: all, one, and the cached reads (CACHE_S) that the hot path makes for each request between domains.
 
-A peer row from the cache is shared: read it only. Services that change a row read it themselves, under its lock.
+A peer row from the cache is shared between threads: do not change it. Services that change a row read it themselves,
+under its lock.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from eventing.core.container import per_process
 from eventing.core.errors import NotFound
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.peering.models import Peer
-from eventing.peering.rules.peers import State
+from eventing.peering.rules.peers import PeeringState
 
-CACHE_S = 1.0  # how long a suspension may go unnoticed by another process; its tokens and requests are refused then
+CACHE_S = 1.0  # after this time a suspension has effect in every process: the peer's tokens and requests are refused
 
 
 class _Cache:
@@ -29,7 +31,7 @@ class _Cache:
         self._read_at = float("-inf")
 
     def rows(self) -> Mapping[str, Peer]:
-        """The peers by name. Raises django.db.Error."""
+        """Return the peers by name. Raises django.db.Error."""
         if time.monotonic() - self._read_at < CACHE_S:
             return self._rows
         with self._lock:
@@ -37,49 +39,54 @@ class _Cache:
                 began_at = time.monotonic()
                 rows = Peer.objects.defer("asked_document").order_by("name")
                 self._rows = {row.name: row for row in rows}
-                self._read_at = began_at  # whoever wrote later than that is not in it
+                self._read_at = began_at  # writes after this time are not in it
             return self._rows
 
     def forget(self) -> None:
         self._read_at = float("-inf")
 
 
-_cache = _Cache()
+_cache = per_process(_Cache)
 
 
 def peer_get(name: str) -> Peer | None:
-    """The peer of this name, whatever its state, as it was at most CACHE_S ago; None if there is none. Reads only."""
-    return _cache.rows().get(name)
+    """Return the peer of this name, in any state, at most CACHE_S old; None if there is none. Read only."""
+    return _cache().rows().get(name)
 
 
 def peers_active() -> list[Peer]:
-    """The peers that events are exchanged with, by name, as it was at most CACHE_S ago."""
-    return [row for row in _cache.rows().values() if row.active]
+    """Return the peers that events are exchanged with, by name, at most CACHE_S old."""
+    return [row for row in _cache().rows().values() if row.active]
 
 
 def peers_forget() -> None:
-    """Have this process read the peers anew: it has just changed one."""
-    _cache.forget()
+    """Discard this process's cached peers after a change."""
+    _cache().forget()
+
+
+def peer_found(name: str) -> Peer | None:
+    """Return the present row of the peer; None if there is none."""
+    return Peer.objects.filter(name=name).first()
 
 
 def peer_row(name: str) -> Peer:
-    """The peer as it is now. Raises NotFound."""
-    row = Peer.objects.filter(name=name).first() if DOMAIN_PATTERN.fullmatch(name) else None
+    """Return the present row of the peer. Raises NotFound."""
+    row = peer_found(name) if DOMAIN_PATTERN.fullmatch(name) else None
     if row is None:
-        raise NotFound("There is no such peer. `herald peer list` shows all.")
+        raise NotFound("There is no such peer. `herald peer list` shows all peers.")
     return row
 
 
 def peers_all() -> list[Peer]:
-    """All peers as they are now, by name; PEERS_MAX + ASKED_MAX bound how many there are."""
+    """Return the present rows of all peers, by name; PEERS_MAX + ASKED_MAX bound their number."""
     return list(Peer.objects.defer("asked_document").order_by("name"))
 
 
-def peers_to_greet(*, expected: Mapping[State, str], now: datetime, limit: int) -> list[str]:
-    """The names of peers that a hello is due to: its time has come, or they have not been told what is so now.
+def peers_to_greet(*, expected: Mapping[PeeringState, str], now: datetime, limit: int) -> list[str]:
+    """Return the names of peers that a hello is due to: by time, or because the present state is not confirmed yet.
 
     Args:
-        expected: for each state, what `hello_told` is when nothing is new.
+        expected: for each state, the value of `hello_told` when the peer has confirmed everything.
     """
     told = Q()
     for state, text in expected.items():

@@ -1,32 +1,22 @@
-"""What Redis knows of peers beside their failures: last contacts, pauses that they asked for, whether they take what is sent."""
+"""Reads of peers' standing from Redis: last contacts, requested pauses, whether they accept what is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from eventing.log import control
-from eventing.peering.rules.deliveries import Standing
-from eventing.store.keys import peer_key
+from eventing.peering.rules.deliveries import PeerStanding
+from eventing.store.exchange_notes import standing_notes
 
 
-def standings(peers: Sequence[str]) -> dict[str, Standing]:
-    """The standing of each of these peers, in one round trip. Raises redis.RedisError."""
-    if not peers:
-        return {}
-    pipeline = control.client().pipeline(transaction=False)
-    for peer in peers:
-        pipeline.hmget(peer_key(peer, "contact"), "request", "answer")
-        pipeline.get(peer_key(peer, "paused"))
-        pipeline.get(peer_key(peer, "untaken"))
-    found: list[Any] = pipeline.execute()
-    return {peer: _standing(*found[3 * at : 3 * at + 3]) for at, peer in enumerate(peers)}
+def standings(peers: Sequence[str]) -> dict[str, PeerStanding]:
+    """Return the standing of each of these peers, in one round trip. Raises redis.RedisError."""
+    return {peer: _standing(*notes) for peer, notes in zip(peers, standing_notes(peers), strict=True)}
 
 
-def _standing(contact: Sequence[bytes | None], paused: bytes | None, untaken: bytes | None) -> Standing:
+def _standing(contact: Sequence[bytes | None], paused: bytes | None, untaken: bytes | None) -> PeerStanding:
     (request,), (answer,), (taking,) = (_numbers(one, 1) for one in (*contact, untaken))
     since, asked_s = _numbers(paused, 2)
-    return Standing(
+    return PeerStanding(
         request_at=request,
         answer_at=answer,
         paused_since=since,
@@ -36,7 +26,7 @@ def _standing(contact: Sequence[bytes | None], paused: bytes | None, untaken: by
 
 
 def _numbers(value: bytes | None, count: int) -> list[float | None]:
-    """So many numbers; None for each where they are not there."""
+    """Return `count` numbers from a value; None for each missing one."""
     try:
         found = [float(part) for part in (value or b"").split()]
     except ValueError:

@@ -1,7 +1,7 @@
-"""Which other domains' tokens are accepted here, read at once: verification asks for it at a limited rate.
+"""The other domains whose tokens are accepted here, in one read; verification reads them at a limited rate.
 
-They are those of active peers, and of the domains that take part in a replica: whose RP is carried here, or who carries
-one of ours. What their bearers may do is for policies to say. A peer that is not active is refused, whatever else it is.
+They are active peers, and domains that take part in a replica: homes of RPs carried here, and carriers of RPs of this
+domain. Policies decide what their bearers may do. A peer that is not active is refused in any case.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from django.utils import timezone
 from eventing.access.rules.token_issuers import TokenIssuers
 from eventing.peering.models import Peer
 from eventing.peering.ports import domains_admitted, ever_admitted
-from eventing.peering.rules.peers import State
+from eventing.peering.rules.peers import PeeringState
 from eventing.rps.models import RendezvousPoint
 
 
 def token_issuers(*, now: datetime | None = None) -> TokenIssuers:
-    """Who is accepted now. Three queries; names only."""
+    """Return the accepted issuers. Three queries; names only."""
     now = now or timezone.now()
     states = dict(Peer.objects.values_list("name", "state"))
     taking_part = set(RendezvousPoint.objects.exclude(home="").values_list("home", flat=True).distinct())
     taking_part |= domains_admitted(now)
-    suspended = {name for name, state in states.items() if state == State.SUSPENDED}
-    active = {name for name, state in states.items() if state == State.ACTIVE}
+    suspended = {name for name, state in states.items() if state == PeeringState.SUSPENDED}
+    active = {name for name, state in states.items() if state == PeeringState.ACTIVE}
     return TokenIssuers(frozenset(active | (taking_part - suspended)), frozenset(suspended))
 
 
 def takes_part(name: str) -> bool:
-    """Whether the domain's keys are needed for a replica, also one that has ended and whose seals are kept."""
+    """Return whether the domain's keys are needed for a replica, including one that has ended and whose seals are kept."""
     return RendezvousPoint.objects.filter(home=name).exists() or ever_admitted(name)

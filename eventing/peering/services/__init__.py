@@ -1,1 +1,1 @@
-"""Writes of the subject: keyword-only functions, one transaction each."""
+"""Writes of peering: keyword-only functions, one transaction each."""

@@ -1,26 +1,27 @@
-"""Writes of deliveries: a peer failed, it works again, somebody wants it tried again, this much waits for it."""
+"""Writes of deliveries: failure, success, manual retry, backlog."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 from django.db import transaction
 from django.utils import timezone
 
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.timestamps import timestamp
-from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.peering.models import Peer, PeerDelivery
-from eventing.peering.rules.deliveries import DETAIL_CHARS_MAX, STOPS, Failure, Standing, pause_s
-from eventing.peering.rules.peers import State
+from eventing.peering.rules.deliveries import DETAIL_CHARS_MAX, STOPS, Failure, PeerStanding, pause_s
+from eventing.peering.rules.peers import PeeringState
 from eventing.peering.selectors.standing import standings
-from eventing.store import keys
+from eventing.peering.shapes import DeliveryData
+from eventing.store.exchange_notes import deliveries_reported, deliveries_reported_set
 
 _WELL = {
     "failures": 0,
@@ -42,12 +43,12 @@ def delivery_failed(
     retry_after_s: float | None = None,
     now: datetime | None = None,
 ) -> PeerDelivery | None:
-    """Note a failure and when to try again, or that it stops. None if the peer is gone.
+    """Record a failure and the time of the next attempt, or that delivery stops. Returns None if the peer was removed.
 
     Args:
         detail: one sentence for the administrator.
-        jitter: 0 to 1, chance.
-        retry_after_s: what the peer asked for.
+        jitter: random, 0 to 1.
+        retry_after_s: the pause that the peer asked for.
     """
     now = now or timezone.now()
     if not Peer.objects.filter(name=peer).exists():
@@ -68,20 +69,25 @@ def delivery_failed(
 
 
 def delivery_succeeded(*, peer: str, now: datetime | None = None) -> bool:
-    """The peer took a request: nothing is wrong any more. Whether something was. Harmless when repeated."""
+    """Clear the failure after a request that the peer acknowledged. Returns whether there was one. Idempotent."""
     failing = PeerDelivery.objects.filter(peer_id=peer, failures__gte=1)
     return failing.update(**_WELL, changed_at=now or timezone.now()) > 0
 
 
 def delivery_resumed(*, peer: str, now: datetime | None = None) -> bool:
-    """Try the peer again now: an administrator asks for it, or what was wrong has been changed. Whether it had stopped."""
+    """Retry the peer at once, at an administrator's request or after a change. Returns whether delivery had stopped."""
     return delivery_succeeded(peer=peer, now=now)
 
 
 def backlog_noted(*, peer: str, backlog: int, oldest_at: datetime | None, now: datetime | None = None) -> None:
-    """Note how many events wait for the peer, and since when the oldest does; written only when that changes."""
+    """Record the backlog of a peer; written only when it changes.
+
+    Args:
+        backlog: number of events that wait for the peer.
+        oldest_at: when the oldest of them was stored here; None if not known.
+    """
     now = now or timezone.now()
-    oldest_at = (oldest_at or now) if backlog else None  # it may have left the history
+    oldest_at = (oldest_at or now) if backlog else None  # the oldest event may have been trimmed
     row = PeerDelivery.objects.filter(peer_id=peer).first()
     if row is None and (not backlog or not Peer.objects.filter(name=peer).exists()):
         return
@@ -93,83 +99,59 @@ def backlog_noted(*, peer: str, backlog: int, oldest_at: datetime | None, now: d
         PeerDelivery.objects.filter(peer_id=peer).update(backlog=backlog, oldest_at=oldest_at, changed_at=now)
 
 
-# Telling of it
+# Reporting
 
 
 def deliveries_shown(now: datetime | None = None) -> dict[str, dict[str, Any]]:
-    """How delivery goes, by peer, as events and snapshots show it; peers that nothing was ever wrong with are not in it.
+    """Return the state of delivery by peer, as events and snapshots show it, without peers that have never failed.
 
     Raises redis.RedisError.
     """
     now = now or timezone.now()
     rows = {row.peer_id: row for row in PeerDelivery.objects.all()}
-    names = list(Peer.objects.filter(state=State.ACTIVE).values_list("name", flat=True))
+    names = list(Peer.objects.filter(state=PeeringState.ACTIVE).values_list("name", flat=True))
     known = standings(names)
     shown = {}
     for name in sorted(rows.keys() | known.keys()):
-        row, standing = rows.get(name), known.get(name, Standing())
+        row, standing = rows.get(name), known.get(name, PeerStanding())
         if row is not None or standing.standstill(0, now.timestamp()):
             shown[name] = delivery_data(row or PeerDelivery(peer_id=name), standing, now)
     return shown
 
 
-def delivery_data(row: PeerDelivery, standing: Standing, now: datetime) -> dict[str, Any]:
-    """A delivery as events show it: what fails, else why nothing arrives although nothing fails (Standstill)."""
-
-    def moment(value: datetime | None) -> str | None:
-        return None if value is None else timestamp(value)
-
-    data = _failing_data(row, moment)
+def delivery_data(row: PeerDelivery, standing: PeerStanding, now: datetime) -> dict[str, Any]:
+    """Return what fails, else why nothing arrives although nothing fails (Standstill), as events show it."""
+    shown = DeliveryData.of(row, failure=row.failure or None)
     standstill = None if row.failures else standing.standstill(row.backlog, now.timestamp())
     if standstill is not None:
         since, until = standing.span(standstill)
-        data |= {
-            "class": standstill.value,
-            "detail": standing.detail(standstill),
-            "first_failure_at": None if since is None else moment(_whole(since)),
-            "next_try_at": None if until is None else moment(_whole(until)),
-        }
-    return data
+        shown.failure, shown.detail = standstill.value, standing.detail(standstill)
+        shown.first_failure_at = None if since is None else timestamp(_whole(since))
+        shown.next_try_at = None if until is None else timestamp(_whole(until))
+    found: dict[str, Any] = msgspec.to_builtins(shown)
+    return found
 
 
 def _whole(seconds: float) -> datetime:
-    """Unix seconds as a time; whole seconds, so that it is the same whenever it is computed."""
+    """Return Unix seconds as a time in whole seconds, so that repeated computations are equal."""
     return datetime.fromtimestamp(round(seconds), UTC)
 
 
-def _failing_data(row: PeerDelivery, moment: Callable[[datetime | None], str | None]) -> dict[str, Any]:
-    return {
-        "backlog": row.backlog,
-        "oldest_at": moment(row.oldest_at),
-        "failures": row.failures,
-        "class": row.failure or None,
-        "detail": row.detail,
-        "first_failure_at": moment(row.first_failure_at),
-        "next_try_at": moment(row.next_try_at),
-        "stopped_at": moment(row.stopped_at),
-    }
-
-
 def deliveries_report(*, now: datetime | None = None) -> int:
-    """Tell `domain.admin` of the deliveries that are not as they were told last. Returns how many.
+    """Report deliveries that changed since the last report on `domain.admin`. Returns how many.
 
-    The sweep calls it each second, so a peer is told of at most once a second, however often its delivery changed. What was
-    told is kept in Redis: where that is lost, everything is told once more. Raises redis.RedisError.
+    The sweep calls this each second, so a peer is reported at most once a second, however often its delivery changed.
+    The last report is kept in Redis: if it is lost, every delivery is reported once more. Raises redis.RedisError.
     """
     now = now or timezone.now()
-    client = control.client()
-    known: Any = client.hgetall(keys.DELIVERIES_TOLD_KEY)
+    known = deliveries_reported()
     shown = deliveries_shown(now)
     digests = {peer: _digest(data) for peer, data in shown.items()}
-    changed = sorted(peer for peer, digest in digests.items() if known.get(peer.encode()) != digest)
+    changed = sorted(peer for peer, digest in digests.items() if known.get(peer) != digest)
     with change(now) as outbox:
         for peer in changed:
             outbox.event(events.PEER_DELIVERY, DOMAIN_ADMIN, {"peer": peer, **shown[peer]})
-    if changed:
-        client.hset(keys.DELIVERIES_TOLD_KEY, mapping={peer: digests[peer] for peer in changed})
-    gone = [peer for peer in known if peer.decode() not in shown]
-    if gone:
-        client.hdel(keys.DELIVERIES_TOLD_KEY, *gone)
+    deliveries_reported_set({peer: digests[peer] for peer in changed}, known.keys() - shown.keys())
     return len(changed)
 
 

@@ -1,6 +1,7 @@
-"""Domain documents: this domain's is issued, those of others are pinned, followed and forgotten (peering/rules/domain_documents.py).
+"""Domain documents: issuing this domain's, and pinning, accepting and deleting those of others
+(peering/rules/domain_documents.py).
 
-Who may be trusted first is for the caller to know: an administrator who compared the fingerprint (peering/services/peers.py), or
+The caller decides whom to trust first: an administrator who compared the fingerprint (peering/services/peers.py), or
 the home of a rendezvous point that admitted the domain (replication/services/replicas.py).
 """
 
@@ -20,7 +21,7 @@ from eventing.peering.models import DomainDocument
 from eventing.peering.rules.domain_documents import (
     VERSIONS,
     BadDocument,
-    Claim,
+    DocumentClaim,
     claimed,
     follows,
     make,
@@ -28,16 +29,17 @@ from eventing.peering.rules.domain_documents import (
     signed_now,
     trusted_now,
 )
-from eventing.peering.rules.domain_documents import DomainDocument as Document
+from eventing.peering.rules.domain_documents import VerifiedDomainDocument as Document
 from eventing.peering.selectors.domain_documents import domain_document, domain_statement, own_keys
 from eventing.sql.locking import lock_domain
 
-DOCUMENTS_MAX = 10_000  # of other domains: peers, and those that homes of rendezvous points here have admitted
+# Peers, and domains that homes of RPs here have admitted.
+DOCUMENTS_MAX = 10_000  # bound: documents of other domains; a new document is refused
 log = logging.getLogger(__name__)
 
 
 def own_document(*, now: datetime | None = None) -> Signed:
-    """This domain's document, issued anew if its keys or its address have changed since it was issued last."""
+    """Return this domain's document, issued anew if its keys or its address have changed since the last."""
     now = now or timezone.now()
     row = DomainDocument.objects.filter(name=config().domain).first()
     if row is not None and _is_current(read(row.statement), own_keys()):
@@ -49,7 +51,7 @@ def own_document(*, now: datetime | None = None) -> Signed:
         row = DomainDocument.objects.filter(name=config().domain).first()
         if row is not None and _is_current(read(row.statement), keys):
             return row.statement
-        # Where the database was put back from a copy, the clock is past every serial that was ever issued.
+        # After a restore of the database from a copy, the clock is past every serial that was ever issued.
         serial = max(row.serial + 1 if row is not None else 1, int(now.timestamp() * 1000))
         content = {**_content(), "serial": serial, "issued_at": int(now.timestamp())}
         statement = make(content, keys)
@@ -59,9 +61,12 @@ def own_document(*, now: datetime | None = None) -> Signed:
 
 
 def document_pin(statement: Signed, *, fingerprint: str, now: datetime | None = None) -> Document:
-    """Trust a domain by its fingerprint, whatever was trusted before; an administrator says so. Raises BadDocument.
+    """Trust a domain by its fingerprint, whatever was trusted before: an administrator's decision. Raises BadDocument.
 
-    What is trusted already and newer stays.
+    A document that is trusted already and newer is kept.
+
+    Args:
+        fingerprint: as the administrator compared it; must be the document's.
     """
     now = now or timezone.now()
     document = _acceptable(statement, fingerprint, now)
@@ -76,13 +81,15 @@ def document_pin(statement: Signed, *, fingerprint: str, now: datetime | None = 
 
 
 def document_accept(statement: Signed, *, fingerprint: str | None = None, now: datetime | None = None) -> Document:
-    """Take over a document that came along, if it follows the one that is trusted for its domain.
+    """Accept a received document if it follows the trusted one of its domain.
 
     Args:
-        fingerprint: the one that somebody trusted vouches for: the first document of a domain is taken with it only.
+        fingerprint: the fingerprint that a trusted party vouches for; only with it is a domain's first document
+            accepted.
 
-    Of one that is of no use here (nobody knows the domain, we hold it or a newer one, no trusted key signed it) at most one
-    signature is looked at: a peer may send many. Returns the document that is trusted now, which may be the one held before.
+    A peer may send many documents, so at most one signature is verified of a document that is of no use here: an
+    unknown domain's, one not newer than the held one, or one that no trusted key signed. Returns the document that is
+    trusted afterwards, which may be the one held before.
     Raises BadDocument.
     """
     now = now or timezone.now()
@@ -91,7 +98,7 @@ def document_accept(statement: Signed, *, fingerprint: str | None = None, now: d
     if name == config().domain:
         held = domain_document(name)
         if held is None:
-            raise BadDocument("The domain document is in our own name.")
+            raise BadDocument("The domain document has the name of this domain.")
         return held
     known = domain_statement(name)
     held = read(known) if known is not None else None
@@ -115,50 +122,52 @@ def document_accept(statement: Signed, *, fingerprint: str | None = None, now: d
             _acceptable(statement, fingerprint, now)
             _bounded(name)
         _store(document, statement, now)
-    log.info("The domain document of %s with serial %d was taken over.", name, serial)
+    log.info("The domain document of %s with serial %d was accepted.", name, serial)
     return document
 
 
 def document_forget(name: str) -> None:
-    """Trust this domain no longer. Nobody may need its keys any more: no peering, no replica."""
+    """Delete the document of a domain whose keys nothing needs any more: no peering, no replica."""
     if name != config().domain:
         DomainDocument.objects.filter(name=name).delete()
 
 
 def _of_fingerprint(held: Document, fingerprint: str | None) -> Document:
     if fingerprint is not None and fingerprint != held.fingerprint:
-        raise BadDocument(f"The fingerprint of {held.domain} is another one than we trust.")
+        raise BadDocument(f"The fingerprint of {held.domain} is not the trusted one.")
     return held
 
 
-def _require_signed(statement: Signed, claim: Claim, held: Document, now: datetime) -> None:
-    """Raises BadDocument for what could only be refused after each of its signatures was looked at."""
+def _require_signed(statement: Signed, claim: DocumentClaim, held: Document, now: datetime) -> None:
+    """Raise BadDocument for a document that would be refused after all its signatures were verified."""
     if claim.fingerprint != held.fingerprint:
-        raise BadDocument(f"The fingerprint of {held.domain} is another one than before.")
+        raise BadDocument(f"The fingerprint of {held.domain} has changed.")
     if not signed_now(statement, held.jwks, now.timestamp()):
         raise BadDocument(f"The domain document is not signed by a key that is trusted for {held.domain} now.")
 
 
 def _unknown(name: str) -> BadDocument:
-    return BadDocument(f"The domain {name} is not known here; an administrator adds it as a peer.")
+    return BadDocument(f"The domain {name} is not known here. An administrator has to add it as a peer.")
 
 
 def _acceptable(statement: Signed, fingerprint: str, now: datetime) -> Document:
-    """The document, if it is fit to be the first one that is trusted: the fingerprint's, and signed by a key in use."""
+    """Return the document if it may be trusted first: it has the fingerprint, and a key in use signed it."""
     document = read(statement)
     if document.domain == config().domain:
-        raise BadDocument("The domain document is in our own name (HERALD_DOMAIN).")
+        raise BadDocument("The domain document has the name of this domain (HERALD_DOMAIN).")
     if document.fingerprint != fingerprint:
-        raise BadDocument(f"The fingerprint of {document.domain} is another one than was given.")
+        raise BadDocument(f"The fingerprint of {document.domain} is not the one that was given.")
     if not trusted_now(document, document.jwks, now.timestamp()):
-        raise BadDocument("The domain document is not signed by a key that may sign now; compare the two clocks.")
+        raise BadDocument(
+            "The domain document is not signed by a key that may sign now. Compare the clocks of the two domains."
+        )
     return document
 
 
 def _bounded(name: str) -> None:
     others = DomainDocument.objects.exclude(name__in=(name, config().domain))
     if others.count() >= DOCUMENTS_MAX:
-        raise BadDocument(f"Documents of {DOCUMENTS_MAX} domains are kept, and no more.")
+        raise BadDocument(f"Documents of {DOCUMENTS_MAX} domains are stored already, which is the most.")
 
 
 def _content() -> dict[str, Any]:

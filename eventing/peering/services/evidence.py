@@ -1,9 +1,9 @@
-"""Proofs of equivocation: checked, kept for good, held against the origin, and spread to every peer.
+"""Proofs of equivocation: verified, kept permanently, held against the origin, and sent to every peer.
 
-The life of a proof: two valid seals of one origin for one place meet here, one held and one received, or both in a peer's
-`evidence` -> `evidence_keep` checks both signatures, keeps the pair once, and quarantines the origin -> each exchange
-with a peer takes along what that peer was not told (`evidence_pending`), until `evidence_spread` says that it was.
-A peer's word is never needed: whoever gets the pair checks it with the origin's own key.
+The life of a proof: two valid seals of one origin for one place meet here, one held and one received, or both in a
+peer's `evidence` -> `evidence_keep` verifies both signatures, keeps the pair once, and quarantines the origin -> each
+exchange with a peer carries the proofs that the peer has not received (`evidence_pending`), until `evidence_spread`
+records its acknowledgement. No peer has to be believed: every receiver verifies the pair with the origin's own key.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.quarantines import quarantine
 
-EVIDENCE_PER_FEED_MAX = 4  # one convicts; more show how far it went, and must not be a way to fill the disk
-EVIDENCE_PER_ORIGIN_MAX = 256  # and what put it back into quarantine after each time that it was released
-Judged = Literal["new", "known", ""]
-"""Two seals are a proof that was not kept before; one that was, or that adds nothing to those that are kept; none."""
+# One convicts; more show the extent, and must not fill the disk.
+EVIDENCE_PER_FEED_MAX = 4  # bound: stored proofs for one feed; further proofs are not stored
+# bound: stored proofs for one origin; further proofs are not stored, except one that renews a lifted quarantine
+EVIDENCE_PER_ORIGIN_MAX = 256
+EvidenceOutcome = Literal["new", "known", ""]
+"""Outcome for two seals: a new proof; a known proof, or one that adds nothing to those stored; none."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def evidence_keep(
     one: Signed, other: Signed, *, carrier: str = "", whole: bool = True, now: datetime | None = None
-) -> Judged:
-    """Judge two seals; if they prove that their origin told two stories, keep them and quarantine it.
+) -> EvidenceOutcome:
+    """Verify two seals; if they prove that their origin equivocated, keep them and quarantine the origin.
 
     Args:
-        carrier: the peer that brought them, or the second of them; empty if nobody did.
-        whole: whether the carrier brought both: it needs not be told of them then.
+        carrier: the peer that delivered them, or the second of them; empty for none.
+        whole: whether the carrier delivered both, so that the proof need not be sent to it.
 
-    Returns what they are. What is no proof, or is not signed by the origin, is counted against the carrier; an origin whose
-    keys are not known here cannot be judged ("", and nothing is counted).
+    Returns the outcome. Seals that prove nothing, or that the origin did not sign, are counted against the carrier; an
+    origin whose keys are unknown here cannot be judged ("", and nothing is counted).
     """
     now = now or timezone.now()
     try:
@@ -57,42 +59,42 @@ def evidence_keep(
         signing.SEAL, other, b.sealed_at_ms, keys
     )
     if not signed or not seals.equivocate(one, other):
-        detail = "Two seals that were shown as a proof of equivocation prove nothing."
+        detail = "Two seals that were sent as a proof of equivocation prove nothing."
         misbehaviour_note("forged", carrier=carrier, origin=a.origin, rp=a.rp, detail=detail)
         return ""
     earlier = Evidence.objects.filter(origin=a.origin, rp=a.rp, epoch=a.epoch).count()
     row = _kept(one, other, a, earlier, carrier if whole else "", now)
     if row is not None:
-        why = f"It sealed {a.rp} {a.epoch}:{a.first}-{a.last} and {b.first}-{b.last} as two different stories."
+        why = f"It sealed {a.rp} {a.epoch}:{a.first}-{a.last} and {b.first}-{b.last} with different content (equivocation)."
         misbehaviour_note("equivocation", carrier=carrier, origin=a.origin, rp=a.rp, detail=why)
-        if not earlier:  # a feed that is proved to be forked stays so: it must not undo an administrator's decision
+        if not earlier:  # a feed stays forked: a further proof of it must not undo an administrator's decision
             quarantine(a.origin, why, evidence=row, now=now)
     return "known" if row is None else "new"
 
 
 def evidence_spread(peer: str, through: int) -> None:
-    """Note that `peer` was told of the proofs up to the id `through`."""
+    """Record that `peer` has received the proofs up to the id `through`."""
     made = EvidenceSpread.objects.get_or_create(peer=peer, defaults={"through": through})[1]
     if not made:
         EvidenceSpread.objects.filter(peer=peer, through__lt=through).update(through=through)
 
 
 def evidence_forget(peer: str) -> None:
-    """Start over with a peer that was removed: should it come back, it is told everything."""
+    """Delete the record of proofs sent to a removed peer: if it is added again, it receives all of them."""
     EvidenceSpread.objects.filter(peer=peer).delete()
 
 
 def _quarantines(origin: str) -> bool:
-    """Whether a new proof quarantines its origin, which is not in quarantine as SQL says now, and not this domain."""
+    """Return whether a new proof quarantines its origin: it is not quarantined already, and not this domain."""
     return origin != config().domain and not Quarantine.objects.filter(origin=origin).exists()
 
 
 def _kept(one: Signed, other: Signed, seal: Seal, earlier: int, carrier: str, now: datetime) -> Evidence | None:
-    """Keep a proof; None if it is known, or its feed or origin is convicted often enough.
+    """Keep a proof; return None if it is known, or its feed or origin has enough proofs.
 
-    Beyond EVIDENCE_PER_ORIGIN_MAX the one that puts an origin back into quarantine is kept still: who lied often must not be
-    immune, and the feed that it proves to be forked must be known, or the same lie would put the origin back every time. So
-    there is one more for each time that an administrator lifted the quarantine.
+    Beyond EVIDENCE_PER_ORIGIN_MAX, a proof that puts the origin back into quarantine is still kept: a frequent liar
+    must not become immune, and the forked feed must be recorded, or the same proof would renew the quarantine every
+    time. So there is one more for each time that an administrator lifted the quarantine.
     """
     if earlier >= EVIDENCE_PER_FEED_MAX:
         return None

@@ -1,10 +1,12 @@
-"""Counting misbehaviour: what other domains did that they must not, one row per kind, carrier and origin.
+"""Counts of other domains' misbehaviour, one row per kind, carrier and origin.
 
 The life of a note: `misbehaviour_note` counts it in SQL at once, up to WRITES_PER_S in a process -> beyond that it is
 counted in memory and written within GATHER_S, so that a flood of refusals costs additions and not transactions -> the
-first of a row, and then one each REPORT_S while it goes on, is an event on `domain.admin`, with the count.
+first of a row, and then one each REPORT_S while the misbehaviour continues, is an event on `domain.admin`, with the
+count.
 
-Bounds: ROWS_MAX rows; what would be a row more is counted under its kind alone. So a stranger who invents names fills no table.
+Bounds: ROWS_MAX rows; beyond them misbehaviour is counted under its kind alone, so a stranger who invents names fills
+no table.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from datetime import datetime, timedelta
 from django.db import Error, IntegrityError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
+from msgspec.structs import asdict
 
+from eventing.core.container import per_process
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
@@ -27,10 +31,11 @@ from eventing.peering.models.misbehaviour import DETAIL_CHARS
 from eventing.peering.rules.misbehaviour import KINDS, Kind
 from eventing.peering.selectors.event_data import misbehaviour_data
 
-WRITES_PER_S = 10  # of one process: a lie or two are seen at once, a flood is gathered
+# A few lies are recorded at once, a flood is gathered.
+WRITES_PER_S = 10  # bound: writes of misbehaviour per process and second; the counts are gathered for a second
 GATHER_S = 1.0
 REPORT_S = 60.0  # between two events about one row
-ROWS_MAX = 10_000  # a few MB
+ROWS_MAX = 10_000  # bound: rows of misbehaviour; further misbehaviour is counted under its kind alone
 NAME_CHARS = 253
 RP_CHARS = 64
 log = logging.getLogger(__name__)
@@ -40,7 +45,7 @@ Key = tuple[Kind, str, str]
 
 @dataclass(slots=True)
 class _Held:
-    """Notes of one key that are not written yet, with the last one's words."""
+    """Unwritten notes of one key, with the last one's detail."""
 
     count: int
     rp: str
@@ -48,7 +53,7 @@ class _Held:
 
 
 class _Gatherer:
-    """What this process has noted and not written. Safe to use from any thread."""
+    """This process's unwritten notes. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +63,7 @@ class _Gatherer:
         self._timer: threading.Timer | None = None
 
     def admit(self, key: Key, rp: str, detail: str) -> bool:
-        """Whether to write the note now; else it is held, and written by a timer."""
+        """Return whether to write the note now; else hold it until a timer writes it."""
         with self._lock:
             now = time.monotonic()
             if now - self._second >= 1:
@@ -77,7 +82,7 @@ class _Gatherer:
             return False
 
     def take(self) -> dict[Key, _Held]:
-        """What is held, which is not held any more."""
+        """Remove and return the held notes."""
         with self._lock:
             held, self._held, self._timer = self._held, {}, None
             return held
@@ -85,13 +90,13 @@ class _Gatherer:
     def _late(self) -> None:
         try:
             misbehaviour_flush()
-        except Error as error:  # SQL is away: these counts are lost, and said to be
+        except Error as error:  # SQL does not answer: these counts are lost, and logged as lost
             log.warning("Counts of misbehaviour were lost, the database does not answer: %s", error)
         finally:
             connection.close()  # this thread ends
 
 
-_gatherer = _Gatherer()
+_gatherer = per_process(_Gatherer)
 
 
 def misbehaviour_note(kind: Kind, *, carrier: str, origin: str = "", rp: str = "", detail: str = "") -> None:
@@ -99,20 +104,20 @@ def misbehaviour_note(kind: Kind, *, carrier: str, origin: str = "", rp: str = "
 
     Args:
         kind: see peering/rules/misbehaviour.py.
-        carrier: the peer whose authenticated request brought it; "" if nobody is sure who it was.
-        origin: the domain whose feed or statement it was about; empty if that is the carrier, or nobody.
-        rp: id of the RP, if it was about one.
+        carrier: the peer whose authenticated request carried it; "" if not certain.
+        origin: the domain whose feed or statement it concerned; empty if that is the carrier, or none.
+        rp: id of the RP concerned, if any.
         detail: one sentence, no payload; cut to DETAIL_CHARS.
     """
     key = (kind, carrier[:NAME_CHARS], "" if origin == carrier else origin[:NAME_CHARS])
-    if _gatherer.admit(key, rp, detail):
+    if _gatherer().admit(key, rp, detail):
         log.warning("Misbehaviour: %s (%s) from %s, origin %s, RP %s: %s", kind, KINDS[kind], *key[1:], rp, detail)
         _write(key, 1, rp, detail, timezone.now())
 
 
 def misbehaviour_flush() -> int:
-    """Write what is held in this process now; returns how many rows that were."""
-    held = _gatherer.take()
+    """Write this process's held notes now; return the number of rows."""
+    held = _gatherer().take()
     if held:
         log.warning(
             "Misbehaviour: %d more acts, counted in %d rows.", sum(each.count for each in held.values()), len(held)
@@ -123,7 +128,7 @@ def misbehaviour_flush() -> int:
 
 
 def _write(key: Key, count: int, rp: str, detail: str, now: datetime) -> None:
-    """Add to a row, making it if there is room, and report it when it is time."""
+    """Add to a row, making it if there is room, and report it when a report is due."""
     kind, carrier, origin = key
     words = {"rp": rp[:RP_CHARS], "detail": detail[:DETAIL_CHARS], "last_at": now}
     with change(now) as outbox:
@@ -137,11 +142,11 @@ def _write(key: Key, count: int, rp: str, detail: str, now: datetime) -> None:
         row = rows.get()
         due = row.reported_at is None or now - row.reported_at >= timedelta(seconds=REPORT_S)
         if due and rows.filter(reported_at=row.reported_at).update(reported_at=now, reported=row.count):
-            outbox.event(events.MISBEHAVIOUR_NOTED, DOMAIN_ADMIN, misbehaviour_data(row))
+            outbox.event(events.MISBEHAVIOUR_NOTED, DOMAIN_ADMIN, asdict(misbehaviour_data(row)))
 
 
 def _made(kind: Kind, carrier: str, origin: str, count: int, now: datetime, words: dict[str, object]) -> bool:
-    """Make the row; False if somebody else has meanwhile."""
+    """Make the row; return False if another process has made it meanwhile."""
     try:
         with transaction.atomic():
             Misbehaviour.objects.create(kind=kind, carrier=carrier, origin=origin, count=count, first_at=now, **words)

@@ -1,6 +1,6 @@
-"""What operators do about a peer without deciding about its trust: try it again now, keep it from being forgotten.
+"""Operators' actions on a peer that need no decision about trust: retry now, renew the lease.
 
-Trust, rates and states are peers.py's, and administrators'.
+Trust, rates and states are administrators' decisions, in peers.py.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.peering.models import Peer, PeerDelivery
 from eventing.peering.rules import peers
-from eventing.peering.rules.peers import State
+from eventing.peering.rules.peers import PeeringState
 from eventing.peering.selectors.event_data import peer_data
 from eventing.peering.selectors.peers import peer_row, peers_forget
 
 
 def peer_retry(*, principal: Principal, name: str, now: datetime | None = None) -> Peer:
-    """Have a peer tried again now, whatever was agreed to wait for; one whose delivery had stopped, too.
+    """Retry a peer now, whatever pause was agreed, also one whose delivery had stopped.
 
-    How often and since when it failed stays known until it takes something. The next hello is due as well. Whoever calls
-    wakes forwarding (replication/operating.py). Returns the peer. Raises Forbidden, NotFound, Conflict (not active).
+    Count and start of the failures stay until the peer acknowledges a request. The next hello becomes due as well. The
+    caller wakes forwarding (replication/operating.py). Returns the peer. Raises Forbidden, NotFound, Conflict (not
+    active).
     """
     now = now or timezone.now()
     require_operator(principal)
     peer_row(name)
     with change(now) as outbox:
         row = Peer.objects.select_for_update().get(name=name)
-        if row.state not in (State.ACTIVE, State.PROPOSED):
+        if row.state not in (PeeringState.ACTIVE, PeeringState.PROPOSED):
             raise Conflict(f"{name} is {row.state}: nothing is sent to it.", state=row.state)
         if row.hello_at is not None:
             row.hello_at = now
@@ -50,13 +51,13 @@ def peer_retry(*, principal: Principal, name: str, now: datetime | None = None) 
 
 
 def peer_renew(*, principal: Principal, name: str, now: datetime | None = None) -> Peer:
-    """Let a peer's lease count from now, as contact with it does. Returns the peer. Raises Forbidden, NotFound."""
+    """Renew a peer's lease from now, as contact does. Returns the peer. Raises Forbidden, NotFound."""
     now = now or timezone.now()
     require_operator(principal)
     peer_row(name)
     with change(now) as outbox:
         row = Peer.objects.select_for_update().get(name=name)
-        longest_s = peers.ASKED_LEASE_S if row.state == State.ASKED else peers.LEASE_S
+        longest_s = peers.ASKED_LEASE_S if row.state == PeeringState.ASKED else peers.LEASE_S
         granted = leases.renew(row.expires_at, None, now, default_s=longest_s, longest_s=longest_s)
         row.granted_s, row.warn_at, row.expires_at = granted.granted_s, granted.warn_at, granted.expires_at
         row.warned_at = None

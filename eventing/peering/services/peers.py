@@ -1,7 +1,7 @@
-"""Peers: what administrators decide about other domains, and what other domains' hellos change.
+"""Peers: administrators' decisions about other domains, and changes by other domains' hellos.
 
-Where each leads is data (peering/rules/peers.py). Every change of state is an act in the audit and an event on `domain.admin`.
-What crosses the network is peering/wire/hello.py's; nothing here waits for another domain.
+The transitions are data (peering/rules/peers.py). Every change of state is an act in the audit and an event on
+`domain.admin`. Messages are sent by peering/wire/hello.py; nothing here waits for another domain.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.peering.models import Peer
 from eventing.peering.rules import domain_documents, peers
-from eventing.peering.rules.domain_documents import BadDocument, DomainDocument, fingerprint_read
-from eventing.peering.rules.peers import Act, Stance, State
+from eventing.peering.rules.domain_documents import BadDocument, VerifiedDomainDocument, fingerprint_read
+from eventing.peering.rules.peers import PeeringAction, PeeringState, Stance
 from eventing.peering.selectors.domain_documents import domain_document
 from eventing.peering.selectors.event_data import peer_data
 from eventing.peering.selectors.peers import peer_row, peers_forget
@@ -42,18 +42,18 @@ from eventing.sql.locking import lock_domain, locked_batch
 TRUST = ("push", "host", "gossip")
 RATES = ("events_per_s", "bytes_per_s", "requests_per_s")
 RESERVED = (DOMAIN, ANYONE, "look")  # words of policies and of paths that a domain's name must not be taken for
-CONTACT_S = 300  # contact renews the lease at most this often: a write in five minutes, not one a request
+CONTACT_S = 300  # least time between two renewals of a lease by contact: a write in five minutes, not one a request
 REAP_BATCH = 200
 _packed = msgspec.msgpack.Encoder().encode
 _unpacked = msgpack_reader(Signed)
-ENTERED: Mapping[State, str] = {
-    State.PROPOSED: events.PEER_PROPOSED,
-    State.ASKED: events.PEER_ASKED,
-    State.ACTIVE: events.PEER_ACTIVE,
-    State.SUSPENDED: events.PEER_SUSPENDED,
+ENTERED: Mapping[PeeringState, str] = {
+    PeeringState.PROPOSED: events.PEER_PROPOSED,
+    PeeringState.ASKED: events.PEER_ASKED,
+    PeeringState.ACTIVE: events.PEER_ACTIVE,
+    PeeringState.SUSPENDED: events.PEER_SUSPENDED,
 }
 """The administrative event that reports the entry of a peer into a state."""
-DECLINED = "It declined, or has removed us. `herald peer add` asks it again."
+DECLINED = "The domain declined, or has removed this one. To ask it again: herald peer add"
 
 
 def peer_add(
@@ -66,17 +66,17 @@ def peer_add(
     now: datetime | None = None,
     **stated: Any,
 ) -> Peer:
-    """Add a domain whose fingerprint an administrator compared; one that asked already is active with this.
+    """Add a domain whose fingerprint an administrator compared; one that asks already becomes active.
 
     Args:
         principal: an administrator whose token is not narrowed.
         statement: the other domain's document.
-        fingerprint: what the administrator compared: of the document, or nothing is added.
-        url: where it is reached; empty: where its document says.
-        stated: of TRUST (bool) and RATES (int); what is not stated keeps its value or default.
+        fingerprint: as the administrator compared it; must be the document's.
+        url: address of the domain; empty for the address in its document.
+        stated: of TRUST (bool) and RATES (int); the others keep their value or default.
 
-    Returns the peer. Repeating it changes nothing but what is stated. Raises Forbidden, InvalidRequest, Conflict (another
-    fingerprint, suspended), QuotaExceeded.
+    Returns the peer. Repeating the call changes nothing but what is stated. Raises Forbidden, InvalidRequest, Conflict
+    (another fingerprint, suspended), QuotaExceeded.
     """
     now = now or timezone.now()
     require_administrator(principal)
@@ -87,12 +87,12 @@ def peer_add(
         lock_domain()
         row = Peer.objects.select_for_update().filter(name=name).first()
         if row is None:
-            _require_room(State.PROPOSED, peers.PEERS_MAX)
+            _require_room(PeeringState.PROPOSED, peers.PEERS_MAX)
             row = Peer(name=name, created_at=now, fingerprint=document.fingerprint)
-        elif row.fingerprint != document.fingerprint and row.state != State.ASKED:
-            raise Conflict(f"{name} is a peer with another fingerprint. Remove it first, if it began anew.")
-        state = peers.acted(_state(row), Act.ADD, _theirs(row), name)
-        if row.theirs == Stance.LEAVES:  # what it said to an earlier proposal
+        elif row.fingerprint != document.fingerprint and row.state != PeeringState.ASKED:
+            raise Conflict(f"{name} is a peer with another fingerprint. Remove it first, if it was installed anew.")
+        state = peers.on_action(_state(row), PeeringAction.ADD, _theirs(row), name)
+        if row.theirs == Stance.LEAVES:  # its answer to an earlier proposal
             row.theirs = ""
         _apply(row, stated)
         row.url, row.fingerprint, row.note = _checked_url(url or document.url), document.fingerprint, note or row.note
@@ -110,19 +110,20 @@ def peer_approve(
     now: datetime | None = None,
     **stated: Any,
 ) -> Peer:
-    """Approve a domain that asks, whose fingerprint an administrator compared: it is active with this.
+    """Approve a domain that asks, whose fingerprint an administrator compared; the peer becomes active.
 
-    Its document is the one that it showed when it asked. Arguments as of `peer_add`. Raises Forbidden, NotFound, InvalidRequest, Conflict, QuotaExceeded.
+    Its document is the one in its hello. Arguments as of `peer_add`. Raises Forbidden, NotFound, InvalidRequest,
+    Conflict, QuotaExceeded.
     """
     now = now or timezone.now()
     require_administrator(principal)
     with change(now) as outbox:
         lock_domain()
         row = _locked(name)
-        state = peers.acted(_state(row), Act.APPROVE, _theirs(row), name)
+        state = peers.on_action(_state(row), PeeringAction.APPROVE, _theirs(row), name)
         _require_fingerprint(name, row.fingerprint, fingerprint)
-        if row.state == State.ASKED:
-            _require_room(State.PROPOSED, peers.PEERS_MAX)
+        if row.state == PeeringState.ASKED:
+            _require_room(PeeringState.PROPOSED, peers.PEERS_MAX)
             _pin(asked_statement(row), row.fingerprint, now)
         _apply(row, stated)
         row.url = _checked_url(url) if url else row.url
@@ -131,16 +132,16 @@ def peer_approve(
 
 
 def peer_suspend(*, principal: Principal, name: str, note: str | None = None, now: datetime | None = None) -> Peer:
-    """Stop a peer until it is resumed: nothing is sent to it or taken from it, its tokens are refused; it is told.
+    """Suspend a peer until it is resumed: nothing is exchanged, its tokens are refused, and it is notified.
 
     Raises Forbidden, NotFound, Conflict.
     """
-    return _act(principal, name, Act.SUSPEND, "peer.suspend", note, now)
+    return _act(principal, name, PeeringAction.SUSPEND, "peer.suspend", note, now)
 
 
 def peer_resume(*, principal: Principal, name: str, note: str | None = None, now: datetime | None = None) -> Peer:
-    """Take a suspension back. Raises Forbidden, NotFound, Conflict."""
-    return _act(principal, name, Act.RESUME, "peer.resume", note, now)
+    """Resume a suspended peer. Raises Forbidden, NotFound, Conflict."""
+    return _act(principal, name, PeeringAction.RESUME, "peer.resume", note, now)
 
 
 def peer_change(
@@ -178,9 +179,10 @@ def peer_change(
 
 
 def peer_remove(*, principal: Principal, name: str, now: datetime | None = None) -> Peer:
-    """Forget a peer, or refuse one that asks. Its keys are forgotten, unless a replica here needs them; what it may have
-    sent stays. Returns the row that was: its address is where the notice goes (peering/wire/hello.py: farewell).
+    """Remove a peer, or decline one that asks. Its keys are deleted unless a replica here needs them; its events are
+    kept.
 
+    Returns the former row: its address is where the notice is sent (peering/wire/hello.py: farewell).
     Raises Forbidden, NotFound.
     """
     now = now or timezone.now()
@@ -188,21 +190,22 @@ def peer_remove(*, principal: Principal, name: str, now: datetime | None = None)
     with change(now) as outbox:
         lock_domain()
         row = _locked(name)
-        state = peers.acted(_state(row), Act.REMOVE, _theirs(row), name)
+        state = peers.on_action(_state(row), PeeringAction.REMOVE, _theirs(row), name)
         _enter(row, state, now, outbox, principal=principal, action="peer.remove", reason="removed")
         evidence_forget(name)
     return row
 
 
 def hello_received(*, statement: Signed, stance: Stance, at_ms: int, now: datetime | None = None) -> Peer | None:
-    """What another domain's hello, or its answer to ours, changes. Whose it is was verified before.
+    """Apply another domain's hello, or its answer to a hello. The sender was verified before.
 
     Args:
-        statement: the sender's document; kept with a domain that only asks, else only its name counts here.
-        stance: how it stands to us.
-        at_ms: since when, by its clock. An older stance than the one known is a hello that came late: it changes nothing.
+        statement: the sender's document; stored for a domain that only asks, else only its name is used here.
+        stance: the sender's stance towards this domain.
+        at_ms: start of that stance, by the sender's clock. A stance older than the known one is of a late hello and
+            changes nothing.
 
-    Returns the peer after it, None for none. Raises Conflict (the same name with another key asks), QuotaExceeded.
+    Returns the peer afterwards, None for none. Raises Conflict (the same name with another key asks), QuotaExceeded.
     """
     now = now or timezone.now()
     document = document_read(statement)
@@ -218,25 +221,25 @@ def hello_received(*, statement: Signed, stance: Stance, at_ms: int, now: dateti
         if row is not None and at_ms < row.theirs_at_ms:
             row.save()
             return row
-        after = peers.heard(before, stance)
+        after = peers.on_hello(before, stance)
         if row is None:
             if after is None:
                 return None
-            _require_room(State.ASKED, peers.ASKED_MAX)
+            _require_room(PeeringState.ASKED, peers.ASKED_MAX)
             row = Peer(name=name, created_at=now, fingerprint=document.fingerprint, url=_checked_url(document.url))
-        if stance is Stance.APPROVES and row.theirs != stance:  # it takes what we send (again)
+        if stance is Stance.APPROVES and row.theirs != stance:  # it accepts what is sent (again)
             delivery_resumed(peer=name, now=now)
         moved = row.theirs != stance
         declined = stance is Stance.LEAVES and moved
         row.theirs, row.theirs_at_ms = stance, at_ms
-        if after is State.ASKED:
+        if after is PeeringState.ASKED:
             row.asked_document = _packed(statement)
         if after is not before:
             _enter(row, after, now, outbox, who=name, action="peer.hello", reason="left" if after is None else "")
         else:
-            row.hello_at = (row.hello_at or now) if peers.greets(State(row.state), stance) else None
+            row.hello_at = (row.hello_at or now) if peers.greets(PeeringState(row.state), stance) else None
             row.save()
-        if declined and after is State.PROPOSED:
+        if declined and after is PeeringState.PROPOSED:
             data = {"peer": peer_data(row), "reason": DECLINED}
             outbox.event(events.PEER_DECLINED, DOMAIN_ADMIN, data)
         elif moved and after is before:
@@ -244,11 +247,11 @@ def hello_received(*, statement: Signed, stance: Stance, at_ms: int, now: dateti
     return None if after is None else row
 
 
-def peer_document_followed(statement: Signed, *, name: str, now: datetime | None = None) -> DomainDocument:
-    """Take over the newer document of a domain that is known here: its keys, and its address if that is where we go.
+def peer_document_followed(statement: Signed, *, name: str, now: datetime | None = None) -> VerifiedDomainDocument:
+    """Accept the newer document of a known domain: its keys, and its address if that is the one in use.
 
-    Returns the document that is trusted now, which may be the one held before. Raises BadDocument when it is of another
-    domain, or newer and not signed by a key that is trusted.
+    Returns the document that is trusted afterwards, which may be the one held before. Raises BadDocument when the
+    document is another domain's, or newer and not signed by a trusted key.
     """
     now = now or timezone.now()
     if domain_documents.claimed(statement).domain != name:
@@ -262,7 +265,7 @@ def peer_document_followed(statement: Signed, *, name: str, now: datetime | None
         row = Peer.objects.select_for_update().filter(name=name).first()
         if row is None:
             return held
-        if row.url == before.url:  # not where an administrator here stated another way to it
+        if row.url == before.url:  # not if an administrator here stated another address
             row.url = held.url
         row.save(update_fields=["url"])
         delivery_resumed(peer=name, now=now)
@@ -278,7 +281,7 @@ def peer_document_followed(statement: Signed, *, name: str, now: datetime | None
 
 
 def peer_contacted(name: str, *, now: datetime | None = None) -> None:
-    """The peer was in contact, authenticated: its lease counts from now. Writes at most once in CONTACT_S."""
+    """Renew the peer's lease after authenticated contact. Writes at most once in CONTACT_S."""
     now = now or timezone.now()
     due = now - timedelta(seconds=CONTACT_S)
     row = Peer.objects.filter(name=name).only("state", "heard_at").first()
@@ -295,7 +298,7 @@ def peer_contacted(name: str, *, now: datetime | None = None) -> None:
 
 
 def peers_expire(*, now: datetime | None = None) -> int:
-    """Remove one batch of peers that nothing was heard of until their leases ended. Returns how many."""
+    """Remove one batch of peers whose leases have expired without contact. Returns how many."""
     now = now or timezone.now()
     with change(now) as outbox:
         rows = locked_batch(Peer.objects.filter(expires_at__lte=now).order_by("expires_at"), REAP_BATCH)
@@ -305,49 +308,52 @@ def peers_expire(*, now: datetime | None = None) -> int:
 
 
 def require_administrator(principal: Principal) -> None:
-    """Raises Forbidden for all but administrators whose token is not narrowed."""
+    """Raise Forbidden unless the principal is an administrator whose token is not narrowed."""
     if not principal.admin or principal.narrowed:
-        raise Forbidden("Only an administrator's token that is not narrowed decides about peers.")
+        raise Forbidden("Decisions about peers require an administrator's token that is not narrowed.")
 
 
 def require_overseer(principal: Principal) -> None:
-    """Raises Forbidden for who does not oversee the domain: an administrator, an operator, a viewer."""
+    """Raise Forbidden unless the principal oversees the domain: administrator, operator or viewer."""
     if not oversees(principal):
-        raise Forbidden("Only who oversees the domain sees its peers.")
+        raise Forbidden("Reading the domain's peers requires the role administrator, operator or viewer.")
 
 
-def document_read(statement: Signed) -> DomainDocument:
-    """The document of another domain. Raises InvalidRequest: it contradicts itself, or bears a name that it cannot have."""
+def document_read(statement: Signed) -> VerifiedDomainDocument:
+    """Return the document of another domain. Raises InvalidRequest: it contradicts itself, or has a reserved name."""
     try:
         document = domain_documents.read(statement)
     except BadDocument as error:
         raise InvalidRequest(str(error)) from None
     if document.domain == config().domain:
         raise InvalidRequest(
-            f"The other domain is called {document.domain}, as this one is: each needs a name of its own (HERALD_DOMAIN)."
+            f"The other domain is called {document.domain}, as this one is: each needs a name of its own "
+            "(HERALD_DOMAIN)."
         )
     if document.domain in RESERVED:
-        raise InvalidRequest(f"A peer cannot be called {document.domain}: that word means something else here.")
+        raise InvalidRequest(f"A peer cannot be called {document.domain}: the word is reserved.")
     return document
 
 
 def asked_statement(row: Peer) -> Signed:
-    """The document that a domain showed when it asked. Raises NotFound if it does not ask."""
+    """Return the document in a domain's hello. Raises NotFound if the domain does not ask."""
     if row.asked_document is None:
         raise NotFound(f"{row.name} does not ask to be a peer.")
     return _unpacked(bytes(row.asked_document))
 
 
-# How a row changes
+# Changes of a row
 
 
-def _act(principal: Principal, name: str, act: Act, action: str, note: str | None, now: datetime | None) -> Peer:
+def _act(
+    principal: Principal, name: str, act: PeeringAction, action: str, note: str | None, now: datetime | None
+) -> Peer:
     now = now or timezone.now()
     require_administrator(principal)
     with change(now) as outbox:
         lock_domain()
         row = _locked(name)
-        state = peers.acted(_state(row), act, _theirs(row), name)
+        state = peers.on_action(_state(row), act, _theirs(row), name)
         row.note = row.note if note is None else note
         _enter(row, state, now, outbox, principal=principal, action=action)
     return row
@@ -355,7 +361,7 @@ def _act(principal: Principal, name: str, act: Act, action: str, note: str | Non
 
 def _enter(
     row: Peer,
-    state: State | None,
+    state: PeeringState | None,
     now: datetime,
     outbox: Outbox,
     *,
@@ -364,26 +370,26 @@ def _enter(
     who: str = "",
     reason: str = "",
 ) -> None:
-    """Take the row to `state` (None: remove it), report it where it differs, and have the other domain told soon."""
-    before = None if row._state.adding else State(row.state)
+    """Set the row to `state` (None: remove it), report the change, and make a notice to the other domain due."""
+    before = None if row._state.adding else PeeringState(row.state)
     if state is None:
         data = {"peer": peer_data(row), "reason": reason}
-        if before is not State.ASKED and not takes_part(row.name):
+        if before is not PeeringState.ASKED and not takes_part(row.name):
             document_forget(row.name)
         Peer.objects.filter(pk=row.pk).delete()
         outbox.event(events.PEER_REMOVED, DOMAIN_ADMIN, data)
     else:
         row.state = state
-        if state is not State.ASKED:
+        if state is not PeeringState.ASKED:
             row.asked_document = None
         row.hello_at = now if peers.greets(state, _theirs(row)) else None
         row.hello_failures = 0
         if before is not state:
             row.changed_at = now
-        if before is None or before is State.ASKED:  # a lease of its own kind begins
+        if before is None or before is PeeringState.ASKED:  # a lease of its own kind begins
             _contacted(row, now)
         row.save()
-        if state is State.ACTIVE:
+        if state is PeeringState.ACTIVE:
             delivery_resumed(peer=row.name, now=now)
         if before is not state:
             outbox.event(ENTERED[state], DOMAIN_ADMIN, {"peer": peer_data(row)})
@@ -394,13 +400,13 @@ def _enter(
 
 
 def _changed() -> None:
-    """Have this process, and all gateways, see what is so now."""
+    """Discard cached peers in this process and all gateways."""
     peers_forget()
     announce()
 
 
-def _state(row: Peer | None) -> State | None:
-    return None if row is None or row._state.adding else State(row.state)
+def _state(row: Peer | None) -> PeeringState | None:
+    return None if row is None or row._state.adding else PeeringState(row.state)
 
 
 def _theirs(row: Peer) -> Stance | None:
@@ -413,7 +419,7 @@ def _locked(name: str) -> Peer:
 
 
 def _lease(state: str, now: datetime) -> leases.Grant:
-    longest_s = peers.ASKED_LEASE_S if state == State.ASKED else peers.LEASE_S
+    longest_s = peers.ASKED_LEASE_S if state == PeeringState.ASKED else peers.LEASE_S
     return leases.grant(None, now, default_s=longest_s, longest_s=longest_s)
 
 
@@ -426,9 +432,9 @@ def _contacted(row: Peer, now: datetime) -> None:
 def _apply(row: Peer, stated: Mapping[str, Any]) -> None:
     for member, value in stated.items():
         if member not in (*TRUST, *RATES):
-            raise InvalidRequest(f"{member} is nothing that a peer is given.")
+            raise InvalidRequest(f"{member} is not a setting of a peer.")
         if member in RATES and not 1 <= value <= peers.RATE_MAX:
-            raise InvalidRequest(f"{member} is from 1 to {peers.RATE_MAX}.")
+            raise InvalidRequest(f"{member} must be from 1 to {peers.RATE_MAX}.")
         setattr(row, member, value)
 
 
@@ -442,23 +448,27 @@ def _pin(statement: Signed, fingerprint: str, now: datetime) -> None:
 def _require_fingerprint(name: str, found: str, stated: str) -> None:
     if fingerprint_read(stated) != found:
         raise Conflict(
-            f"The fingerprint of {name} is {found}, which is not the one you stated. Compare it with its administrator; "
-            "if it still differs, somebody stands between you.",
+            f"The fingerprint of {name} is {found}, which is not the one that you stated. Compare it with its "
+            "administrator; if it still differs, somebody intercepts the connection.",
             fingerprint=found,
         )
 
 
-def _require_room(state: State, most: int) -> None:
-    rows = Peer.objects.filter(state=state) if state is State.ASKED else Peer.objects.exclude(state=State.ASKED)
+def _require_room(state: PeeringState, most: int) -> None:
+    rows = (
+        Peer.objects.filter(state=state)
+        if state is PeeringState.ASKED
+        else Peer.objects.exclude(state=PeeringState.ASKED)
+    )
     if rows.count() >= most:
-        what = "domains wait to be approved" if state is State.ASKED else "peers are known"
-        raise QuotaExceeded(f"{most} {what} here already. Remove some.", limit=most)
+        what = "domains wait to be approved" if state is PeeringState.ASKED else "peers are known"
+        raise QuotaExceeded(f"{most} {what} here already, which is the most. Remove some.", limit=most)
 
 
 def _checked_url(url: str) -> str:
     url = url.rstrip("/")
     if len(url) > peers.URL_CHARS_MAX or "?" in url or not is_address(url):
         raise InvalidRequest(
-            "The other domain's address is https://HOST, at most 255 characters (http on this machine only)."
+            "The other domain's address must be https://HOST, at most 255 characters (http on this machine only)."
         )
     return url

@@ -1,8 +1,9 @@
-"""Calling another domain: a signed POST, and its answer, which must be signed by that domain and answer this very request.
+"""Client of other domains: a signed POST, whose answer must be signed by that domain and bound to the request.
 
-The other side is bounded in everything: time for the whole call, bytes of the answer, no redirects, no compression, no
-addresses of private networks. Proxies of the environment are not used. Connections are kept: one event loop on a thread
-of its own per process carries all calls, because only so a bound on the whole time holds against who sends slowly.
+Everything from the other side is bounded: time for the whole call, bytes of the answer, no redirects, no compression,
+no addresses of private networks. Proxies of the environment are not used. Connections are kept open: one event loop on
+a thread of its own per process carries all calls, because only an event loop can bound the whole time against a slow
+sender.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
-import os
 import secrets
 import socket
 import ssl
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Executor, Future, wait
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import httpx
@@ -35,9 +35,11 @@ from eventing.access.verification.fetching import (
     host_of,
     is_private,
     is_public,
+    tls_context,
 )
 from eventing.conf import config
 from eventing.core import strict_json
+from eventing.core.container import per_process
 from eventing.peering.peer_documents import document_refetch
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.peering.selectors.recent_keys import Keys, domain_keys_recent
@@ -48,35 +50,35 @@ from eventing.peering.wire.signatures import BadSignature
 from eventing.telemetry import tracing
 
 ANSWER_BYTES_MAX = BODY_BYTES_MAX
-CONNECT_S_MAX = 5.0  # for one address; a dead one must not take the whole call
-CLIENTS_MAX = 256  # places that connections are kept to; PEERS_MAX peers, of which few are called at once
+CONNECT_S_MAX = 5.0  # for one address; a dead one must not use up the whole call
+CLIENTS_MAX = 256  # addresses with open connections; of PEERS_MAX peers few are called at once
 IDLE_S = 30.0  # a connection unused for longer is closed
-REFETCH_S_MAX = FETCH_S + 1  # for a document with a key that is new to us; at most every 30 s for each domain
+REFETCH_S_MAX = FETCH_S + 1  # wait for a document with a new key; at most every 30 s for each domain
 RETRY_AFTER_S_MAX = 3600
-RETRY_AFTER_UNSIGNED_S_MAX = 60  # as forwarding's longest back-off: who is between us must not be obeyed for longer
-DETAIL_CHARS_MAX = 300  # of what the other side says of itself, for logs and screens
+RETRY_AFTER_UNSIGNED_S_MAX = 60  # as forwarding's longest back-off: an unsigned answer may be of an intermediary
+DETAIL_CHARS_MAX = 300  # of the other side's own words, for logs and screens
 NO_ANSWER = "no-answer"
-"""PeerError.code of a call that brought no answer at all: the way may be cut (replication/forwarding/probing.py)."""
+"""PeerError.code of a call without any answer: the route may be cut (replication/forwarding/probing.py)."""
 
 Kind = Literal["unreachable", "refused", "busy", "invalid"]
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 _INVALID = frozenset({400, 401, 405, 413, 415, 422, 431})
 _PASSING = frozenset({"unknown-key", "key-window", "clock", "replay"})
-"""Reasons of a 401 or 409 that are over when documents have been exchanged, clocks are set, or a request is signed anew."""
+"""Reasons of a 401 or 409 that pass once documents are exchanged, clocks are set, or a request is signed anew."""
 
 
 class PeerError(Exception):
-    """A call that did not succeed.
+    """A call that failed.
 
     Attributes:
-        kind: `unreachable`: no answer that is the other domain's, whoever is to blame for that (try again). `busy`: it
-            says to come later. `refused`: it understood and does not want to. `invalid`: one of us does not understand
-            the other or takes it for somebody else; repeating it is pointless until something changes.
+        kind: `unreachable`: no answer proven to be the other domain's (retry). `busy`: the domain asks for a later
+            request. `refused`: the domain understood and declines. `invalid`: keys, signatures or formats do not match;
+            a retry is pointless until something changes.
         detail: one sentence.
-        retry_after_s: seconds that the other side asks to wait, at most RETRY_AFTER_S_MAX; None if it does not say.
-        code: of the problem that it answered with (core/errors.py), or what was wrong with the answer (BadSignature).
-        status: of its answer; 0 if there was none.
-        document: the problem document that it signed; empty if there was none.
+        retry_after_s: seconds that the other side asks to wait, at most RETRY_AFTER_S_MAX; None if not stated.
+        code: of the answered problem (core/errors.py), or of the fault in the answer (BadSignature).
+        status: of the answer; 0 if there was none.
+        document: the problem document that the domain signed; empty if there was none.
     """
 
     def __init__(
@@ -105,13 +107,13 @@ class _Raw(NamedTuple):
 
 
 def call(peer_url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
-    """Send `body` to `path` of the domain at `peer_url`, signed, and return the body of its answer.
+    """Send `body` to `path` of the domain at `peer_url`, signed, and return the body of the answer.
 
-    Blocks for at most about `timeout_s`, and the time of the resolver, and REFETCH_S_MAX where the other side's keys have
-    changed; never call it on an event loop.
+    Blocks for at most about `timeout_s`, plus the time of the resolver, plus REFETCH_S_MAX if the other side's keys
+    have changed; never call it on an event loop.
 
     Args:
-        domain: whose keys must have signed the answer; its document is trusted here.
+        domain: the domain whose keys must have signed the answer; its document is trusted here.
 
     Raises PeerError.
     """
@@ -119,11 +121,11 @@ def call(peer_url: str, domain: str, path: str, body: bytes, timeout_s: float) -
 
 
 def begin(peer_url: str, domain: str, path: str, body: bytes, timeout_s: float) -> Callable[[], bytes]:
-    """As `call`, but it only sends: what it returns, to be called once, waits for the answer.
+    """Send as `call` does, and return a function, to be called once, that waits for the answer.
 
-    What cannot even be sent raises PeerError here; everything else does when the answer is waited for.
+    Raises PeerError if the request cannot be sent; the returned function raises it for everything else.
     """
-    key = signing_key()  # as it is now: a request signed by the key before could bring seals by a key not known there
+    key = signing_key()  # uncached: a request signed by the former key could carry seals by a key that is unknown there
     if key is None:
         raise PeerError("unreachable", "This domain has no signing key yet; its gateway makes one when it starts.")
     _require_address(peer_url)
@@ -136,30 +138,33 @@ def begin(peer_url: str, domain: str, path: str, body: bytes, timeout_s: float) 
         nonce=secrets.token_urlsafe(18),
         now=time.time(),
     )
-    request.headers.update(tracing.headers())  # unsigned: it decides nothing
+    request.headers.update(tracing.headers())  # unsigned: no decision depends on it
     waiting = _sending(request, body, timeout_s)
-    _under_way[domain] = (time.monotonic(), waiting)
+    _under_way()[domain] = (time.monotonic(), waiting)
     return lambda: _answer(request, waiting, domain, timeout_s)
 
 
-_under_way: dict[str, tuple[float, Future[_Raw]]] = {}
-"""The last call to each domain, since when it waits, and what for. At most one of each domain that is called."""
+@per_process
+def _under_way() -> dict[str, tuple[float, Future[_Raw]]]:
+    """Return the last call to each domain: since when it waits, and its future. At most one per domain."""
+    return {}
 
 
 def give_up(domain: str, *, begun_before: float) -> None:
-    """End the call to `domain` that waits since before `begun_before` (time.monotonic), if there is one: it fails as one
-    without an answer. For whoever has seen that the domain answers on another connection."""
-    begun, waiting = _under_way.get(domain, (math.inf, None))
+    """End the call to `domain` that has waited since before `begun_before` (time.monotonic), if any, as one without an
+    answer. For callers that saw the domain answer on another connection.
+    """
+    begun, waiting = _under_way().get(domain, (math.inf, None))
     if waiting is not None and begun < begun_before:
         waiting.cancel()
 
 
-def _answer(request: signatures.Request, waiting: Future[_Raw], domain: str, timeout_s: float) -> bytes:
-    """Wait for an answer, and check it. Raises PeerError."""
+def _answer(request: signatures.SignedRequest, waiting: Future[_Raw], domain: str, timeout_s: float) -> bytes:
+    """Wait for an answer and verify it. Raises PeerError."""
     raw = _received(waiting, timeout_s)
     try:
         headers = signatures.fields_read(raw.fields)
-        _verified(signatures.Answer(raw.status, headers, request), raw.body, domain)
+        _verified(signatures.SignedAnswer(raw.status, headers, request), raw.body, domain)
     except BadSignature as error:
         raise _not_theirs(raw, error) from None
     contacted(domain, "answer")
@@ -168,8 +173,8 @@ def _answer(request: signatures.Request, waiting: Future[_Raw], domain: str, tim
     raise _refused(raw, headers)
 
 
-def _verified(answer: signatures.Answer, body: bytes, domain: str) -> None:
-    """Check an answer; if it is signed with a key that we do not know, ask the domain for its document first."""
+def _verified(answer: signatures.SignedAnswer, body: bytes, domain: str) -> None:
+    """Verify an answer; if its key is unknown, fetch the domain's document first."""
 
     def verify(jwks: Keys) -> None:
         signatures.answer_verified(answer, body, origin=domain, jwks=jwks, now=time.time())
@@ -191,20 +196,20 @@ def _verified(answer: signatures.Answer, body: bytes, domain: str) -> None:
 
 
 def _require_address(url: str) -> None:
-    """Before anything is signed for it. Raises PeerError."""
-    with suppress(httpx.InvalidURL):  # what looks like an IP address and is none
+    """Check the address before anything is signed for it. Raises PeerError."""
+    with suppress(httpx.InvalidURL):  # a malformed IP address
         httpx.URL(url)
         if is_address(url):
             return
     raise PeerError("unreachable", "The peer's address is not an https address (http on this machine only).")
 
 
-def _sending(request: signatures.Request, body: bytes, timeout_s: float) -> Future[_Raw]:
+def _sending(request: signatures.SignedRequest, body: bytes, timeout_s: float) -> Future[_Raw]:
     deadline = time.monotonic() + timeout_s
     url = httpx.URL(request.url)
     port = url.port or (443 if url.scheme == "https" else 80)
     addresses = _checked(url, port)
-    return _Loop.running().begin(_post(url, port, addresses, request, body, deadline - time.monotonic()))
+    return _loop().begin(_post(url, port, addresses, request, body, deadline - time.monotonic()))
 
 
 def _received(waiting: Future[_Raw], timeout_s: float) -> _Raw:
@@ -225,9 +230,9 @@ def _received(waiting: Future[_Raw], timeout_s: float) -> _Raw:
 
 
 async def answers(peer_url: str, within_s: float, resolver: Executor) -> bool:
-    """Whether whoever is at `peer_url` answers at all, whatever it answers: a connection, and a HEAD that is not signed.
+    """Return whether anything answers at `peer_url`, with any status: a connection and an unsigned HEAD.
 
-    It is bound by the same rules as calls: addresses of private networks are not asked. For any event loop.
+    The rules of calls apply: addresses of private networks are not contacted. For any event loop.
 
     Args:
         within_s: seconds for all of it.
@@ -248,7 +253,7 @@ async def answers(peer_url: str, within_s: float, resolver: Executor) -> bool:
 
 
 async def _answers_at(url: httpx.URL, port: int, address: Address) -> bool:
-    tls = {"ssl": _tls(), "server_hostname": host_of(url)} if url.scheme == "https" else {}
+    tls = {"ssl": tls_context(), "server_hostname": host_of(url)} if url.scheme == "https" else {}
     reader, writer = await asyncio.open_connection(str(address), port, **tls)  # type: ignore[arg-type]
     try:
         writer.write(f"HEAD /livez HTTP/1.1\r\nHost: {host_field(url)}\r\nConnection: close\r\n\r\n".encode("ascii"))
@@ -258,7 +263,7 @@ async def _answers_at(url: httpx.URL, port: int, address: Address) -> bool:
 
 
 def _checked(url: httpx.URL, port: int) -> list[Address]:
-    """The addresses that may be called, if all of the name's may."""
+    """Return the addresses that may be called, if all of the name's may."""
     try:
         found = socket.getaddrinfo(host_of(url), port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -286,9 +291,9 @@ def _is_loopback(host: str) -> bool:
 
 
 async def _post(
-    url: httpx.URL, port: int, addresses: list[Address], request: signatures.Request, body: bytes, left_s: float
+    url: httpx.URL, port: int, addresses: list[Address], request: signatures.SignedRequest, body: bytes, left_s: float
 ) -> _Raw:
-    """Ask the first address that takes the connection."""
+    """Send the request to the first address that accepts the connection."""
     async with asyncio.timeout(left_s):
         for address in addresses[:-1]:
             try:
@@ -299,7 +304,7 @@ async def _post(
 
 
 async def _ask(
-    url: httpx.URL, port: int, address: Address, request: signatures.Request, body: bytes, left_s: float
+    url: httpx.URL, port: int, address: Address, request: signatures.SignedRequest, body: bytes, left_s: float
 ) -> _Raw:
     headers = {
         **request.headers,
@@ -307,7 +312,7 @@ async def _ask(
         "accept-encoding": "identity",  # a compressed answer could be small to receive and huge to read
         "user-agent": "Herald",
     }
-    client = _Loop.running().client(f"{url.scheme}://{host_of(url)}:{port}")
+    client = _loop().client(f"{url.scheme}://{host_of(url)}:{port}")
     built = client.build_request(
         request.method,
         url.copy_with(host=str(address), port=port),
@@ -327,7 +332,7 @@ async def _read(response: httpx.Response) -> _Raw:
     if response.is_redirect:
         raise PeerError("unreachable", "The answer is a redirect; redirects are not followed.", code="redirect")
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise PeerError("unreachable", "The answer is in an encoding that was not asked for.", code="encoding")
+        raise PeerError("unreachable", "The answer has an encoding that was not requested.", code="encoding")
     parts, size = [], 0
     async for part in response.aiter_raw():
         size += len(part)
@@ -339,7 +344,9 @@ async def _read(response: httpx.Response) -> _Raw:
 
 
 def _not_theirs(raw: _Raw, error: BadSignature) -> PeerError:
-    """An answer that is not proven to be the other domain's says nothing about it: a proxy or anybody else may have given it."""
+    """Return the error for an answer that is not proven to be the other domain's: a proxy or anybody else may have sent
+    it.
+    """
     headers = {name.lower(): value for name, value in raw.fields}
     unsigned_and_busy = error.code == "unsigned" and raw.status in _BUSY
     return PeerError(
@@ -352,7 +359,7 @@ def _not_theirs(raw: _Raw, error: BadSignature) -> PeerError:
 
 
 def _refused(raw: _Raw, headers: dict[str, str]) -> PeerError:
-    """What an answer other than success says."""
+    """Return the error for a signed answer that is not a success."""
     document = _problem(raw.body)
     passing = raw.status in _BUSY or str(document.get("reason")) in _PASSING
     kind: Kind = "busy" if passing else "invalid" if raw.status in _INVALID else "refused"
@@ -376,45 +383,31 @@ def _retry_after_s(headers: dict[str, str], most: int = RETRY_AFTER_S_MAX) -> in
 
 
 class _Loop:
-    """This process's event loop for calls, on a thread of its own, and the connections that it keeps."""
-
-    _lock = threading.Lock()
-    _current: _Loop | None = None
+    """An event loop for calls, on a thread of its own, with its open connections."""
 
     def __init__(self) -> None:
-        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
+        weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop).atexit = False
         self._clients: OrderedDict[str, httpx.AsyncClient] = OrderedDict()
         threading.Thread(target=self._loop.run_forever, name="federation-client", daemon=True).start()
-
-    @classmethod
-    def running(cls) -> _Loop:
-        """The loop; a new one after a fork, which leaves threads behind."""
-        with cls._lock:
-            if cls._current is None or cls._current._pid != os.getpid():
-                cls._current = cls()
-            return cls._current
 
     def begin(self, work: Coroutine[Any, Any, _Raw]) -> Future[_Raw]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def client(self, place: str) -> httpx.AsyncClient:
-        """The connections to one place: those of two names at one address are never mixed, TLS has checked one of them."""
+        """Return the connections to one address: TLS has checked one name, so two names at one address share none."""
         client = self._clients.get(place)
         if client is None:
             client = self._clients[place] = httpx.AsyncClient(
                 trust_env=False,
-                verify=_tls(),
+                verify=tls_context(),
                 follow_redirects=False,
                 limits=httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=IDLE_S),
             )
             if len(self._clients) > CLIENTS_MAX:
-                self._clients.popitem(last=False)  # its connections end when the last call has let go of it
+                self._clients.popitem(last=False)  # its connections close after the last call that uses them
         self._clients.move_to_end(place)
         return client
 
 
-@lru_cache(maxsize=1)
-def _tls() -> ssl.SSLContext:
-    """Made once: to load the certificates takes 20 ms."""
-    return httpx.create_ssl_context(trust_env=False)
+_loop = per_process(_Loop)

@@ -1,6 +1,6 @@
-"""Contacts: when each peer last asked this domain something, and last answered it, whatever it asked or answered.
+"""Contacts: times of each peer's last request to this domain, and of its last answer.
 
-Both are kept in Redis, written at most once in NOTED_S by each process; the peer's lease in SQL counts from them, too
+Both are kept in Redis, written at most once in NOTED_S by each process; contact also renews the peer's lease in SQL
 (peering/services/peers.py), at most once in its own CONTACT_S.
 """
 
@@ -10,29 +10,31 @@ import logging
 import time
 from typing import Literal
 
-from redis.exceptions import RedisError
-
-from eventing.log import control
+from eventing.core.container import per_process
 from eventing.peering.rules.peers import PEERS_MAX
-from eventing.store.keys import peer_key
+from eventing.store.errors import RedisError
+from eventing.store.exchange_notes import contact_note
 
 NOTED_S = 1.0
-"""Seconds between two notes of a process about one peer."""
+"""Least seconds between two notes of a process about one peer."""
 log = logging.getLogger(__name__)
 
-_noted: dict[tuple[str, str], float] = {}
+
+@per_process
+def _noted() -> dict[tuple[str, str], float]:
+    """Monotonic seconds of the last notes, by peer and kind of contact."""
+    return {}
 
 
 def contacted(peer: str, what: Literal["request", "answer"]) -> None:
-    """Note a request of a peer, or its answer to one of ours; either is proven to be the peer's. An outage of Redis is no
-    more than a line in the log."""
-    now = time.monotonic()
-    if now - _noted.get((peer, what), -NOTED_S) < NOTED_S:
+    """Record an authenticated request or answer of a peer. If Redis does not answer, this is only logged."""
+    noted, now = _noted(), time.monotonic()
+    if now - noted.get((peer, what), -NOTED_S) < NOTED_S:
         return
-    if len(_noted) > 2 * PEERS_MAX:
-        _noted.clear()
-    _noted[peer, what] = now
+    if len(noted) > 2 * PEERS_MAX:
+        noted.clear()
+    noted[peer, what] = now
     try:
-        control.client().hset(peer_key(peer, "contact"), what, repr(time.time()))
+        contact_note(peer, what)
     except RedisError as error:
-        log.debug("The contact with %s is not noted: %s", peer, error)
+        log.debug("The contact with %s could not be recorded: %s", peer, error)

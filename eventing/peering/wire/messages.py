@@ -1,7 +1,7 @@
-"""What domains send each other at /federation/v1/exchange: MessagePack of these structs, arrays in the order of the fields.
+"""Messages of domains at /federation/v1/exchange: MessagePack of these structs, arrays in the order of the fields.
 
-Every field from outside has a bound that decoding enforces; what exceeds one is refused whole, before anything of it is
-looked at. A newer version may append fields to a struct: an older reader ignores them (msgspec's array_like rule).
+Decoding enforces a bound for every field from outside; a message that exceeds one is refused whole, before any of it is
+processed. A newer version may append fields to a struct: an older reader ignores them (msgspec's array_like rule).
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from msgspec import Meta
 
 from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.events.feeds import FEEDS_MAX
-from eventing.core.seals.heads import TIPS_BYTES_MAX
+from eventing.core.seals.heads import HEADS_BYTES_MAX
 from eventing.core.signing import Signed
 
 VERSION = 1
-REQUEST_EVENTS_MAX = 1000  # events of one request (DESIGN section 8)
-REQUEST_BYTES_MAX = 1024 * 1024  # of events' bytes in one request; one event that is larger travels alone
-BODY_BYTES_MAX = 4 * 1024 * 1024  # of a whole request: the events, their seals and leaves, vectors, statements
-RPS_MAX = 1000  # RPs of one request
+# bound: events of a request between domains; the others are in the next request; a longer request is refused: `oversize`
+REQUEST_EVENTS_MAX = 1000
+# bound: bytes of these events; the others are in the next request; a larger event is sent alone
+REQUEST_BYTES_MAX = 1024 * 1024
+# Events, their seals and leaves, vectors, statements.
+BODY_BYTES_MAX = 4 * 1024 * 1024  # bound: bytes of a request or answer between domains; 413
+RPS_MAX = 1000  # bound: RPs of a request between domains; the others are in the next request
 RUNS_MAX = 1000  # runs of one RP in one request
-PATH_MAX = 16  # domains that a run went through: the hop bound
-STATEMENTS_MAX = 64
+PATH_MAX = 16  # domains that carried a run: the hop bound
+STATEMENTS_MAX = 64  # bound: statements of one part of a request; the others are in the next request
 
 Name = Annotated[str, Meta(max_length=253)]
 RpId = Annotated[str, Meta(min_length=26, max_length=26, pattern=r"^[a-z2-7]+\Z")]
@@ -40,7 +43,7 @@ Newest = Annotated[list[Signed], Meta(max_length=1)]
 T = TypeVar("T")
 
 
-class Run(msgspec.Struct, array_like=True):
+class SealedRun(msgspec.Struct, array_like=True):
     """A sealed run of a feed.
 
     Attributes:
@@ -57,52 +60,55 @@ class Run(msgspec.Struct, array_like=True):
 
 
 class RpPart(msgspec.Struct, array_like=True):
-    """What a request says about one RP.
+    """The part of a request about one RP.
 
     Attributes:
-        have: the sender's vector; the receiver knows afterwards what to send or to ask for.
-        runs: what the sender believes the receiver lacks, per feed in order.
+        have: the sender's vector, from which the receiver learns what to send or to request.
+        runs: runs that the receiver lacks according to its vector, per feed in order.
         graft: feeds whose runs the sender wants by this link from now on (it lacks what its vector shows).
-        floors: origins' statements of what is trimmed (core/seals/seals.py: Floor).
+        low_water_marks: origins' statements of trimmed events (core/seals/seals.py: LowWaterMark).
         statements: descriptor and admissions that the receiver may not have yet (rps/rules/statements.py).
-        tips: by which seals the feeds of `have` end (core/seals/heads.py: packed); empty where that is not said.
-        own: the key of the sender's own feed; a receiver that holds more of it than `have` states answers with its newest seal.
+        heads: the seals at which the feeds of `have` end (core/seals/heads.py: packed); empty where not stated.
+        own: the key of the sender's own feed; a receiver that holds more of it than `have` states answers with its
+            newest seal.
     """
 
     rp: RpId
     have: Have = {}
-    runs: Annotated[list[Run], Meta(max_length=RUNS_MAX)] = []
+    runs: Annotated[list[SealedRun], Meta(max_length=RUNS_MAX)] = []
     graft: FeedKeys = []
-    floors: Statements = []
+    low_water_marks: Statements = []
     statements: Statements = []
-    tips: Annotated[bytes, Meta(max_length=TIPS_BYTES_MAX)] = b""
+    heads: Annotated[bytes, Meta(max_length=HEADS_BYTES_MAX)] = b""
     own: OwnFeedKey = ""
 
 
-class Evidence(msgspec.Struct, array_like=True):
+class SealPair(msgspec.Struct, array_like=True):
     """Two valid seals of one origin for one place: proof of equivocation."""
 
     one: Signed
     other: Signed
 
 
-class Request(msgspec.Struct, array_like=True):
-    """One exchange. `domains` are domain documents (peering/rules/domain_documents.py) that the receiver may need to check the rest."""
+class ExchangeRequest(msgspec.Struct, array_like=True):
+    """One exchange. `domains` are domain documents (peering/rules/domain_documents.py) that the receiver may need for
+    verification.
+    """
 
     version: int
     parts: Annotated[list[RpPart], Meta(max_length=RPS_MAX)] = []
     domains: Statements = []
-    evidence: Annotated[list[Evidence], Meta(max_length=STATEMENTS_MAX)] = []
+    evidence: Annotated[list[SealPair], Meta(max_length=STATEMENTS_MAX)] = []
 
 
 class RpAnswer(msgspec.Struct, array_like=True):
-    """What the receiver holds of one RP now. `error` is a code of core/errors.py, or empty.
+    """The receiver's state of one RP after the request. `error` is a code of core/errors.py, or empty.
 
-    `graft`: feeds whose runs the receiver wants by this link from now on; `prune`: feeds of which it wants only vectors,
-    because it gets them by another link. `seals`: held here where the tips of the request name others: two stories of an
-    origin. `tips`: by which seals the feeds of `have` end, as in a request. `newest`: the newest seal held here of the feed that
-    the request names as `own`, where the request states less of it; an empty list where it does not; None where no seal was
-    looked for, as by software without this field.
+    `graft`: feeds whose runs the receiver wants by this link from now on; `prune`: feeds of which it wants only
+    vectors, because another link delivers them. `seals`: seals held here where the request's heads name others:
+    equivocation of an origin. `heads`: the seals at which the feeds of `have` end, as in a request. `newest`: the newest
+    seal held here of the feed that the request names as `own`, if the request states less of it; an empty list if not;
+    None where no seal was looked up, as by software without this field.
     """
 
     rp: RpId
@@ -111,12 +117,12 @@ class RpAnswer(msgspec.Struct, array_like=True):
     graft: FeedKeys = []
     prune: FeedKeys = []
     seals: Statements = []
-    tips: Annotated[bytes, Meta(max_length=TIPS_BYTES_MAX)] = b""
+    heads: Annotated[bytes, Meta(max_length=HEADS_BYTES_MAX)] = b""
     newest: Newest | None = None
 
 
-class Answer(msgspec.Struct, array_like=True):
-    """The answer to a request. `pause_s`: send nothing more for so long (rates)."""
+class ExchangeAnswer(msgspec.Struct, array_like=True):
+    """The answer to a request. `pause_s`: seconds in which the sender must send nothing more (rates)."""
 
     version: int
     parts: Annotated[list[RpAnswer], Meta(max_length=RPS_MAX)] = []
@@ -124,21 +130,21 @@ class Answer(msgspec.Struct, array_like=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-_request = msgpack_reader(Request)
-_answer = msgpack_reader(Answer)
+_request = msgpack_reader(ExchangeRequest)
+_answer = msgpack_reader(ExchangeAnswer)
 
 
 class BadMessage(Exception):
-    """Bytes that are not such a message, or exceed a bound; the text is one sentence."""
+    """Bytes that are not a valid message, or exceed a bound; the text is one sentence."""
 
 
-def request(data: bytes) -> Request:
-    """Read a request. Raises BadMessage."""
+def request(data: bytes) -> ExchangeRequest:
+    """Decode a request. Raises BadMessage."""
     return _decoded(data, _request)
 
 
-def answer(data: bytes) -> Answer:
-    """Read an answer. Raises BadMessage."""
+def answer(data: bytes) -> ExchangeAnswer:
+    """Decode an answer. Raises BadMessage."""
     return _decoded(data, _answer)
 
 

@@ -1,8 +1,9 @@
-"""What is wrong with requests of other domains, before their content is looked at: counted under who is to blame, if known.
+"""Faults in requests of other domains, found before their content is read: counted against the responsible domain, if
+certain.
 
-A signature that is not good says nothing about who sent it: that is counted under nobody, and about the domain in whose
-name it came. With a good one the sender answers for what it sent, and for how much. One by keys that came with the request
-is good in nobody's name: anybody can make such.
+An invalid signature does not show who sent the request: it is counted without a carrier, about the domain in whose name
+it came. With a valid one the sender is responsible for content and amount. A signature by keys in the request itself is
+no proof: anybody can make such.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import time
 
 from eventing.access.rules.rates import Bucket, Rate
 from eventing.conf import config
-from eventing.core.errors import HeraldError, RateLimited
+from eventing.core.container import per_process
+from eventing.core.errors import ApplicationError, RateLimited
 from eventing.peering.models import Peer
 from eventing.peering.rules.misbehaviour import Kind
 from eventing.peering.services.misbehaviour import misbehaviour_note
@@ -29,52 +31,63 @@ _KINDS: dict[str, Kind] = {
     "destination": "replayed",
     "digest": "tampered",
 }
-_PROVEN = frozenset({"clock", "digest"})  # the sender signed it, and to us
-STRANGERS = Rate(per_s=1.0, window_s=20.0)  # hellos that no key we trust has signed, in each process
-_lock = threading.Lock()
-_strangers = Bucket(STRANGERS)
-_buckets: dict[tuple[str, int], Bucket] = {}  # one for each peer that was added here, of which there are PEERS_MAX
+_PROVEN = frozenset({"clock", "digest"})  # the sender signed the request, to this domain
+# In each process.
+STRANGERS = Rate(per_s=1.0, window_s=20.0)  # bound: hellos signed by no trusted key: 1 per second, 20 at once; 429
+
+
+class _Rates:
+    """The rates at which this process accepts requests of domains, held under `lock`."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.strangers = Bucket(STRANGERS)
+        self.peers: dict[tuple[str, int], Bucket] = {}  # by name and rate; at most PEERS_MAX
+
+
+rates = per_process(_Rates)
 
 
 def bad_request_note(error: BadSignature, domain: str, *, known: bool) -> None:
-    """Count a request that came in the name of `domain` and was not what it should be.
+    """Count an invalid request in the name of `domain`.
 
     Args:
-        known: whether we hold keys of that domain, and the request was not signed by others that it brought along; what comes
-            in other names is not counted: anybody can invent them.
+        known: whether keys of that domain are held, and the request was not signed by keys of its own body; requests in
+            other names are not counted, because anybody can invent names.
     """
     if known:
         carrier = domain if error.code in _PROVEN else ""
         misbehaviour_note(_KINDS[error.code], carrier=carrier, origin=domain, detail=error.detail)
 
 
-def oversize_note(domain: str, error: HeraldError) -> None:
-    """Count a request of a peer with a body beyond its bound."""
+def oversize_note(domain: str, error: ApplicationError) -> None:
+    """Count a peer's request whose body is beyond its bound."""
     misbehaviour_note("oversize", carrier=domain, detail=error.detail)
 
 
 def count_stranger() -> None:
-    """Count a hello of somebody who is not known here, before what it brings costs anything. Raises RateLimited."""
-    with _lock:
-        if _strangers.take(1, time.monotonic()):
+    """Count a hello of an unknown domain before its content is processed. Raises RateLimited."""
+    held = rates()
+    with held.lock:
+        if held.strangers.take(1, time.monotonic()):
             return
     raise RateLimited("Too many unknown domains ask to be peers. Try again later.", retry_after_s=60)
 
 
 def count_request(peer: Peer) -> None:
     """Count a request against the peer's rate, of which each gateway process has its share. Raises RateLimited."""
-    key = (peer.name, peer.requests_per_s)
-    with _lock:
-        bucket = _buckets.get(key)
+    key, held = (peer.name, peer.requests_per_s), rates()
+    with held.lock:
+        bucket = held.peers.get(key)
         if bucket is None:
-            for old in [one for one in _buckets if one[0] == peer.name]:  # it has another rate now
-                del _buckets[old]
+            for old in [one for one in held.peers if one[0] == peer.name]:  # the peer's rate has changed
+                del held.peers[old]
             rate = Rate(peer.requests_per_s, config().rate_window_s).shared(config().gateways)
-            bucket = _buckets[key] = Bucket(rate)
+            bucket = held.peers[key] = Bucket(rate)
         now = time.monotonic()
         if bucket.take(1, now):
             return
         wait_s = bucket.wait_s(1, now)
-    detail = f"More than {peer.requests_per_s} requests per second, which is the rate that this peer was given."
+    detail = f"The peer's rate of {peer.requests_per_s} requests per second is exceeded. Send fewer requests."
     misbehaviour_note("flooding", carrier=peer.name, detail=detail)
     raise RateLimited(detail, retry_after_s=math.ceil(wait_s))

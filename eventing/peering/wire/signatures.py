@@ -1,10 +1,10 @@
-"""Signatures on requests between domains and on their answers: RFC 9421, one profile of it.
+"""Signatures on requests between domains and on their answers: a profile of RFC 9421.
 
 A request's signature covers the method, authority, path, the digest of the body (RFC 9530), its type, and the names of
-both domains; an answer's covers its status, digest, type and names, and the request's signature: it answers that request
-and no other. There is exactly one signature, Ed25519, tag `herald`, with created, nonce and keyid.
+both domains; an answer's covers its status, digest, type and names, and the request's signature, which binds it to that
+request. There is exactly one signature, Ed25519, tag `herald`, with created, nonce and keyid.
 
-Time, keys and nonces are passed in; whether a nonce is new is for nonces.py to say.
+Time, keys and nonces are passed in; nonces.py decides whether a nonce is new.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -28,23 +27,25 @@ from http_message_signatures import (
 )
 from http_message_signatures.algorithms import ED25519
 
+from eventing.core.container import memoized
 from eventing.core.ed25519 import public_key
 from eventing.peering.rules.domain_documents import is_valid
 
 TAG = "herald"
 LABEL = "herald"
-WINDOW_S = 60  # how far `created` may be from our clock
+WINDOW_S = 60  # bound: seconds since a request was signed; the request is refused: 401
 NONCE_PATTERN = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
-HEADERS_MAX = 64  # fields; proxies add some
-HEADERS_BYTES_MAX = 16 * 1024
+# Proxies add some.
+HEADERS_MAX = 64  # bound: header fields of a request between domains; 400
+HEADERS_BYTES_MAX = 16 * 1024  # bound: bytes of these header fields; 400
 CONTENT_TYPE = "application/msgpack"
 TO, FROM = "herald-to", "herald-from"
 
 REQUEST_COMPONENTS = ("@method", "@authority", "@path", "content-digest", "content-type", TO, FROM)
 ANSWER_COMPONENTS = ("@status", "content-digest", "content-type", TO, FROM, '"signature";req')
-RETRY_AFTER = "retry-after"  # covered too in answers that have it
+RETRY_AFTER = "retry-after"  # covered in answers that have it
 
-_FIELD_CHARS_MAX = {  # of the fields that are looked at; each may be there once
+_FIELD_CHARS_MAX = {  # of the fields that are read; each may be present once
     "signature-input": 1024,
     "signature": 256,
     "content-digest": 256,
@@ -60,10 +61,10 @@ Fields = Iterable[tuple[str, str]]
 
 
 class BadSignature(Exception):
-    """A message that is not what it should be; the text is one sentence, `code` one of the words below.
+    """A message that fails verification; the text is one sentence, `code` one of the words below.
 
-    Codes: `unsigned`, `malformed`, `unknown-key`, `key-window`, `wrong`; and where the signature is good, but not for
-    this: `clock`, `destination`, `digest`.
+    Codes: `unsigned`, `malformed`, `unknown-key`, `key-window`, `wrong`; and with a valid signature that does not fit
+    the message: `clock`, `destination`, `digest`.
     """
 
     def __init__(self, code: str, detail: str) -> None:
@@ -73,8 +74,8 @@ class BadSignature(Exception):
 
 
 @dataclass(slots=True)
-class Request:
-    """A request as it is signed: `url` is absolute, `headers` has lower-case names."""
+class SignedRequest:
+    """A request as signed: `url` is absolute, `headers` has lower-case names."""
 
     method: str
     url: str
@@ -82,17 +83,17 @@ class Request:
 
 
 @dataclass(slots=True)
-class Answer:
-    """An answer as it is signed, and the request that it answers."""
+class SignedAnswer:
+    """An answer as signed, and the request that it answers."""
 
     status_code: int
     headers: dict[str, str]
-    request: Request
+    request: SignedRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """What a good signature says beside the components: which key, when, with what nonce."""
+class VerifiedSignature:
+    """The parameters of a valid signature: key, time, nonce."""
 
     kid: str
     created: int
@@ -101,15 +102,24 @@ class Proof:
 
 def request_signed(
     url: str, body: bytes, *, origin: str, destination: str, key: Mapping[str, Any], nonce: str, now: float
-) -> Request:
-    """The POST of `body` to `url`, signed with the private JWK `key` of the domain `origin` for `destination`."""
-    request = Request("POST", url, {"content-type": CONTENT_TYPE, TO: destination, FROM: origin})
+) -> SignedRequest:
+    """Return a signed POST.
+
+    Args:
+        url: absolute.
+        origin: the domain that signs.
+        destination: the domain that the request is for.
+        key: private JWK of the origin.
+        nonce: 16 to 64 characters of base64url, used only once.
+        now: Unix seconds.
+    """
+    request = SignedRequest("POST", url, {"content-type": CONTENT_TYPE, TO: destination, FROM: origin})
     _sign(request, body, REQUEST_COMPONENTS, key, nonce, now)
     return request
 
 
 def answer_signed(
-    request: Request,
+    request: SignedRequest,
     status: int,
     body: bytes,
     *,
@@ -119,17 +129,23 @@ def answer_signed(
     origin: str,
     nonce: str,
     now: float,
-) -> Answer:
-    """The answer of the domain `origin` to `request`, which has a Signature field.
+) -> SignedAnswer:
+    """Return the signed answer to `request`, which has a Signature field.
 
-    Raises BadSignature where the request is such that no answer can be bound to it (its Host is none).
+    Args:
+        retry_after_s: seconds for the field Retry-After; None for none.
+        key: private JWK of the origin.
+        origin: the domain that answers.
+        now: Unix seconds.
+
+    Raises BadSignature if no answer can be bound to the request (its Host is invalid).
     """
     headers = {"content-type": content_type, TO: request.headers.get(FROM, ""), FROM: origin}
     components: tuple[str, ...] = ANSWER_COMPONENTS
     if retry_after_s is not None:
         headers[RETRY_AFTER] = str(retry_after_s)
         components = (*components, RETRY_AFTER)
-    answer = Answer(status, headers, request)
+    answer = SignedAnswer(status, headers, request)
     try:
         _sign(answer, body, components, key, nonce, now)
     except HTTPMessageSignaturesException as error:
@@ -137,28 +153,44 @@ def answer_signed(
     return answer
 
 
-def request_verified(request: Request, *, destination: str, jwks: Jwks, now: float) -> Proof:
-    """Check everything of a request but its body, which may not have come yet (see `body_checked`). Raises BadSignature."""
+def request_verified(request: SignedRequest, *, destination: str, jwks: Jwks, now: float) -> VerifiedSignature:
+    """Verify everything of a request but its body, which may not have arrived yet (see `body_checked`).
+
+    Args:
+        destination: this domain.
+        jwks: the sender's public keys by kid, with their windows.
+        now: Unix seconds.
+
+    Raises BadSignature.
+    """
     proof = _profile(verified(request, REQUEST_COMPONENTS, jwks=jwks, now=now, window_s=WINDOW_S, tag=TAG))
     if request.headers[TO] != destination:
         raise BadSignature("destination", f"The request is for another domain than {destination}.")
     return proof
 
 
-def body_checked(request: Request, body: bytes) -> None:
-    """Check the body of a request that `request_verified` has let pass: its digest was signed. Raises BadSignature."""
+def body_checked(request: SignedRequest, body: bytes) -> None:
+    """Verify the body of a request that `request_verified` accepted against the signed digest. Raises BadSignature."""
     try:
         ContentDigest.verify(request.headers["content-digest"], body)
     except (HTTPMessageSignaturesException, KeyError) as error:
         raise BadSignature("digest", f"The body is not the one that was signed: {error}.") from None
 
 
-def answer_verified(answer: Answer, body: bytes, *, origin: str, jwks: Jwks, now: float) -> Proof:
-    """Check an answer of the domain `origin` to a request of ours, with its body. Raises BadSignature."""
+def answer_verified(answer: SignedAnswer, body: bytes, *, origin: str, jwks: Jwks, now: float) -> VerifiedSignature:
+    """Verify an answer to a request of this domain, with its body.
+
+    Args:
+        origin: the domain that must have answered.
+        jwks: its public keys by kid, with their windows.
+        now: Unix seconds.
+
+    Raises BadSignature.
+    """
     if "signature" not in answer.headers:
         raise BadSignature("unsigned", "The answer is not signed.")
     if answer.headers.get(FROM) != origin or answer.headers.get(TO) != answer.request.headers[FROM]:
-        raise BadSignature("wrong", f"The answer is not one of {origin} to us.")
+        raise BadSignature("wrong", f"The answer is not from {origin} to this domain.")
     components: tuple[str, ...] = ANSWER_COMPONENTS
     if RETRY_AFTER in answer.headers:
         components = (*components, RETRY_AFTER)
@@ -166,8 +198,9 @@ def answer_verified(answer: Answer, body: bytes, *, origin: str, jwks: Jwks, now
 
 
 def fields_read(fields: Fields) -> dict[str, str]:
-    """The header fields of a message from outside, names in lower case; those that matter are within their bounds, and
-    there once. Raises BadSignature."""
+    """Return the header fields of a message from outside, names in lower case; those that are read are within their
+    bounds and present once. Raises BadSignature.
+    """
     found: dict[str, str] = {}
     count = size = 0
     for given, value in fields:
@@ -175,20 +208,24 @@ def fields_read(fields: Fields) -> dict[str, str]:
         count += 1
         size += len(name) + len(value)
         if count > HEADERS_MAX or size > HEADERS_BYTES_MAX:
-            raise BadSignature("malformed", f"There are more than {HEADERS_MAX} fields or {HEADERS_BYTES_MAX} bytes.")
+            raise BadSignature(
+                "malformed", f"The header has more than {HEADERS_MAX} fields or {HEADERS_BYTES_MAX} bytes."
+            )
         most = _FIELD_CHARS_MAX.get(name)
         if most is None:
             continue
         if name in found:
-            raise BadSignature("malformed", f"The field {name} is there twice.")
+            raise BadSignature("malformed", f"The field {name} is present twice.")
         if len(value) > most or not (value.isascii() and value.isprintable()):
-            raise BadSignature("malformed", f"The field {name} has more than {most} characters, or others than ASCII.")
+            raise BadSignature(
+                "malformed", f"The field {name} has more than {most} characters, or characters outside ASCII."
+            )
         found[name] = value
     return found
 
 
 def verified(
-    message: Request | Answer,
+    message: SignedRequest | SignedAnswer,
     components: Sequence[str],
     *,
     jwks: Jwks,
@@ -196,15 +233,15 @@ def verified(
     window_s: float | None,
     tag: str | None,
     body: bytes | None = None,
-) -> Proof:
-    """Check the one signature of a message.
+) -> VerifiedSignature:
+    """Verify the one signature of a message.
 
     Args:
-        components: what must be covered; more may be.
+        components: those that must be covered; more may be.
         jwks: public Ed25519 keys by kid with their windows, one of which must have signed.
-        window_s: how far `created` may be from `now`; None for any.
-        tag: the tag that the signature must have; None for any or none.
-        body: what the covered Content-Digest must be of; None where that is checked otherwise.
+        window_s: greatest difference of `created` to `now`; None for any.
+        tag: the required tag of the signature; None for any or none.
+        body: the body whose digest the covered Content-Digest must be; None where that is checked elsewhere.
 
     Raises BadSignature.
     """
@@ -217,7 +254,7 @@ def verified(
     except _Refused as error:
         raise error.reason from None
     except HTTPMessageSignaturesException as error:
-        raise BadSignature("wrong", f"The signature is not good: {str(error)[:200] or 'it does not verify'}.") from None
+        raise BadSignature("wrong", f"The signature is invalid: {str(error)[:200] or 'it does not verify'}.") from None
     except (ValueError, TypeError, KeyError, AttributeError, AssertionError, RecursionError):  # of the parsers below
         raise BadSignature("malformed", "The signature's fields are not well formed.") from None
     parameters = result.parameters
@@ -225,17 +262,17 @@ def verified(
         raise BadSignature("wrong", f"The signature's tag is not {tag}.")
     if window_s is not None:
         _require_now(parameters, now, window_s)
-    return Proof(str(parameters["keyid"]), int(parameters.get("created", 0)), result.nonce or "")
+    return VerifiedSignature(str(parameters["keyid"]), int(parameters.get("created", 0)), result.nonce or "")
 
 
-def _profile(proof: Proof) -> Proof:
+def _profile(proof: VerifiedSignature) -> VerifiedSignature:
     if not NONCE_PATTERN.fullmatch(proof.nonce):
         raise BadSignature("malformed", "The signature has no nonce of 16 to 64 characters of base64url.")
     return proof
 
 
 class _Refused(InvalidSignature):
-    """Carries our reason through the library, which passes on what is an InvalidSignature."""
+    """An InvalidSignature that carries a BadSignature's reason through the library."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -243,7 +280,7 @@ class _Refused(InvalidSignature):
 
 
 class _Keys(HTTPSignatureKeyResolver):
-    """The keys that may have signed, and their windows."""
+    """The keys that may have signed, with their windows."""
 
     def __init__(self, jwks: Jwks, now: float, any_time: bool) -> None:
         self._jwks = jwks
@@ -253,15 +290,16 @@ class _Keys(HTTPSignatureKeyResolver):
     def resolve_public_key(self, key_id: str) -> Ed25519PublicKey:
         jwk = self._jwks.get(key_id)
         if jwk is None:
-            raise _Refused("unknown-key", "The key that signed is not one of the domain's that we know.")
+            raise _Refused("unknown-key", "The key that signed is not a known key of the domain.")
         if not self._any_time and not is_valid(jwk, self._now):
-            raise _Refused("key-window", "The key that signed has not begun or has ended.")
+            raise _Refused("key-window", "The key that signed is not valid yet, or has expired.")
         return public_key(str(jwk["x"]))
 
 
 class _Verifier(HTTPMessageVerifier):
-    """The library's, without its look at the clock: the time is passed in, and looked at when the signature is known to be
-    good (`_require_now`). Two signatures are refused, as neither a tag nor a label is asked for."""
+    """The library's verifier without its check of the clock: the time is passed in, and checked after the signature is
+    verified (`_require_now`). Two signatures are refused, as neither a tag nor a label is given.
+    """
 
     def validate_created_and_expires(self, sig_input: Any, max_age: Any = None) -> None:
         """Called by the library."""
@@ -270,9 +308,11 @@ class _Verifier(HTTPMessageVerifier):
 def _require_now(parameters: Mapping[str, Any], now: float, window_s: float) -> None:
     created, expires = parameters.get("created"), parameters.get("expires")
     if created is None:
-        raise BadSignature("clock", "The signature does not say when it was created.")
+        raise BadSignature("clock", "The signature has no time of creation.")
     if abs(now - created) > window_s:
-        raise BadSignature("clock", f"The signature was created more than {window_s:g} s from now, by our clock.")
+        raise BadSignature(
+            "clock", f"The signature was created more than {window_s:g} s from now, by this domain's clock."
+        )
     if expires is not None and expires <= now:
         raise BadSignature("clock", "The signature has expired.")
 
@@ -286,7 +326,12 @@ class _OneKey(HTTPSignatureKeyResolver):
 
 
 def _sign(
-    message: Request | Answer, body: bytes, components: Sequence[str], key: Mapping[str, Any], nonce: str, now: float
+    message: SignedRequest | SignedAnswer,
+    body: bytes,
+    components: Sequence[str],
+    key: Mapping[str, Any],
+    nonce: str,
+    now: float,
 ) -> None:
     HTTPMessageSigner(signature_algorithm=ED25519, key_resolver=_OneKey(key)).sign(
         message,
@@ -298,11 +343,11 @@ def _sign(
         covered_component_ids=components,
         body=body,
     )
-    for name in list(message.headers):  # the library writes names its own way
+    for name in list(message.headers):  # the library changes the case of names
         message.headers[name.lower()] = message.headers.pop(name)
 
 
-@lru_cache(maxsize=16)
+@memoized(maxsize=16)
 def _private(d: str) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(_unpadded(d))
 

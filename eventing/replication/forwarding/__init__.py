@@ -1,1 +1,1 @@
-"""Runs of events between domains: woken, sent, judged, taken, swept."""
+"""Exchange of runs of events between domains: wake-up, sending, validation, storing, sweeping."""

@@ -1,8 +1,8 @@
-"""Which domain documents each peer has been sent along with runs: what signs a run must be known before it is judged.
+"""Domain documents sent along with runs: the key that signed a run must be known before the run is validated.
 
-A domain that rotates its keys tells its own peers; a run that it signed with the new key may come to others by a carrier,
-and sooner. So whoever carries runs sends the documents of their origins first, each once for each serial. What was told
-is remembered by process: after a start it is told once more, which costs a few hundred bytes.
+A domain that rotates its keys notifies its own peers; a carrier may bring a run signed with the new key to other
+domains sooner. So a carrier of runs sends the documents of their origins first, each once for each serial. What was
+sent is remembered per process: after a start it is sent once more, which costs a few hundred bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from threading import Lock
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.core.signing import Signed
 from eventing.peering.rules.domain_documents import read
 from eventing.peering.selectors.domain_documents import domain_statement
@@ -26,33 +27,35 @@ def _held(name: str) -> tuple[int, Signed] | None:
     return None if statement is None else (read(statement).serial, statement)
 
 
-_recent = Recent[tuple[int, Signed] | None](_held)
-_lock = Lock()
-_told: OrderedDict[tuple[str, str], int] = OrderedDict()
+class _Sent:
+    """The documents as read last, and the serials sent to peers, held under `lock`."""
+
+    def __init__(self) -> None:
+        self.recent: Recent[tuple[int, Signed] | None] = Recent(_held)
+        self.lock = Lock()
+        self.serials: OrderedDict[tuple[str, str], int] = OrderedDict()
 
 
-def documents_untold(peer: str, origins: Iterable[str]) -> dict[str, tuple[int, Signed]]:
-    """Of these origins of runs, the documents (serial, statement) that the peer has not been sent; its own never."""
+sent = per_process(_Sent)
+
+
+def documents_pending(peer: str, origins: Iterable[str]) -> dict[str, tuple[int, Signed]]:
+    """Return those origins' documents (serial, statement) that the peer has not been sent, without its own."""
     found: dict[str, tuple[int, Signed]] = {}
+    so_far = sent()
     for origin in origins:
-        held = None if origin == peer else _recent.get(origin)
-        if held is not None and _told.get((peer, origin)) != held[0]:
+        held = None if origin == peer else so_far.recent.get(origin)
+        if held is not None and so_far.serials.get((peer, origin)) != held[0]:
             found[origin] = held
     return found
 
 
-def documents_were_told(peer: str, documents: dict[str, tuple[int, Signed]]) -> None:
-    """Note that the peer has answered a request that these came with."""
-    with _lock:
+def documents_acknowledged(peer: str, documents: dict[str, tuple[int, Signed]]) -> None:
+    """Record that the peer has answered a request with these documents."""
+    so_far = sent()
+    with so_far.lock:
         for origin, (serial, _) in documents.items():
-            _told[peer, origin] = serial
-            _told.move_to_end((peer, origin))
-        while len(_told) > REMEMBERED_MAX:
-            _told.popitem(last=False)
-
-
-def documents_told_forget() -> None:
-    """Have all of them read and told again: for tests, which change the database under this process."""
-    _recent.forget()
-    with _lock:
-        _told.clear()
+            so_far.serials[peer, origin] = serial
+            so_far.serials.move_to_end((peer, origin))
+        while len(so_far.serials) > REMEMBERED_MAX:
+            so_far.serials.popitem(last=False)

@@ -1,7 +1,8 @@
-"""Gossip: what concerns everybody is told to every peer at once, whether or not there are events for it: proofs of equivocation.
+"""Gossip: proofs of equivocation concern every domain and are sent to every peer at once, whether or not there are
+events for it.
 
-They travel with the next exchange; for those that are new here `proof_found` and `proofs_shown` see to it that there is one.
-What a peer missed goes with a later one.
+They are part of the next exchange; for new ones `proof_found` and `proofs_shown` start one. A peer that missed one gets
+it with a later exchange.
 """
 
 from __future__ import annotations
@@ -18,50 +19,50 @@ from eventing.replication.forwarding import wakeups
 
 
 def proof_found(one: Signed, other: Signed, *, carrier: str, whole: bool = True) -> None:
-    """Two seals may prove that their origin told two stories: if they do, keep them; a new proof is told to all peers.
+    """Keep two seals if they prove that their origin equivocated; send a new proof to all peers.
 
     Args:
-        carrier: who brought them, or the second of them.
-        whole: whether it brought both, and so knows.
+        carrier: the peer that delivered them, or the second of them.
+        whole: whether the carrier delivered both, so that it has the proof.
 
     Raises redis.RedisError.
     """
     if evidence_keep(one, other, carrier=carrier, whole=whole) == "new":
-        _tell(but=carrier if whole else "")
+        _announce(but=carrier if whole else "")
 
 
-def proofs_shown(peer: Peer, proofs: Iterable[wire.Evidence]) -> None:
-    """What a request of a peer shows as proofs; nothing is taken of one without `gossip`. Raises redis.RedisError.
+def proofs_shown(peer: Peer, proofs: Iterable[wire.SealPair]) -> None:
+    """Process the proofs in a peer's request; ignored from a peer without `gossip`. Raises redis.RedisError.
 
-    Each is looked at once, and the peers are woken once for all that are new: else one request, which anybody may send
-    again, would start a task for each of its proofs and each peer.
+    Each is verified once, and the peers are woken once for all new ones: else one request, which anybody may repeat,
+    would start a task for each of its proofs and each peer.
     """
     if not peer.gossip:
         return
     shown = dict.fromkeys((proof.one, proof.other) for proof in proofs)
     if "new" in [evidence_keep(one, other, carrier=peer.name) for one, other in shown]:
-        _tell(but=peer.name)
+        _announce(but=peer.name)
 
 
-def _tell(*, but: str) -> None:
-    """Have an exchange with every peer but this one soon, also with those that fail."""
+def _announce(*, but: str) -> None:
+    """Start an exchange with every peer but this one soon, including failing ones."""
     for peer in peers_active():
         if peer.gossip and peer.name != but:
             wakeups.wake(peer.name, anyway=True)
 
 
 def proofs_due(peer: Peer) -> bool:
-    """Whether there are proofs that the peer has not been told of."""
+    """Return whether there are proofs that the peer has not received."""
     return peer.gossip and bool(evidence_pending(peer.name, 1))
 
 
-def proofs_for(peer: Peer) -> list[wire.Evidence]:
-    """The proofs to tell the peer next."""
-    return [wire.Evidence(proof.one, proof.other) for proof in evidence_pending(peer.name)] if peer.gossip else []
+def proofs_for(peer: Peer) -> list[wire.SealPair]:
+    """Return the next proofs for the peer."""
+    return [wire.SealPair(proof.one, proof.other) for proof in evidence_pending(peer.name)] if peer.gossip else []
 
 
-def proofs_told(peer: str, count: int) -> None:
-    """The peer has taken a request with as many proofs as `proofs_for` gave."""
+def proofs_acknowledged(peer: str, count: int) -> None:
+    """Record that the peer has acknowledged a request with as many proofs as `proofs_for` returned."""
     told = evidence_pending(peer, count) if count else []
     if told:
         evidence_spread(peer, told[-1].id)

@@ -1,21 +1,24 @@
 """Holding back: nothing of the own feed is sealed at a shared RP before its peers have stated their vectors.
 
-This domain may have been put back from a copy, SQL and Redis together: then its sequences continue where the copy ended, for
-other events than those that other domains hold under them, and nothing here shows it. A second seal for a place would be proof
-of equivocation against this domain. So all shared RPs are held at the start. An RP is released when every peer that shares it
-has stated its vector, or HOLD_S after the first of them where some cannot be reached.
+This domain may have been restored from a copy, SQL and Redis together: then its sequences continue where the copy
+ended, for other events than those that other domains hold under them, and nothing here shows it. A second seal for a
+place would be proof of equivocation against this domain. So all shared RPs are held back at the start. An RP is
+released when every peer that shares it has stated its vector, or HOLD_S after the first of them if some cannot be
+reached.
 
 A peer may claim more of the own feed than is sealed. Only the own seal proves that, and then a new epoch begins
-(replication/services/sealing.py: own_seal_seen). Every request names the own feed, and the answer carries the seal (wire.py:
-RpAnswer.newest). A claim without its seal stops nothing, except for HOLD_S_MAX where all of the following is true:
+(replication/services/sealing.py: own_seal_seen). Every request names the own feed, and the answer contains the seal
+(wire/messages.py: RpAnswer.newest). A claim without its seal stops nothing, except for HOLD_S_MAX if all of the
+following is true:
 
-- the peer has stated no lesser vector since the start, or since it shares the RP: what a peer gets later comes with its seal;
-- the claim is in a request, whose sender is asked for the seal next, or from software without `newest`, which is asked for
-  the runs instead;
+- the peer has stated no lesser vector since the start, or since it shares the RP: what a peer gets later has its seal;
+- the claim is in a request, whose sender is asked for the seal next, or from software without `newest`, which is asked
+  for the runs instead;
 - the sequence can have been published since the newest seal in SQL, at the rate that the RP admits.
 
-HOLD_S_MAX counts from the first such claim at the RP, whoever makes others, and once in CLAIM_KEPT_S or until the next start.
-A claim that is not believed is not noted in the claimer's link either (`believed`). Decision 44 states the reasons.
+HOLD_S_MAX counts from the first such claim at the RP, whatever other claims follow, and once in CLAIM_KEPT_S or until
+the next start. A claim without proof is not recorded in the claimer's link either (`believed`). Decision 44 states the
+reasons.
 """
 
 from __future__ import annotations
@@ -23,34 +26,40 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eventing.conf import config
 from eventing.core.events.feeds import Feed
 from eventing.core.events.vectors import Vector
-from eventing.log import control, federated
-from eventing.log.federated import Head
+from eventing.log import federated, watermarks
+from eventing.log.federated_types import LogHead
 from eventing.overlay.broadcast import Link
 from eventing.overlay.exchange import claim_credible
-from eventing.replication.forwarding import watermarks
 from eventing.replication.selectors.seals import sealed_until
-from eventing.replication.services.sealing import held_back
-from eventing.store.keys import SEALING_CLAIMS_KEY, SEALING_HELD_KEY
+from eventing.store.sealing_holds import (
+    claimed_at,
+    claims_date,
+    claims_forget,
+    claims_note,
+    held_since,
+    hold_end,
+    hold_note,
+)
 
-HOLD_S = 10.0  # for peers that have not said anything since the start
+HOLD_S = 10.0  # bound: seconds after a start to wait for peers that cannot be reached; sealing starts without them
+# bound: seconds from the first claim, without its seal, that a peer holds more of the domain's feed than was sealed; sealing continues
 HOLD_S_MAX = (
-    5.0  # for claims without a seal: several times two round trips, which older software needs to send the runs
+    5.0  # for claims without a seal: several times the two round trips that older software needs to send the runs
 )
-CLAIM_KEPT_S = 86_400.0  # after the first claim at an RP, no other holds it back
-LOOK_S = 0.25  # between two looks at what is held
-EVENTS_PER_S_MIN = (
-    100_000  # what an RP is taken to have admitted at least: HERALD_RP_EVENTS_PER_S may have been lowered
-)
-EVENTS_PER_S_UNLIMITED = 1_000_000  # and where it has no limit: more than one Redis appends
+CLAIM_KEPT_S = 86_400.0  # bound: seconds that such a claim is remembered; a later claim is waited for again
+CHECK_S = 0.25  # seconds between two checks of held RPs
+# bound: events per second since the newest seal; a higher claim is ignored
+EVENTS_PER_S_MIN = 100_000  # least assumed rate of an RP: HERALD_RP_EVENTS_PER_S may have been lowered
+EVENTS_PER_S_UNLIMITED = 1_000_000  # assumed rate without a limit: more than one Redis appends
 
 
-class Claim(NamedTuple):
-    """A peer claims more of the own feed than is sealed.
+class FeedClaim(NamedTuple):
+    """A peer's claim to hold more of the own feed than is sealed.
 
     Attributes:
         feed_key: of the own feed.
@@ -64,44 +73,42 @@ class Claim(NamedTuple):
 
 
 def begin() -> None:
-    """At a start, claims count anew: those that are known may be older than the copy that this domain was put back from.
+    """Reset the claims at a start: known ones may be older than the copy that this domain was restored from.
 
-    Not so what is younger than HOLD_S_MAX, here and in `hold`: starts that follow each other closely do not add up.
+    Claims younger than HOLD_S_MAX are kept, here and in `hold`, so that starts in quick succession do not add up.
     """
     now = time.time()
-    control.client().zremrangebyscore(SEALING_CLAIMS_KEY, "-inf", now - HOLD_S_MAX)
-    control.client().zremrangebyscore(SEALING_CLAIMS_KEY, f"({now}", "+inf")
+    claims_forget(until=now - HOLD_S_MAX, after=now)
 
 
 def hold(rps: Sequence[str]) -> None:
     """Hold back the own feeds of these RPs from now on."""
     now = time.time()
-    known = held_back(rps)
+    known = held_since(rps)
     anew = [rp for rp in rps if not 0 <= now - known.get(rp, 0.0) < max(HOLD_S, HOLD_S_MAX)]
-    if anew:
-        control.client().zadd(SEALING_HELD_KEY, dict.fromkeys(anew, now))
+    hold_note(anew, now, anew=True)
 
 
-def claims_of(have: Mapping[str, Vector], heads: Mapping[str, Head | None]) -> dict[str, Claim]:
-    """By RP, what these vectors of a peer claim of the own feed beyond what is sealed by these heads."""
+def claims_of(have: Mapping[str, Vector], heads: Mapping[str, LogHead | None]) -> dict[str, FeedClaim]:
+    """Return by RP the claims in a peer's vectors to hold more of the own feed than is sealed by these heads."""
     me = config().domain
-    found: dict[str, Claim] = {}
+    found: dict[str, FeedClaim] = {}
     for rp, vector in have.items():
         head = heads[rp]
         if head is not None:
             key = Feed(me, head.epoch).key
             if vector.get(key, 0) > head.sealed:
-                found[rp] = Claim(key, vector[key], head.sealed)
+                found[rp] = FeedClaim(key, vector[key], head.sealed)
     return found
 
 
-def believed(have: Vector, claim: Claim | None) -> Vector:
-    """The vector of a peer without the claim that it has not proved."""
+def believed(have: Vector, claim: FeedClaim | None) -> Vector:
+    """Return the peer's vector without the unproved claim."""
     return have if claim is None else {**have, claim.feed_key: claim.sealed}
 
 
-def credible(claims: Mapping[str, Claim]) -> dict[str, Claim]:
-    """The claims that can be true, by the newest seal in SQL and the rate that an RP admits."""
+def credible(claims: Mapping[str, FeedClaim]) -> dict[str, FeedClaim]:
+    """Return the claims that can be true, by the newest seal in SQL and the rate that an RP admits."""
     if not claims:
         return {}
     now = time.time()
@@ -109,7 +116,7 @@ def credible(claims: Mapping[str, Claim]) -> dict[str, Claim]:
     per_s = max(limit, EVENTS_PER_S_MIN) if limit else EVENTS_PER_S_UNLIMITED
     known = sealed_until(list(claims))
     heads = dict(zip(claims, federated.heads(list(claims)), strict=True))
-    found: dict[str, Claim] = {}
+    found: dict[str, FeedClaim] = {}
     for rp, claim in claims.items():
         head = heads[rp]
         last, at = known.get((rp, head.epoch if head is not None else ""), (0, None))
@@ -124,41 +131,39 @@ def _since_s(at: datetime | None, now: float) -> float:
     return CLAIM_KEPT_S if at is None else now - at.timestamp() + config().rate_window_s
 
 
-def claimed(peer: str, claims: Mapping[str, Claim]) -> None:
+def claimed(peer: str, claims: Mapping[str, FeedClaim]) -> None:
     """Hold back the RPs of a peer's claims, unless claims have held them back for HOLD_S_MAX already."""
     if not claims:
         return
     now = time.time()
-    control.client().zremrangebyscore(SEALING_CLAIMS_KEY, "-inf", now - CLAIM_KEPT_S)
+    claims_forget(until=now - CLAIM_KEPT_S)
     names = [name for rp, claim in claims.items() for name in _names(rp, claim.feed_key, peer)]
-    control.client().zadd(SEALING_CLAIMS_KEY, dict.fromkeys(names, now), nx=True)
+    claims_note(names, now)
     waiting = [rp for rp, claim in claims.items() if _waits(rp, claim.feed_key, [peer], now)]
-    if waiting:
-        control.client().zadd(SEALING_HELD_KEY, dict.fromkeys(waiting, now), nx=True)
+    hold_note(waiting, now, anew=False)
 
 
-def disproved(peer: str, claims: Mapping[str, Claim]) -> None:
+def disproved(peer: str, claims: Mapping[str, FeedClaim]) -> None:
     """Stop waiting for claims of a peer that was asked for their seals and has none."""
     over = {_names(rp, claim.feed_key, peer)[1]: time.time() - HOLD_S_MAX for rp, claim in claims.items()}
-    if over:
-        control.client().zadd(SEALING_CLAIMS_KEY, over, xx=True)
+    claims_date(over)
 
 
-def look(peer: str, links: Mapping[str, Collection[str]]) -> None:
-    """Release those of the RPs that may be sealed now; `links` names the peers that share each. The others are looked at again soon."""
-    since = held_back(list(links))
+def check(peer: str, links: Mapping[str, Collection[str]]) -> None:
+    """Release those of the RPs that may be sealed now; `links` names the peers that share each. The others are checked
+    again soon.
+    """
+    since = held_since(list(links))
     if not since:
         return
     now = time.time()
     heads = dict(zip(since, federated.heads(list(since)), strict=True))
     waiting = {rp for rp in since if _must_wait(rp, heads[rp], links[rp], now, since[rp])}
-    released = [rp for rp in since if rp not in waiting]
-    if released:
-        control.client().zrem(SEALING_HELD_KEY, *released)
-    watermarks.look_again(peer, waiting, now + LOOK_S)
+    hold_end([rp for rp in since if rp not in waiting])
+    watermarks.check_again(peer, waiting, now + CHECK_S)
 
 
-def _must_wait(rp: str, head: Head | None, peers: Collection[str], now: float, since: float) -> bool:
+def _must_wait(rp: str, head: LogHead | None, peers: Collection[str], now: float, since: float) -> bool:
     if head is None:
         return False
     if _waits(rp, Feed(config().domain, head.epoch).key, peers, now):
@@ -168,19 +173,22 @@ def _must_wait(rp: str, head: Head | None, peers: Collection[str], now: float, s
 
 
 def _counted_from(links: Iterable[Link], since: float) -> float:
-    """The time from which silent peers are waited for: where no peer could be reached for HOLD_S, that of the first vector."""
+    """Return the time from which silent peers are waited for: that of the first vector, or HOLD_S after the start if no
+    peer could be reached.
+    """
     first = min((link.met_at for link in links if link.met), default=since)
     return first if first - since > HOLD_S else since
 
 
 def _waits(rp: str, feed_key: str, peers: Collection[str], now: float) -> bool:
-    """Whether the RP is held for a claim of one of these peers: HOLD_S_MAX is not over for it, nor for all claims there."""
+    """Return whether the RP is held back for a claim of one of these peers, within HOLD_S_MAX for that claim and for
+    all claims there.
+    """
     names = [_names(rp, feed_key, "")[0], *(_names(rp, feed_key, peer)[1] for peer in peers)]
-    found: Any = control.client().zmscore(SEALING_CLAIMS_KEY, names)
-    first, *others = [at is not None and now - at < HOLD_S_MAX for at in found]
+    first, *others = [at is not None and now - at < HOLD_S_MAX for at in claimed_at(names)]
     return first and any(others)
 
 
 def _names(rp: str, feed_key: str, peer: str) -> tuple[str, str]:
-    """The members of SEALING_CLAIMS_KEY for the first claim about a feed, and for the first of one peer."""
+    """Return the names (store/sealing_holds.py) for the first claim about a feed, and for the first of one peer."""
     return f"{rp} {feed_key}", f"{rp} {feed_key} {peer}"

@@ -1,9 +1,8 @@
-"""Judging: is a run what its origin sealed, may it come here, and does it follow what is held? Nothing of it is believed.
+"""Run validation: whether a run is what its origin sealed, may be accepted here, and follows what is held.
 
-Each run is looked at in this order, cheapest first, and is refused at the first fault, which is counted: its path ->
-its origin (admitted by the home, not quarantined) -> the seal's signature -> the events against the seal -> the seal's
-place in the chain. What passes is a run that nobody but its origin can have made (docs/federation/exchange.md has the
-table of attacks).
+The checks of a run, the cheapest first; the first fault refuses it and is counted: its path -> its origin (admitted by
+the home, not quarantined) -> the seal's signature -> the events against the seal -> the seal's place in the chain. Only
+the origin can have made a run that passes (docs/federation/exchange.md has the table of attacks).
 """
 
 from __future__ import annotations
@@ -20,16 +19,17 @@ import msgspec
 from eventing.conf import config
 from eventing.core import signing
 from eventing.core.decoding import msgpack_reader
-from eventing.core.errors import HeraldError
+from eventing.core.errors import ApplicationError
 from eventing.core.events.cloudevents import Event, parse_structured
 from eventing.core.events.feeds import ORIGIN_FEEDS_MAX
 from eventing.core.merkle import HASH_BYTES
 from eventing.core.seals import heads, seals
 from eventing.core.seals.seals import BadSeal, Seal
 from eventing.core.signing import Signed
-from eventing.log import federated, scripts
-from eventing.log.federated import Head, StoredSeal
+from eventing.log import federated, gaps, scripts, watermarks
 from eventing.log.federated_bulk import Incoming
+from eventing.log.federated_types import LogHead, StoredSeal
+from eventing.log.gaps import KeptLowWaterMark
 from eventing.overlay import broadcast, exchange
 from eventing.peering.rules.misbehaviour import Kind
 from eventing.peering.selectors.domain_documents import domain_keys
@@ -37,8 +37,7 @@ from eventing.peering.selectors.recent_keys import domain_keys_recent
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.quarantines import quarantined
 from eventing.peering.wire import messages as wire
-from eventing.replication.forwarding import gaps, wakeups, watermarks
-from eventing.replication.forwarding.gaps import KeptFloor
+from eventing.replication.forwarding import wakeups
 from eventing.replication.forwarding.gossip import proof_found
 from eventing.replication.selectors.forwarding import Participation
 from eventing.replication.services.sealing import own_seal_seen
@@ -50,8 +49,8 @@ Outcome = Literal["take", "known", "hole", "refused"]
 
 
 @dataclass(slots=True)
-class Judged:
-    """A run and what is to become of it: `incoming` for one to take, `stored` the seal held for one that is known."""
+class ValidatedRun:
+    """A run and its outcome: `incoming` for one to accept, `stored` the held seal of a known one."""
 
     outcome: Outcome
     feed_key: str = ""
@@ -61,10 +60,11 @@ class Judged:
 
 @dataclass(slots=True)
 class _Feed:
-    """One feed while a request is judged: how far it would be held, the seal there, and whether a run waits behind a gap.
+    """One feed while a request is validated: how far it would be held, the seal there, and whether a run waits behind a
+    gap.
 
-    What follows that run waits as well: its gap begins at the same place, so it is accepted no sooner. Else a request of a thousand
-    such runs would have every link of the RP read for each of them.
+    Runs that follow a waiting one wait as well: their gap begins at the same place, so it is accepted no sooner.
+    Otherwise a request of a thousand such runs would have every link of the RP read for each of them.
     """
 
     held: int
@@ -74,31 +74,31 @@ class _Feed:
 
 
 @dataclass(slots=True)
-class Judge:
-    """Judges the runs of one RP in one request.
+class RunValidator:
+    """Validates the runs of one RP in one request.
 
     Args:
         rp: the RP.
         carrier: the peer that sent them.
         who: who takes part in the RP.
-        head: the log and its feeds as they are.
-        seal_at: finds the seal that is held of a feed at a sequence.
-        floors: by feed key, what origins state of the beginning of their feeds; None: read when one is needed.
+        head: the present log and its feeds.
+        seal_at: returns the held seal of a feed at a sequence.
+        low_water_marks: by feed key, origins' low-water marks; None: read when one is needed.
     """
 
     rp: str
     carrier: str
     who: Participation
-    head: Head
+    head: LogHead
     seal_at: Callable[[str, int], StoredSeal | None]
-    floors: Mapping[str, KeptFloor] | None = None
+    low_water_marks: Mapping[str, KeptLowWaterMark] | None = None
     renewed: bool = False
     _feeds: dict[str, _Feed] = field(default_factory=dict)
     _new: Counter[str] = field(default_factory=Counter)
     _of_origin: dict[str, int] = field(default_factory=dict)
 
-    def judge(self, run: wire.Run) -> Judged:
-        """Look at one run; runs of a feed come in their order."""
+    def validate(self, run: wire.SealedRun) -> ValidatedRun:
+        """Validate one run; runs of a feed must be passed in their order."""
         try:
             seal = self._read(run)
             key = seal.feed.key
@@ -109,9 +109,9 @@ class Judge:
             return self._placed(seal, run, key, events)
         except _Fault as fault:
             misbehaviour_note(fault.kind, carrier=self.carrier, origin=fault.origin, rp=self.rp, detail=str(fault))
-            return Judged("refused", fault.feed_key)
+            return ValidatedRun("refused", fault.feed_key)
 
-    def _read(self, run: wire.Run) -> Seal:
+    def _read(self, run: wire.SealedRun) -> Seal:
         try:
             seal = seals.seal_read(run.seal)
         except BadSeal as error:
@@ -120,44 +120,54 @@ class Judge:
             raise _Fault("tampered", "A seal of another rendezvous point.", seal)
         return seal
 
-    def _admitted(self, seal: Seal, run: wire.Run) -> None:
+    def _admitted(self, seal: Seal, run: wire.SealedRun) -> None:
         problem = exchange.path_problem(run.path, seal.origin, self.carrier)
         if problem:
             raise _Fault("loop", problem, seal)
         if quarantined(seal.origin):
-            raise _Fault("quarantined", "Its events are refused until an administrator decides.", seal)
+            raise _Fault(
+                "quarantined",
+                "Its origin is in quarantine: its events are refused until an administrator lifts that.",
+                seal,
+            )
         sealed_at = datetime.fromtimestamp(min(seal.sealed_at_ms, 2**42) / 1000, UTC)
         if not self.who.admits(seal.origin, sealed_at, datetime.now(UTC)):
-            raise _Fault("not-admitted", "The home has not admitted this origin, or no longer.", seal)
+            raise _Fault("not-admitted", "The home has not admitted this origin, or no longer admits it.", seal)
         if not self._signed(seal, run):
             raise _Fault("forged", "A seal that is not signed by a key of its origin.", seal)
 
     @staticmethod
-    def _signed(seal: Seal, run: wire.Run) -> bool:
-        """By the keys as they were a moment ago; before that is called forgery, by the keys as they are."""
+    def _signed(seal: Seal, run: wire.SealedRun) -> bool:
+        """Verify the signer with cached keys; before the seal counts as forged, with present keys."""
         return any(
             seals.signed_by(signing.SEAL, run.seal, seal.sealed_at_ms, keys(seal.origin))
             for keys in (domain_keys_recent, domain_keys)
         )
 
-    def _own(self, seal: Seal, run: wire.Run) -> Judged:
-        """A run of our own feed, signed by us: known, unless we were put back from a copy and it shows so."""
-        if own_seal_seen(self.rp, run.seal):  # also one within our numbers: events published since may have taken them
+    def _own(self, seal: Seal, run: wire.SealedRun) -> ValidatedRun:
+        """Validate a run of the own feed, signed by this domain: known, unless it shows that this domain was restored
+        from a copy.
+        """
+        if own_seal_seen(
+            self.rp, run.seal
+        ):  # also one within the own numbers: events published since may have taken them
             self.renewed = True
-            return Judged("refused", seal.feed.key)
-        return Judged("known", seal.feed.key)
+            return ValidatedRun("refused", seal.feed.key)
+        return ValidatedRun("known", seal.feed.key)
 
-    def _true(self, seal: Seal, run: wire.Run) -> list[Event]:
+    def _true(self, seal: Seal, run: wire.SealedRun) -> list[Event]:
         if len(run.leaves) % HASH_BYTES or not seals.run_verified(seal, run.events, run.leaves):
             raise _Fault("tampered", f"The events of {seal.first} to {seal.last} are not those that were sealed.", seal)
         if any(len(event) > config().event_bytes_max for event in run.events):
             raise _Fault("oversize", f"An event has more than {config().event_bytes_max} bytes.", seal)
         try:
             return [parse_structured(event, bytes_max=config().event_bytes_max, sealed=True) for event in run.events]
-        except HeraldError as error:
-            raise _Fault("malformed", f"Its origin sealed what is no event: {error.detail}", seal) from None
+        except ApplicationError as error:
+            raise _Fault(
+                "malformed", f"Its origin sealed something that is not a valid event: {error.detail}", seal
+            ) from None
 
-    def _placed(self, seal: Seal, run: wire.Run, key: str, events: list[Event]) -> Judged:
+    def _placed(self, seal: Seal, run: wire.SealedRun, key: str, events: list[Event]) -> ValidatedRun:
         feed = self._feeds.get(key)
         if feed is None:
             feed = self._feeds[key] = _Feed(self.head.foreign.get(key, 0))
@@ -170,16 +180,17 @@ class Judge:
         gap_to = None
         if gap is not None:
             if feed.hole:
-                return Judged("hole", key)
-            gap = exchange.gap_before(feed.held, seal.first, withheld, self._floor(key))
-            assert gap is not None  # noqa: S101 - the floor decides only whether it is signed
+                return ValidatedRun("hole", key)
+            gap = exchange.gap_before(feed.held, seal.first, withheld, self._low_water_mark(key))
+            assert gap is not None  # noqa: S101 - the low-water mark decides only whether it is signed
             if not gap.signed and not self._gap_accepted(gap, key, feed.held, seal.origin):
                 feed.hole = True
-                return Judged("hole", key)
+                return ValidatedRun("hole", key)
             if not gap.signed:
                 kind: Kind = "withheld" if withheld else "false-gap"
                 detail = (
-                    f"Sequences {gap.first} to {gap.last} are missing, and the origin did not say that they are gone."
+                    f"Sequences {gap.first} to {gap.last} are missing, and the origin did not state that they were "
+                    "trimmed."
                 )
                 misbehaviour_note(kind, carrier=self.carrier, origin=seal.origin, rp=self.rp, detail=detail)
             gap_to = gap.last
@@ -201,13 +212,15 @@ class Judge:
             run.leaves,
             run.path,
             gap_to,
-            heads.tip(run.seal),
+            heads.head_of(run.seal),
         )
         feed.held, feed.seal, feed.looked = seal.last, run.seal, True
-        return Judged("take", key, incoming)
+        return ValidatedRun("take", key, incoming)
 
     def _roomy(self, seal: Seal) -> None:
-        """A feed that is not here needs one of its origin's places. Asked of the log only when so many feeds are here."""
+        """Check that a feed that is not here finds one of its origin's places. Reads the log only if this many feeds
+        are here.
+        """
         origin = seal.origin
         if len(self.head.foreign) + self._new.total() < ORIGIN_FEEDS_MAX:
             return
@@ -216,8 +229,8 @@ class Judge:
         if self._of_origin[origin] + self._new[origin] >= ORIGIN_FEEDS_MAX:
             raise _Fault("oversize", f"More than {ORIGIN_FEEDS_MAX} feeds of one origin.", seal)
 
-    def _gap_accepted(self, gap: exchange.Gap, key: str, held: int, origin: str) -> bool:
-        """Whether to go on behind a gap that the origin did not sign. Other links are asked whether they can fill it."""
+    def _gap_accepted(self, gap: exchange.FeedGap, key: str, held: int, origin: str) -> bool:
+        """Return whether to continue behind a gap that the origin did not sign. Other links are asked to fill it."""
         now = time.time()
         foreign = self.head.foreign
         known = gaps.missing(self.rp, key, held, carrier=self.carrier, last=gap.last, origin=origin, foreign=foreign)
@@ -232,38 +245,38 @@ class Judge:
                 wakeups.wake(other, [self.rp])
         return exchange.gap_accepted(gap, now - known.since, silent)
 
-    def _known(self, seal: Seal, run: wire.Run, key: str, feed: _Feed) -> Judged:
-        """A run that overlaps what is held: it must be the one that is held."""
+    def _known(self, seal: Seal, run: wire.SealedRun, key: str, feed: _Feed) -> ValidatedRun:
+        """Check a run that overlaps what is held: it must be the held one."""
         stored = self.seal_at(key, min(seal.last, feed.held))
         if stored is None or stored.seal == _encode(run.seal):
-            return Judged("known", key, stored=stored)
+            return ValidatedRun("known", key, stored=stored)
         held = _signed(stored.seal)
         if held.payload == run.seal.payload:
-            return Judged("known", key, stored=stored)
+            return ValidatedRun("known", key, stored=stored)
         proof_found(held, run.seal, carrier=self.carrier, whole=False)
-        return Judged("refused", key)
+        return ValidatedRun("refused", key)
 
-    def _chained(self, seal: Seal, run: wire.Run, key: str, feed: _Feed) -> None:
-        """The seal must name the one before it by its digest."""
+    def _chained(self, seal: Seal, run: wire.SealedRun, key: str, feed: _Feed) -> None:
+        """Check that the seal names the one before it by its digest."""
         if not feed.looked:
             stored = self.seal_at(key, feed.held) if feed.held else None
             feed.seal, feed.looked = (_signed(stored.seal) if stored is not None else None), True
         if feed.seal is None and feed.held:
-            return  # the seal before left the history
+            return  # the seal before was trimmed
         if seals.chained(seal, feed.seal):
             return
         if feed.seal is not None and seals.equivocate(feed.seal, run.seal):
             proof_found(feed.seal, run.seal, carrier=self.carrier, whole=False)
         raise _Fault("unchained", f"The seal of {seal.first} to {seal.last} does not follow the one before.", seal)
 
-    def _floor(self, key: str) -> int:
-        if self.floors is None:
-            self.floors = gaps.floors_of(self.rp)
-        return self.floors[key][0] if key in self.floors else 0
+    def _low_water_mark(self, key: str) -> int:
+        if self.low_water_marks is None:
+            self.low_water_marks = gaps.low_water_marks_of(self.rp)
+        return self.low_water_marks[key][0] if key in self.low_water_marks else 0
 
 
 class _Fault(Exception):
-    """Why a run is refused; the text is one sentence."""
+    """Reason for a refusal of a run; the text is one sentence."""
 
     def __init__(self, kind: Kind, detail: str, seal: Seal | None = None) -> None:
         super().__init__(detail)

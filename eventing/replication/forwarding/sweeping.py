@@ -1,6 +1,7 @@
-"""Sweeping: what a lost wake-up, a crash or a failure left is found by comparing what is held with what each peer holds.
+"""Sweeping: what a lost wake-up, a crash or a failure left undone is found by comparing what is held with what each
+peer holds.
 
-It needs nothing that a crash may have lost. Where nothing is wrong it finds nothing; what it finds, it has forwarded.
+It needs nothing that a crash may have lost. Without faults it finds nothing; what it finds, it forwards.
 """
 
 from __future__ import annotations
@@ -12,52 +13,57 @@ from datetime import UTC, datetime
 from django.utils import timezone
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
-from eventing.log import control, federated
+from eventing.log import federated, watermarks
 from eventing.overlay import broadcast
-from eventing.overlay.broadcast import Plan
+from eventing.overlay.broadcast import LinkPlan
 from eventing.peering.models import Peer, PeerDelivery
 from eventing.peering.rules.deliveries import PROBED, STOPS, Failure
 from eventing.peering.selectors.deliveries import deliveries_failing
 from eventing.peering.selectors.domain_documents import domain_document
 from eventing.peering.selectors.peers import peers_active
 from eventing.peering.services.deliveries import backlog_noted, deliveries_report
-from eventing.replication.forwarding import holding, probing, wakeups, watermarks
+from eventing.replication.forwarding import holding, probing, wakeups
 from eventing.replication.forwarding.inbound import vector_of
 from eventing.replication.selectors.replicas import LINKS_MAX, links_of_peer
-from eventing.replication.services.replica_statements import untold_links
-from eventing.store import counted
+from eventing.replication.services.replica_statements import links_pending
+from eventing.store import counted, exchange_notes, forwarding_locks
 
-OLDEST_MAX = 200  # RPs of a peer at which the oldest event that waits is looked for
-COMPARED_S = 5  # between two comparisons of all that is shared with a peer; timers are looked at in every sweep
+OLDEST_MAX = 200  # RPs of a peer at which the oldest waiting event is searched
+COMPARED_S = 5  # seconds between two comparisons of everything shared with a peer; timers are checked in every sweep
 
 
 def may_try(delivery: PeerDelivery, peer: Peer, now: datetime, probed: bool) -> bool:
-    """Whether a failing delivery may be tried now: it is time, the peer spoke to us, or something was changed since."""
+    """Return whether a failing delivery may be tried now: an attempt is due, the peer was in contact, or something was
+    changed since.
+    """
     failure = Failure(delivery.failure)
     if probed and failure in PROBED:
         return True
-    if failure in STOPS and delivery.stopped_at is not None:  # else an operator has it tried again
+    if failure in STOPS and delivery.stopped_at is not None:  # otherwise an operator has started a retry
         stopped_at = delivery.stopped_at
         return peer.changed_at > stopped_at or _document_is_newer(peer.name, stopped_at)
     return delivery.next_try_at is None or delivery.next_try_at <= now
 
 
 def peers_sweep() -> int:
-    """Wake forwarding wherever a peer lacks something, or a link wants to be looked at. Returns how many peers were woken."""
+    """Wake forwarding wherever a peer lacks something, or a link's timer has expired. Returns how many peers were
+    woken.
+    """
     _recover()
     now = timezone.now()
     failing = {row.peer_id: row for row in deliveries_failing()}
     probing.watch(_cut_off(failing.values()))
-    untold: dict[str, list[str]] = {}
-    for name, rp in untold_links():
-        untold.setdefault(name, []).append(rp)
+    pending: dict[str, list[str]] = {}
+    for name, rp in links_pending():
+        pending.setdefault(name, []).append(rp)
     woken = 0
     for peer in peers_active():
         delivery = failing.get(peer.name)
-        compare = bool(control.client().set(_key(peer.name), "1", nx=True, ex=COMPARED_S)) or delivery is not None
-        behind = untold.get(peer.name, [])
+        compare = exchange_notes.compare_begin(peer.name, COMPARED_S) or delivery is not None
+        behind = pending.get(peer.name, [])
         if compare:
             lacking, backlog, oldest_at = _behind(peer.name)
             behind += lacking
@@ -66,7 +72,7 @@ def peers_sweep() -> int:
             continue
         due = watermarks.next_due(peer.name)
         wanted = behind or delivery is not None or (due is not None and due <= time.time())
-        if wanted and not wakeups.paused(peer.name):
+        if wanted and not forwarding_locks.paused(peer.name):
             wakeups.wake(peer.name, behind, anyway=True)
             woken += 1
     deliveries_report(now=now)
@@ -74,45 +80,52 @@ def peers_sweep() -> int:
 
 
 def _cut_off(failing: Iterable[PeerDelivery]) -> dict[str, str]:
-    """The addresses of the peers that gave no answer at all, by name: the way to each of them is looked at (probing.py)."""
-    cut = set(wakeups.cut_off([row.peer_id for row in failing if row.failure == Failure.UNREACHABLE]))
+    """Return the addresses of the unreachable peers by name: the route to each of them is probed (probing.py)."""
+    cut = set(exchange_notes.cut_off([row.peer_id for row in failing if row.failure == Failure.UNREACHABLE]))
     return {peer.name: peer.url for peer in peers_active() if peer.name in cut} if cut else {}
 
 
 class _Outages:
-    """How many calls to Redis had failed in this process when all was compared last."""
+    """Number of failed calls to Redis in this process at the last complete comparison."""
 
     seen = 0
 
 
+_outages = per_process(_Outages)
+
+
 def _recover() -> None:
-    """After an outage of Redis, end the turns that it cut short and compare everything at once: wake-ups may be lost, too."""
-    failures = counted.failures()
-    names = {peer.name for peer in peers_active()} if failures != _Outages.seen else set()
-    names.update(wakeups.turns_recover())
+    """Release the locks of turns that an outage of Redis cut short, and compare everything at once: wake-ups may be
+    lost, too.
+    """
+    failures = counted.failures().count
+    names = {peer.name for peer in peers_active()} if failures != _outages().seen else set()
+    names.update(wakeups.forwarding_locks_recover())
     if names:
-        control.client().delete(*map(_key, sorted(names)))
-    _Outages.seen = failures
+        exchange_notes.compare_again(sorted(names))
+    _outages().seen = failures
 
 
 def begin_anew() -> None:
-    """At the start of the process that forwards: whatever the one before it was at is over, and what peers said that they
-    hold is forgotten, because this domain may have been put back from a copy.
+    """Reset at the start of the forwarding process: the former process's turns are over, and peers' vectors are
+    deleted, because this domain may have been restored from a copy.
 
-    Each is asked anew, before anything new is sealed (holding.py), at the cost of one vector per RP: in the first sweep, not
-    only when the last comparison of the process before is COMPARED_S ago.
+    Each peer is asked anew, before anything new is sealed (holding.py), at the cost of one vector per RP: in the first
+    sweep, not only COMPARED_S after the last comparison of the former process.
     """
     holding.begin()
     for peer in peers_active():
-        control.client().delete(_key(peer.name))
+        exchange_notes.compare_again([peer.name])
         for rps in _shared(peer.name):
             holding.hold(rps)
         watermarks.links_drop(peer.name)
-        wakeups.turn_drop(peer.name)
+        forwarding_locks.peer_lock_drop(peer.name)
 
 
 def _behind(peer: str) -> tuple[list[str], int, datetime | None]:
-    """The RPs at which something is to be said to the peer, how many events it lacks in all, and since when the oldest waits."""
+    """Return the RPs with something to send to the peer, the number of events that it lacks in all, and the time of the
+    oldest.
+    """
     now = time.time()
     me = config().domain
     behind: list[str] = []
@@ -124,7 +137,7 @@ def _behind(peer: str) -> tuple[list[str], int, datetime | None]:
             if head is None:
                 continue
             link = known[rp]
-            if head.own > head.sealed or broadcast.plan(link, vector_of(me, head), now=now) is not Plan.NOTHING:
+            if head.own > head.sealed or broadcast.plan(link, vector_of(me, head), now=now) is not LinkPlan.NOTHING:
                 behind.append(rp)
             if link.met:
                 own = Feed(me, head.epoch).key
@@ -137,7 +150,7 @@ def _behind(peer: str) -> tuple[list[str], int, datetime | None]:
 
 
 def _shared(peer: str) -> Iterator[list[str]]:
-    """The RPs shared with the peer, LINKS_MAX at a time."""
+    """Yield the RPs shared with the peer, LINKS_MAX at a time."""
     after = ""
     while rps := links_of_peer(peer, after=after):
         yield rps
@@ -149,7 +162,3 @@ def _shared(peer: str) -> Iterator[list[str]]:
 def _document_is_newer(peer: str, moment: datetime) -> bool:
     document = domain_document(peer)
     return document is not None and document.issued_at > moment.timestamp()
-
-
-def _key(peer: str) -> str:
-    return f"herald:peer:{{{peer}}}:compared"

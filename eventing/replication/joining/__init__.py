@@ -1,1 +1,1 @@
-"""Replicas: asked for, answered, told of and kept alive between domains."""
+"""Participation of domains in RPs: joins, renewals, leaves, announcements."""

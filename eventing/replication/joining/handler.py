@@ -1,7 +1,7 @@
-"""Answering: what other domains ask about replicas at /federation/v1/join, leave and invite (endpoints.py).
+"""Join handler: answers other domains' requests about replicas at /federation/v1/join, leave and invite (endpoints.py).
 
-A join or leave is admitted at the home and relayed elsewhere; an invitation is followed if an administrator here lets that
-peer have us host replicas. Nobody on the way can change anything; what does not hold is counted, and goes no further.
+A join or leave is admitted at the home and relayed elsewhere; an invitation is accepted if an administrator here trusts
+that peer with `host`. No relay can change anything; invalid statements are counted and not relayed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from django.utils import timezone
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unavailable
 from eventing.core.principals import Principal
 from eventing.core.signing import Signed
@@ -37,7 +38,14 @@ from eventing.replication.joining.messages import (
     decoded,
     encode,
 )
-from eventing.replication.joining.next_hops import JOIN_PATH, LEAVE_PATH, Way, as_told, join_answer, towards_home
+from eventing.replication.joining.next_hops import (
+    JOIN_PATH,
+    LEAVE_PATH,
+    NextHop,
+    join_answer,
+    relayed_error,
+    towards_home,
+)
 from eventing.replication.services.replica_admissions import replica_admit
 from eventing.replication.services.replica_statements import (
     documents_by_domain,
@@ -47,14 +55,21 @@ from eventing.replication.services.replica_statements import (
 )
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.statements import BadStatement, Join, descriptor_read, is_descriptor, join_read, join_verified
+from eventing.rps.selectors.rendezvous_points import rp_live
 
-WAITING_MAX = 2  # joins in this process that wait for other domains; few, because each holds a thread of all peers'
+WAITING_MAX = (
+    2  # joins in this process that wait for other domains; few, because each occupies a thread that all peers share
+)
 logger = logging.getLogger(__name__)
-_waits = threading.BoundedSemaphore(WAITING_MAX)
+
+
+@per_process
+def _waits() -> threading.BoundedSemaphore:
+    return threading.BoundedSemaphore(WAITING_MAX)
 
 
 def join(sender: Sender, body: bytes) -> bytes:
-    """Handle a join (peering/wire/endpoints.py): at the home admit, elsewhere relay it."""
+    """Handle a join (peering/wire/endpoints.py): admit it at the home, relay it elsewhere."""
     request = decoded(body, JoinRequest)
     wish = _checked(request.join, request.path, sender)
     row = _participating(wish.rp)
@@ -69,14 +84,14 @@ def join(sender: Sender, body: bytes) -> bytes:
 
 
 def leave(sender: Sender, body: bytes) -> bytes:
-    """Handle a leave, which goes to the home, or the end of an RP, which comes from there."""
+    """Handle a leave, which is for the home, or the end of an RP, which is from the home."""
     request = decoded(body, LeaveRequest)
     if is_descriptor(request.statement):
         _ended(request, sender)
         return DONE
     wish = _checked(request.statement, request.path, sender)
     if wish.lease_s:
-        raise InvalidRequest("A leave is a join for 0 seconds.")
+        raise InvalidRequest("A leave must be a join for 0 seconds.")
     row = _participating(wish.rp)
     if row.home:
         message = LeaveRequest(VERSION, request.statement, request.documents, [*request.path, config().domain])
@@ -90,12 +105,13 @@ def leave(sender: Sender, body: bytes) -> bytes:
 
 
 def invite(sender: Sender, body: bytes) -> bytes:
-    """Handle an invitation: join, if an administrator here lets that peer have us host replicas."""
+    """Handle an invitation: join, if an administrator here trusts that peer with `host`."""
     request = decoded(body, InviteRequest)
     own = config().domain
     if sender.peer is None or not sender.peer.host:
         raise Forbidden(
-            f"{own} takes no invitations of {sender.domain}. Its administrator may allow them: herald peer trust {sender.domain} --host."
+            f"{own} accepts no invitations from {sender.domain}. Its administrator can allow them: herald peer trust "
+            f"{sender.domain} --host"
         )
     try:
         descriptor = descriptor_read(request.descriptor)
@@ -103,48 +119,49 @@ def invite(sender: Sender, body: bytes) -> bytes:
         raise InvalidRequest(str(error)) from None
     if descriptor.home != sender.domain:
         raise InvalidRequest("Only the home of a rendezvous point invites to it.")
-    if RendezvousPoint.objects.filter(id=descriptor.rp, expires_at__gt=timezone.now()).exists():
+    if rp_live(descriptor.rp) is not None:
         return DONE
-    # What an inviting domain has us hold is counted against that domain's own quota, as if it were a principal here.
+    # The replica is counted against the inviting domain's own quota, as if it were a principal here.
     guest = Principal(sender.domain, sender.domain, False, float("inf"), {"sub": sender.domain}, local=False)
     with _waiting():
-        join_along(descriptor.rp, [Way(sender.domain, sender.peer.url)], guest, None, {})
+        join_along(descriptor.rp, [NextHop(sender.domain, sender.peer.url)], guest, None, {})
     return DONE
 
 
 def _checked(statement: Signed, path: Sequence[str], sender: Sender) -> Join:
-    """Read a join and check the way it came. Raises InvalidRequest, Conflict."""
+    """Decode a join and check its path. Raises InvalidRequest, Conflict."""
     try:
         wish = join_read(statement)
     except BadStatement as error:
         misbehaviour_note("malformed", carrier=sender.domain, detail=str(error))
         raise InvalidRequest(str(error)) from None
     if path[0] != wish.domain or path[-1] != sender.domain:
-        raise InvalidRequest("The path of a join begins with the joining domain and ends with the sender.")
+        raise InvalidRequest("The path of a join must begin with the joining domain and end with the sender.")
     if config().domain in path or len(set(path)) != len(path):
-        raise Conflict("The join went through this domain already.")
+        raise Conflict("The join passed this domain already.")
     return wish
 
 
 def _participating(rp: str) -> RendezvousPoint:
-    row = RendezvousPoint.objects.filter(id=rp, expires_at__gt=timezone.now()).first()
+    row = rp_live(rp)
     if row is None:
         raise NotFound(f"{config().domain} does not participate in the rendezvous point {rp}.")
     return row
 
 
-def _proven(statement: Signed, came_along: Iterable[Signed], sender: Sender) -> tuple[Join, Signed | None]:
-    """Verify a join or leave, with the joining domain's document that came along if we do not know it.
+def _proven(statement: Signed, attached: Iterable[Signed], sender: Sender) -> tuple[Join, Signed | None]:
+    """Verify a join or leave, with the joining domain's document from the request if the domain is unknown.
 
-    Returns it, and that document if it is of use. Raises InvalidRequest: what does not hold is counted, and goes no further.
+    Returns the join, and that document if it is needed. Raises InvalidRequest: invalid statements are counted and not
+    relayed.
     """
     wish = join_read(statement)
     keys = domain_keys(wish.domain)
-    brought = documents_by_domain(came_along).get(wish.domain)
+    brought = documents_by_domain(attached).get(wish.domain)
     try:
         document = document_read(brought) if brought is not None else None
     except BadDocument as error:
-        logger.info("The domain document of %s that came with its join is none: %s", wish.domain, error)
+        logger.info("The domain document of %s in its join is invalid: %s", wish.domain, error)
         brought = document = None
     if not keys and document is not None:
         keys = document.jwks
@@ -156,43 +173,46 @@ def _proven(statement: Signed, came_along: Iterable[Signed], sender: Sender) -> 
     return wish, brought
 
 
-def _admit(statement: Signed, came_along: Iterable[Signed], sender: Sender) -> None:
-    """At the home: verify a join or leave and do it. Raises HeraldError."""
-    wish, brought = _proven(statement, came_along, sender)
+def _admit(statement: Signed, attached: Iterable[Signed], sender: Sender) -> None:
+    """At the home: verify a join or leave and carry it out. Raises HeraldError."""
+    wish, brought = _proven(statement, attached, sender)
     document = document_read(brought) if brought is not None else None
     replica_admit(join=wish, document=document)
     if brought is not None and document is not None and not domain_known(wish.domain):
         try:
             document_accept(brought, fingerprint=document.fingerprint)
         except BadDocument as error:
-            logger.warning("The domain document of %s, which was admitted, is not kept: %s", wish.domain, error)
+            logger.warning("The domain document of the admitted domain %s could not be stored: %s", wish.domain, error)
 
 
 @contextmanager
 def _waiting() -> Iterator[None]:
-    """Wait for other domains within a request of one: few may, so that others' requests find a thread. Raises Unavailable."""
-    if not _waits.acquire(blocking=False):
-        raise Unavailable("Other joins go through this domain right now. Try again.", retry_after_s=2)
+    """Bound how many requests of other domains wait for further domains, so that others find a thread. Raises
+    Unavailable.
+    """
+    waits = _waits()
+    if not waits.acquire(blocking=False):
+        raise Unavailable("This domain relays other joins at the moment. Try again.", retry_after_s=2)
     try:
         yield
     finally:
-        _waits.release()
+        waits.release()
 
 
 def _relay(row: RendezvousPoint, request: JoinRequest, wish: Join) -> JoinAnswer:
-    """At a replica: send a join on towards the home, and learn from the answer. Raises HeraldError."""
+    """At a replica: relay a join towards the home, and apply the answer. Raises HeraldError."""
     if len(request.path) >= RELAYS_MAX:
-        raise Conflict(f"A join goes through at most {RELAYS_MAX} domains; peer with one that is nearer to the home.")
+        raise Conflict(f"A join passes at most {RELAYS_MAX} domains. Peer with one that is nearer to the home.")
     message = JoinRequest(VERSION, request.join, request.documents, [*request.path, config().domain])
-    data, way = towards_home(row, JOIN_PATH, encode(message), request.path)
+    data, next_hop = towards_home(row, JOIN_PATH, encode(message), request.path)
     try:
-        answer = join_answer(data, way)
+        answer = join_answer(data, next_hop)
     except PeerError as error:
-        raise as_told(error, way.domain) from None
+        raise relayed_error(error, next_hop.domain) from None
     statements_accept(
         row.id,
         [answer.descriptor, *answer.admissions],
-        carrier=way.domain,
+        carrier=next_hop.domain,
         domains=[*answer.documents, *request.documents],
     )
     link_participants(row.id)
@@ -203,7 +223,7 @@ def _relay(row: RendezvousPoint, request: JoinRequest, wish: Join) -> JoinAnswer
 
 
 def _ended(request: LeaveRequest, sender: Sender) -> None:
-    """The RP has ended at its home, says whoever sent this; the home's signature decides."""
+    """Handle the end of an RP at its home, as the sender states; the home's signature decides."""
     try:
         rp = descriptor_read(request.statement).rp
     except BadStatement as error:
@@ -215,6 +235,6 @@ def _ended(request: LeaveRequest, sender: Sender) -> None:
 
 
 def _others(rp: str, joined: str) -> list[Signed]:
-    """The documents of the other participants."""
+    """Return the documents of the other participants."""
     own = config().domain
     return [one for one in documents_for([rp], joined) if document_read(one).domain != own]

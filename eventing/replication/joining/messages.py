@@ -1,4 +1,6 @@
-"""What domains send each other about replicas, at /federation/v1/join, leave and invite: MessagePack, as wire.py."""
+"""Messages of domains about replicas, at /federation/v1/join, leave and invite: MessagePack, as
+peering/wire/messages.py.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,7 @@ from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.signing import Signed
 from eventing.peering.wire.messages import BODY_BYTES_MAX, VERSION, BadMessage, Name, Statements, T
 
-RELAYS_MAX = (
-    8  # domains that a join goes through, the joining one first; who is farther away peers with somebody nearer
-)
+RELAYS_MAX = 8  # domains that a join passes, the joining one first; a more distant domain must peer with a nearer one
 
 Path = Annotated[list[Name], Meta(min_length=1, max_length=RELAYS_MAX)]
 
@@ -24,7 +24,7 @@ class JoinRequest(msgspec.Struct, array_like=True):
     Attributes:
         join: rps/rules/statements.py: Join.
         documents: the joining domain's document, in case the home does not know it.
-        path: the domains it went through, the joining one first, the sender last.
+        path: the domains that carried it, the joining one first, the sender last.
     """
 
     version: int
@@ -34,7 +34,7 @@ class JoinRequest(msgspec.Struct, array_like=True):
 
 
 class JoinAnswer(msgspec.Struct, array_like=True):
-    """What the home says of the RP, the joining domain's admission included, with the documents to check it by."""
+    """The home's statements about the RP, the joining domain's admission included, with the documents to verify them."""
 
     version: int
     descriptor: Signed
@@ -52,7 +52,7 @@ class LeaveRequest(msgspec.Struct, array_like=True):
 
 
 class InviteRequest(msgspec.Struct, array_like=True):
-    """The home asks the receiver to hold a replica."""
+    """The home's invitation of the receiver to hold a replica."""
 
     version: int
     descriptor: Signed
@@ -61,11 +61,11 @@ class InviteRequest(msgspec.Struct, array_like=True):
 
 encode = msgspec.msgpack.Encoder().encode
 DONE = encode([VERSION])
-"""The answer that says nothing but that it was done."""
+"""The answer that only states success."""
 
 
 def decoded(data: bytes, kind: type[T]) -> T:
-    """Read a message. Raises BadMessage."""
+    """Decode a message. Raises BadMessage."""
     if len(data) > BODY_BYTES_MAX:
         raise BadMessage(f"A message has at most {BODY_BYTES_MAX} bytes.")
     try:

@@ -1,7 +1,7 @@
-"""Ways: to whom a statement about a replica goes next, and how what came of it is told to who asked.
+"""Next hops of a statement about a replica, and the translation of another domain's refusal for the client.
 
-A statement on its way to an RP's home goes to the home itself, to whom we joined through, or to whom we are linked with;
-nobody on the way can change anything, relays may only refuse. What the home refuses is told in the home's words.
+A statement on its way to an RP's home is sent to the home itself, to the relay used to join, or to a linked peer; no
+relay can change anything, it can only refuse. The home's refusals are passed on in the home's words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from eventing.conf import config
 from eventing.core import errors
-from eventing.core.errors import Conflict, Forbidden, HeraldError, Unavailable
+from eventing.core.errors import ApplicationError, Conflict, Forbidden, Unavailable
 from eventing.peering.models import Peer
 from eventing.peering.selectors.peers import peer_get
 from eventing.peering.services.misbehaviour import misbehaviour_note
@@ -25,13 +25,13 @@ from eventing.rps.models import RendezvousPoint
 JOIN_PATH, LEAVE_PATH, INVITE_PATH, EXCHANGE_PATH = (
     f"/federation/v1/{name}" for name in ("join", "leave", "invite", "exchange")
 )
-ASK_S = 16.0  # for an answer to a join of ours; each relay waits RELAY_S less, so that its refusal comes in time
+ASK_S = 16.0  # for an answer to a join; each relay waits RELAY_S less, so that its refusal arrives in time
 RELAY_S = 1.5
-WAYS_MAX = 3  # towards the home that are tried
+NEXT_HOPS_MAX = 3  # routes towards the home that are tried
 logger = logging.getLogger(__name__)
 
-# What a home may refuse with, in whose name it is told on. Anything else is ours to explain.
-_REFUSALS: Mapping[str, type[HeraldError]] = {
+# Refusals of a home that are passed on in its name. This domain explains all others.
+_REFUSALS: Mapping[str, type[ApplicationError]] = {
     kind.code: kind
     for kind in (
         errors.Forbidden,
@@ -44,61 +44,70 @@ _REFUSALS: Mapping[str, type[HeraldError]] = {
 }
 
 
-class Way(NamedTuple):
+class NextHop(NamedTuple):
     """A peer that a statement may be sent to."""
 
     domain: str
     url: str
 
 
-def way_to(peer: str) -> Way:
-    way = way_if_active(peer)
-    if way is None:
-        raise Conflict(f"{peer} is no active peer of this domain; `herald peer list` shows those that are.")
-    return way
+def next_hop_to(peer: str) -> NextHop:
+    next_hop = next_hop_if_active(peer)
+    if next_hop is None:
+        raise Conflict(f"{peer} is not an active peer of this domain. `herald peer list` shows all peers.")
+    return next_hop
 
 
-def way_if_active(name: str) -> Way | None:
+def next_hop_if_active(name: str) -> NextHop | None:
     peer: Peer | None = peer_get(name)
-    return Way(peer.name, peer.url) if peer is not None and peer.active else None
+    return NextHop(peer.name, peer.url) if peer is not None and peer.active else None
 
 
-def ways_home(row: RendezvousPoint | None, without: Sequence[str]) -> list[Way]:
-    """Towards the home of our replica: the home itself, whom we joined through, whom we are linked with."""
+def next_hops_home(row: RendezvousPoint | None, without: Sequence[str]) -> list[NextHop]:
+    """Next hops towards the home, in order of preference: the home, the relay used to join, linked peers."""
     if row is None:
         return []
     names = dict.fromkeys([row.home, row.via, *links_of_rp(row.id)])
-    ways = (way_if_active(name) for name in names if name and name not in without)
-    return [way for way in ways if way is not None][:WAYS_MAX]
+    next_hops = (next_hop_if_active(name) for name in names if name and name not in without)
+    return [next_hop for next_hop in next_hops if next_hop is not None][:NEXT_HOPS_MAX]
 
 
-def towards_home(row: RendezvousPoint, path: str, message: bytes, through: Sequence[str]) -> tuple[bytes, Way]:
-    """Send a message one domain nearer to the home of our replica. Raises HeraldError."""
+def towards_home(row: RendezvousPoint, path: str, message: bytes, through: Sequence[str]) -> tuple[bytes, NextHop]:
+    """Send a message one domain nearer to the replica's home. Returns the answer, and the peer that gave it.
+
+    Args:
+        path: of the endpoint.
+        through: domains that the message has passed, which are not asked again.
+
+    Raises ApplicationError.
+    """
     timeout_s = max(2.0, ASK_S - RELAY_S * len(through))
-    ways = ways_home(row, through)
-    for way in ways:
+    next_hops = next_hops_home(row, through)
+    for next_hop in next_hops:
         try:
-            return call(way.url, way.domain, path, message, timeout_s / len(ways)), way
+            return call(next_hop.url, next_hop.domain, path, message, timeout_s / len(next_hops)), next_hop
         except PeerError as error:
             if error.kind == "refused":
-                raise as_told(error, way.domain) from None
-            logger.info("A message for %s about %s is not taken by %s: %s", row.home, row.id, way.domain, error.detail)
+                raise relayed_error(error, next_hop.domain) from None
+            logger.info(
+                "A message for %s about %s was refused by %s: %s", row.home, row.id, next_hop.domain, error.detail
+            )
     raise Unavailable(
         f"{config().domain} has a replica and cannot reach the home {row.home} now. Try again later.", retry_after_s=30
     )
 
 
-def join_answer(data: bytes, way: Way) -> JoinAnswer:
-    """Decode what a domain answered to a join. Raises PeerError: an answer that is malformed is that domain's fault alone."""
+def join_answer(data: bytes, next_hop: NextHop) -> JoinAnswer:
+    """Decode a domain's answer to a join. Raises PeerError: a malformed answer is that domain's fault alone."""
     try:
         return decoded(data, JoinAnswer)
     except BadMessage as error:
-        misbehaviour_note("malformed", carrier=way.domain, detail=str(error))
+        misbehaviour_note("malformed", carrier=next_hop.domain, detail=str(error))
         raise PeerError("invalid", "Its answer to a join is malformed.") from None
 
 
-def as_told(error: PeerError, domain: str) -> HeraldError:
-    """What to tell who asked us: a refusal in the other domain's words, a failure as what we could not do."""
+def relayed_error(error: PeerError, domain: str) -> ApplicationError:
+    """Return the error for the client: a refusal in the other domain's words, a failure as this domain's own."""
     said: Any = error.document.get("detail")
     if error.kind == "refused":
         kind = _REFUSALS.get(error.code, Forbidden)

@@ -1,4 +1,4 @@
-"""Tables of the subject."""
+"""Tables of replication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas: who participates in an RP by its home's word, to whom we are linked there, and what has ended lately."""
+"""Replicas: admitted participants of an RP, links with peers, and recently ended participations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ DETAIL_CHARS_MAX = 255
 
 
 class ReplicaAdmission(models.Model):
-    """The home's word that a domain participates in an RP, as its latest signed statement: also our own, at a replica.
+    """The home's latest signed statement that a domain participates in an RP; at a replica also the own one.
 
-    `statement` is the signed admission (rps/rules/statements.py) as kept and sent on; the other columns are what it says.
-    `asked_at_ms`, at the home: when the join was signed that was answered last, so that an older one is not answered again.
-    `tell_at`, `tell_until`: of one taken back that the domain itself is still to be told of, when next and for how long
+    `statement` is the signed admission (rps/rules/statements.py) as kept and passed on; the other columns are its
+    content.
+    `asked_at_ms`, at the home: when the last answered join was signed, so that an older one is not answered again.
+    `tell_at`, `tell_until`: of a withdrawn admission whose domain is to be notified, when next and for how long
     (replication/services/withdrawals.py).
     """
 
@@ -45,14 +46,14 @@ class ReplicaAdmission(models.Model):
 
 
 class ReplicaLink(LeaseColumns):
-    """A link: one RP's events go between us and one peer. Its lease is renewed while both participate and are peers.
+    """A link: the exchange of one RP's events with one peer. Its lease is renewed while both participate and are peers.
 
-    `told` is the RP's count of statements (`RendezvousPoint.statements`) as the peer has taken them; they are sent again
-    when it is another. `detail`: why a stopped link stopped.
+    `told` is the RP's count of statements (`RendezvousPoint.statements`) that the peer has acknowledged; they are sent
+    again when the count differs. `detail`: why a stopped link stopped.
     """
 
     class State(models.TextChoices):
-        """Whether events are sent over the link (rps/rules/statements.py has the graph)."""
+        """State of the link: events are sent or not (state graph: rps/rules/statements.py)."""
 
         LIVE = "live"
         STOPPED = "stopped"
@@ -79,15 +80,15 @@ class ReplicaLink(LeaseColumns):
 
 
 class ReplicaEnd(models.Model):
-    """A participation that ended here not long ago: where its clients find the RP now, and which peers are to be told.
+    """A participation that ended here recently: where its clients find the RP now, and which peers are to be notified.
 
-    `pending` are names of peers to be told: of a deleted RP all of them, by `statement`, the home's last descriptor; of one
-    that we left any of them, by a leave that is signed when it is sent. Whoever is never reached learns it from leases
-    that are not renewed. `urls` are where other replicas are.
+    `pending` are names of peers to notify: of a deleted RP all of them, by `statement`, the home's last descriptor; of
+    one that was left any of them, by a leave that is signed when it is sent. Domains that are never reached learn it
+    from leases that are not renewed. `urls` are the addresses of other replicas.
     """
 
     class Reason(models.TextChoices):
-        """Why it ended."""
+        """Reason of the end."""
 
         DELETED = "deleted"
         LEFT = "left"

@@ -1,4 +1,4 @@
-"""The newest seal of each of the domain's own feeds, kept outside the data plane: what has left can be proved here."""
+"""The newest seal of each of the domain's own feeds, kept outside the data plane as proof of what has left the domain."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from eventing.core.merkle import HASH_BYTES
 
 
 class SealHead(models.Model):
-    """How far the feed of one RP in one epoch is sealed. Written before the run it covers leaves the domain.
+    """Newest seal of the feed of one RP in one epoch. Written before the run that it covers leaves the domain.
 
-    Rows of one RP are ordered by `id`: the newest is the epoch in use, an older one's epoch must never come back.
-    `statement` is the seal (MessagePack of core/signing.py: Signed), `digest` what the next seal names it by, `leaves` its
-    run's leaf hashes: with them a seal that a crash kept out of the log is put there later.
+    Rows of one RP are ordered by `id`: the newest is the epoch in use; an older epoch must never return. `statement` is
+    the seal (MessagePack of core/signing.py: Signed), `digest` the name by which the next seal refers to it, `leaves`
+    its run's leaf hashes: with them a seal that a crash kept out of the log is stored there later.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -1,4 +1,4 @@
-"""Reads for forwarding: who takes part in the RPs that an exchange speaks of."""
+"""Reads for forwarding: the participants of the RPs in an exchange."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.replication.models import ReplicaAdmission
 from eventing.replication.selectors.replicas import SKEW_S, links_of_rps
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.selectors.lease_use import rp_renewed_from
 
-CACHE_S = 1.0  # how long a join, a leave or an admission may go unnoticed by another process
+CACHE_S = 1.0  # after this time every process sees a join, a leave or an admission
 CACHED_MAX = 20_000  # RPs; ~1 KiB each
 
 
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """Who takes part in an RP, as an exchange needs to know it.
+    """The participants of an RP, as an exchange needs them.
 
     Attributes:
-        home: the domain whose RP it is; empty if there is no such RP here, or it has ended.
-        links: the peers that its events go to and come from.
-        admitted: until when the seals of other origins than the home are accepted.
-        renewed_from: Unix seconds from which on events that come renew the RP's lease; infinity for never, and elsewhere
+        home: the home of the RP; empty if there is no such RP here, or it has ended.
+        links: the peers with which its events are exchanged.
+        admitted: by origin, until when its seals are accepted; the home's always are.
+        renewed_from: Unix seconds from which on arriving events renew the RP's lease; infinity for never, and elsewhere
             than at its home.
     """
 
@@ -37,7 +38,9 @@ class Participation:
     renewed_from: float = math.inf
 
     def admits(self, origin: str, sealed_at: datetime, now: datetime) -> bool:
-        """Whether what `origin` sealed then is accepted: the home's always, others' while their admission ran."""
+        """Return whether what `origin` sealed then is accepted: the home's always, others' while their admission was
+        valid.
+        """
         if not self.home:
             return False
         until = self.admitted.get(origin)
@@ -77,17 +80,19 @@ class _Cache:
         self._kept = {}
 
 
-_cache = _Cache()
+_cache = per_process(_Cache)
 
 
 def participations(rps: Iterable[str], *, fresh: bool = False) -> dict[str, Participation]:
-    """Who takes part in each of these RPs, as it was at most CACHE_S ago, or is (`fresh`); NOBODY for an RP not here."""
-    return _cache.get(rps, fresh)
+    """Return the participation of each of these RPs, at most CACHE_S old, or read now (`fresh`); NOBODY for an RP that
+    is not here.
+    """
+    return _cache().get(rps, fresh)
 
 
 def participations_forget() -> None:
-    """Have this process read them anew: it has just changed some."""
-    _cache.forget()
+    """Discard this process's cached participations after a change."""
+    _cache().forget()
 
 
 def _read(rps: list[str]) -> dict[str, Participation]:

@@ -1,4 +1,4 @@
-"""Where an RP is found when this domain does not serve it (any more): for the redirects that clients are sent."""
+"""Addresses of an RP that this domain does not serve (any more): for redirects of clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from eventing.conf import config
 from eventing.core import names
-from eventing.core.errors import Gone, HeraldError, Moved, NotFound
+from eventing.core.errors import ApplicationError, Gone, Moved, NotFound
 from eventing.peering.selectors.domain_documents import domain_document
 from eventing.replication.models import ReplicaEnd
 from eventing.replication.selectors.replicas import participants
@@ -18,11 +18,13 @@ from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.descriptors import descriptors_get
 
-URLS_MAX = 16  # of one redirect
+URLS_MAX = 16  # URLs in one redirect
 
 
-def descriptors_or_moved(references: Sequence[str]) -> list[Descriptor | HeraldError]:
-    """As `descriptors_get`, but Moved for an RP whose replica here ended not long ago; one query more if any is unknown."""
+def descriptors_or_moved(references: Sequence[str]) -> list[Descriptor | ApplicationError]:
+    """Return `descriptors_get`, but Moved for an RP whose replica here ended recently; one query more if any is
+    unknown.
+    """
     found = descriptors_get(references)
     unknown = {one for one, answer in zip(references, found, strict=True) if isinstance(answer, NotFound | Gone)}
     if not unknown:
@@ -32,7 +34,7 @@ def descriptors_or_moved(references: Sequence[str]) -> list[Descriptor | HeraldE
 
 
 def replica_urls(rp: str) -> list[str]:
-    """The base URLs of the other domains that serve an RP, its home first; those whose URL is known."""
+    """Return the known base URLs of the other domains that serve an RP, its home first."""
     row = RendezvousPoint.objects.filter(id=rp).first()
     if row is None:
         return []
@@ -41,14 +43,15 @@ def replica_urls(rp: str) -> list[str]:
     return [url for url in urls if url][:URLS_MAX]
 
 
-def _moved(references: dict[str, str], now: datetime) -> dict[str, HeraldError]:
-    """Moved for those of the references (an id or a whole name each) whose end is remembered with other addresses."""
+def _moved(references: dict[str, str], now: datetime) -> dict[str, ApplicationError]:
+    """Return Moved for those references (each an id or a whole name) whose end is recorded with other addresses."""
     wanted = set(references.values())
     ends = ReplicaEnd.objects.filter(Q(rp__in=wanted) | Q(name__in=wanted - {""}), until__gt=now).exclude(urls=[])
     known = {key: end for end in ends for key in (end.name, end.rp)}
     return {
         reference: Moved(
-            f"This domain serves {reference} no more. Go on at one of the domains in `to`; cursors are good there.",
+            f"This domain no longer serves {reference}. Continue at one of the domains in `to`; cursors are valid "
+            "there.",
             rp=known[key].rp,
             to=list(known[key].urls)[:URLS_MAX],
         )
@@ -62,7 +65,7 @@ def _reference(reference: str) -> str:
         return reference
     try:
         return names.normalise(reference, config().domain)
-    except HeraldError:
+    except ApplicationError:
         return reference
 
 

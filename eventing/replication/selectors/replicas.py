@@ -1,4 +1,4 @@
-"""Reads of replicas: where an RP's events go, who participates in it, whose feeds are accepted, what has ended lately."""
+"""Reads of replicas: links of an RP, its participants, admitted origins, recent ends."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from eventing.conf import config
 from eventing.replication.models import ReplicaAdmission, ReplicaEnd, ReplicaLink
 from eventing.rps.models import RendezvousPoint
 
-SKEW_S = 30  # how far the clocks of two domains may differ; what ends by the home's clock ends here that much later
-LINKS_MAX = 1000  # of one peer, read at once; RPs of one request (peering/wire/messages.py)
+SKEW_S = (
+    30  # how far the clocks of two domains may differ; what expires by the home's clock expires here that much later
+)
+LINKS_MAX = 1000  # links of one peer read at once; RPs of one request (peering/wire/messages.py)
 
 
 class Participant(NamedTuple):
-    """A domain that participates in an RP. `role` is `home` or `replica`; `url` may be empty if nobody told us yet."""
+    """A domain that participates in an RP. `role` is `home` or `replica`; `url` may be empty if not known yet."""
 
     domain: str
     url: str
@@ -27,12 +29,12 @@ class Participant(NamedTuple):
 
 
 def links_of_rp(rp: str) -> list[str]:
-    """The peers that this RP's events go to and come from, in the order of their names."""
+    """Return the peers with which this RP's events are exchanged, by name."""
     return list(_live().filter(rp=rp).order_by("peer").values_list("peer", flat=True))
 
 
 def links_of_rps(rps: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """As `links_of_rp` for many, in one query; RPs without links are not in it."""
+    """Return `links_of_rp` for many in one query, without RPs that have no links."""
     wanted = list(rps)
     if not wanted:
         return {}
@@ -43,22 +45,38 @@ def links_of_rps(rps: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def links_of_peer(peer: str, *, after: str = "") -> list[str]:
-    """The RPs linked with a peer, in the order of their ids: at most LINKS_MAX, those after the id `after`."""
+    """Return the RPs linked with a peer, by id: at most LINKS_MAX, those after the id `after`."""
     rows = _live().filter(peer=peer, rp__gt=after).order_by("rp")
     return list(rows.values_list("rp_id", flat=True)[:LINKS_MAX])
 
 
+def links_by_peer(row: RendezvousPoint) -> dict[str, ReplicaLink]:
+    """Return the links of an RP, in any state, by peer."""
+    return {link.peer: link for link in ReplicaLink.objects.filter(rp=row)}
+
+
+def links_with(peer: str, *, after: str, count: int) -> list[ReplicaLink]:
+    """Return up to `count` links with a peer, in any state, with their RPs, by the RPs' ids: those after `after`."""
+    rows = ReplicaLink.objects.filter(peer=peer, rp_id__gt=after).select_related("rp").order_by("rp_id")
+    return list(rows[:count])
+
+
+def replica_kept(rp: str) -> RendezvousPoint | None:
+    """Our replica of another domain's RP, until it is reaped; None if there is none."""
+    return RendezvousPoint.objects.filter(id=rp).exclude(home="").first()
+
+
 def linked(rp: str, peer: str) -> bool:
-    """Whether the RP's events go between us and the peer."""
+    """Return whether the RP's events are exchanged with the peer."""
     return _live().filter(rp=rp, peer=peer).exists()
 
 
 def origin_admitted(rp: str, origin: str, now: datetime, *, sealed_at: datetime | None = None) -> bool:
-    """Whether the feed of `origin` is accepted at the RP: the home's always, others' by the home's admission.
+    """Return whether the feed of `origin` is accepted at the RP: the home's always, others' by the home's admission.
 
-    An origin that has left or lapsed may still have published before it did: what it sealed by then is accepted from
-    whoever carries it (`sealed_at`, the time in the seal), while its last admission is kept. Of one whose admission the
-    home took back (`revoked`) nothing is accepted any more.
+    An origin that has left or lapsed may have published before: what it sealed by then is accepted from any carrier
+    (`sealed_at`, the time in the seal), while its last admission is kept. Of one whose admission the home withdrew
+    (`revoked`) nothing is accepted any more.
     """
     row = RendezvousPoint.objects.filter(id=rp).only("home").first()
     if row is None:
@@ -73,29 +91,29 @@ def origin_admitted(rp: str, origin: str, now: datetime, *, sealed_at: datetime 
 
 
 def admissions_of(rp: str) -> list[ReplicaAdmission]:
-    """All admissions that are kept, the latest to end first."""
+    """Return all stored admissions, the latest to expire first."""
     return list(ReplicaAdmission.objects.filter(rp=rp).order_by("-expires_at", "domain"))
 
 
 def domains_admitted(now: datetime) -> set[str]:
-    """The domains that are admitted to any RP now."""
+    """Return the domains that are admitted to any RP now."""
     rows = ReplicaAdmission.objects.filter(revoked=False, expires_at__gt=now)
     return set(rows.values_list("domain", flat=True).distinct())
 
 
 def ever_admitted(domain: str) -> bool:
-    """Whether an admission of the domain is kept, one that has ended included."""
+    """Return whether an admission of the domain is stored, including expired ones."""
     return ReplicaAdmission.objects.filter(domain=domain).exists()
 
 
 def admitted_url(rp: str, domain: str) -> str:
-    """The address of a domain as its admission to the RP says; empty if there is none."""
+    """Return the address of a domain in its admission to the RP; empty if there is none."""
     admission = ReplicaAdmission.objects.filter(rp=rp, domain=domain).first()
     return admission.url if admission is not None else ""
 
 
 def participants(row: RendezvousPoint, now: datetime) -> list[Participant]:
-    """The home, and who is admitted now; ourselves among them."""
+    """Return the home, and the admitted domains, this domain included."""
     own = config().domain
     home = Participant(row.home or own, "" if row.home else config().base_url, "home", None)
     rows = ReplicaAdmission.objects.filter(rp=row.id, revoked=False, expires_at__gt=now).order_by("domain")
@@ -103,7 +121,7 @@ def participants(row: RendezvousPoint, now: datetime) -> list[Participant]:
 
 
 def ended(rp: str, *, now: datetime | None = None) -> ReplicaEnd | None:
-    """What is remembered of a participation that ended here not long ago; None if nothing."""
+    """Return the record of a participation that ended here recently; None if there is none."""
     return ReplicaEnd.objects.filter(rp=rp, until__gt=now or timezone.now()).first()
 
 

@@ -1,12 +1,11 @@
-"""The proof of a log from its seals: every event that is held, of every feed, against what its origin signed.
+"""Verification of a log by its seals: every held event, of every feed, against what its origin signed.
 
-The life of a check: the heads in SQL and the log's feeds are read -> each feed's seals are walked, the oldest first: each
-is signed by its origin's key within that key's window, follows the one before it, and its leaf hashes are its root ->
-then the events are walked: each is the leaf of its place in its feed's seal -> what the own head in SQL says is the last
-own seal. Memory is that of one seal and one batch of events, whatever the log's length.
+The life of a check: the heads in SQL and the log's feeds are read -> each feed's seals are walked, the oldest first:
+each must be signed by its origin's key within that key's window, follow the one before it, and have the root of its
+leaf hashes -> then the events are walked: each must be the leaf of its place in its feed's seal -> the own head in SQL
+must be the last own seal. Memory is that of one seal and one batch of events, whatever the log's length.
 
-A log that is written to meanwhile is checked as far as it reached at the beginning; what its history drops meanwhile is
-not missed.
+A log that is written meanwhile is checked up to its end at the beginning; events trimmed meanwhile are not missed.
 """
 
 from __future__ import annotations
@@ -23,23 +22,21 @@ from eventing.core.events.feeds import Feed
 from eventing.core.seals import seals
 from eventing.core.seals.seals import BadSeal, Seal
 from eventing.core.signing import Signed
-from eventing.log import control, federated
-from eventing.log.federated import OWN, Head, StoredSeal
+from eventing.log import federated
+from eventing.log.federated_types import LogHead, StoredSeal
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.replication.selectors.seals import seal_heads
-from eventing.store import keys
 
 SEALS_AT_ONCE = 50  # of one query: at most 1.6 MiB of leaf hashes
 EVENTS_AT_ONCE = 500
 HEAD_ATTEMPTS, HEAD_PAUSE_S = 3, 0.3  # sealing takes milliseconds between SQL and the log
 WORST_SHOWN = 20
-_ANY = 2**53
 _signed = msgpack_reader(Signed)
 
 
 @dataclass(slots=True)
 class FeedCheck:
-    """What was found of one feed. `origin` and `epoch` are empty while no seal of it could be read."""
+    """The result for one feed. `origin` and `epoch` are empty while no seal of it could be read."""
 
     key: str
     origin: str = ""
@@ -51,14 +48,14 @@ class FeedCheck:
 
 
 @dataclass(slots=True)
-class ChainCheck:
-    """What the check of one log found.
+class SealChainCheck:
+    """The result for one log.
 
     Attributes:
         rp: id of the RP.
         epoch: of the log; empty if there is none.
         feeds: by key, the own one first.
-        events: how many are held and were compared with their seals.
+        events: number of events held and compared with their seals.
         unsealed: own events that no seal covers yet: they have not left the domain, and nothing proves them.
         wrong: sentences, at most WORST_SHOWN.
     """
@@ -71,20 +68,20 @@ class ChainCheck:
     wrong: list[str] = field(default_factory=list)
 
     def say(self, sentence: str) -> None:
-        """Note what is wrong."""
+        """Record a fault."""
         if len(self.wrong) < WORST_SHOWN:
             self.wrong.append(sentence)
 
 
-def chain_check(rp: str, progress: Callable[[int, int], None] = lambda done, total: None) -> ChainCheck:
-    """Prove the log of one RP from its seals and the heads in SQL.
+def chain_check(rp: str, progress: Callable[[int, int], None] = lambda done, total: None) -> SealChainCheck:
+    """Verify the log of one RP by its seals and the heads in SQL.
 
     Args:
-        progress: called with how many of how many events were compared, now and then.
+        progress: called from time to time with the compared and the total number of events.
 
     Raises redis.RedisError.
     """
-    found = ChainCheck(rp)
+    found = SealChainCheck(rp)
     state = federated.heads([rp])[0]
     if state is None:
         return found
@@ -98,8 +95,10 @@ def chain_check(rp: str, progress: Callable[[int, int], None] = lambda done, tot
     return found
 
 
-def _check_seals(found: ChainCheck, feed: FeedCheck, upto: int, *, own: bool) -> None:
-    """Walk one feed's seals. In another domain's feed runs may be missing: a gap that was accepted; in ours none is."""
+def _check_seals(found: SealChainCheck, feed: FeedCheck, upto: int, *, own: bool) -> None:
+    """Walk one feed's seals. In another domain's feed runs may be missing, by an accepted gap; in the own one none may
+    be.
+    """
     before: Signed | None = None
     jwks: Any = None
     for stored in _seals(found.rp, feed.key):
@@ -116,7 +115,7 @@ def _check_seals(found: ChainCheck, feed: FeedCheck, upto: int, *, own: bool) ->
                 found.say(f"The keys of {seal.origin} are not known here: its seals prove nothing.")
         where = f"The seal of {stored.first} to {stored.last} by {seal.origin}"
         if (seal.rp, seal.feed.key, seal.first, seal.last) != (found.rp, feed.key, stored.first, stored.last):
-            found.say(f"{where} is one of another place: {seal.rp} {seal.epoch}:{seal.first} to {seal.last}.")
+            found.say(f"{where} belongs to another place: {seal.rp} {seal.epoch}:{seal.first} to {seal.last}.")
         elif jwks and not seals.signed_by(signing.SEAL, statement, seal.sealed_at_ms, jwks):
             found.say(f"{where} is not signed by a key of that domain, or outside the key's window.")
         if merkle.root(stored.leaves) != seal.root:
@@ -136,36 +135,38 @@ def _follows(seal: Seal, before: Signed) -> bool:
         return False
 
 
-def _check_head(found: ChainCheck, state: Head, feed: FeedCheck) -> None:
-    """Compare the last own seal with the head in SQL; twice, because a process may just be between the two."""
+def _check_head(found: SealChainCheck, state: LogHead, feed: FeedCheck) -> None:
+    """Compare the last own seal with the head in SQL; twice, because a process may be between the two writes."""
     found.unsealed = max(0, state.own - feed.sealed)
     for attempt in range(HEAD_ATTEMPTS):
         time.sleep(HEAD_PAUSE_S if attempt else 0)
         heads = {row.epoch: row for row in seal_heads(found.rp)}
         now = federated.heads([found.rp])[0]
         if now is None or now.epoch != state.epoch:
-            return  # another life of the log has begun meanwhile
+            return  # another epoch of the log has begun meanwhile
         head, sealed = heads.get(state.epoch), now.sealed
         last = head.last if head is not None else 0
         if sealed == last:
             break
     if sealed < last:
         found.say(
-            f"This domain sealed up to {last} in the epoch {state.epoch}, and the log knows of {sealed} only: "
+            f"This domain sealed up to {last} in the epoch {state.epoch}, and the log has seals only up to {sealed}: "
             "it is older than what has left the domain."
         )
     elif sealed > last:
-        found.say(f"The log's seals reach {sealed}, and the database knows of {last} only: it was put back.")
+        found.say(
+            f"The log's seals reach {sealed}, and the database's only {last}: the database was restored from a copy."
+        )
     elif head is not None:
         stored = federated.seal_of(found.rp, feed.key, last)
         statement = _read(stored)[0] if stored is not None else None
         if statement is None or seals.digest(statement) != bytes(head.digest):
-            found.say(f"The last own seal, up to {last}, is not the one that the database has the digest of.")
+            found.say(f"The last own seal, up to {last}, does not have the digest in the database.")
     if head is not None and list(heads)[-1] != state.epoch:
         found.say(f"The log is in the epoch {state.epoch}, which ended when {list(heads)[-1]} began.")
 
 
-def _check_events(found: ChainCheck, state: Head, own: str, progress: Callable[[int, int], None]) -> None:
+def _check_events(found: SealChainCheck, state: LogHead, own: str, progress: Callable[[int, int], None]) -> None:
     """Compare every event with the leaf hash in its seal."""
     held: dict[str, StoredSeal | None] = {}
     last: dict[str, int] = {}
@@ -173,11 +174,11 @@ def _check_events(found: ChainCheck, state: Head, own: str, progress: Callable[[
     offset = state.first
     progress(0, total)
     while offset < state.next and len(found.wrong) < WORST_SHOWN:
-        places = list(_places(found.rp, offset, min(EVENTS_AT_ONCE, state.next - offset)))
-        for at, key, sequence, body in places:
+        places = federated.places_from(found.rp, offset, min(EVENTS_AT_ONCE, state.next - offset))
+        for at, (key, sequence, body) in places:
             feed = found.feeds.get(key or own)
             if feed is None:
-                found.say(f"The event at offset {at} is of a feed {key} that the log does not know.")
+                found.say(f"The event at offset {at} is of the feed {key}, which the log does not have.")
                 continue
             if key and sequence != last.get(key, sequence - 1) + 1 and not _in_gap(feed, last[key] + 1, sequence - 1):
                 found.say(f"Events {last[key] + 1} to {sequence - 1} of {feed.origin} are missing before offset {at}.")
@@ -199,7 +200,7 @@ def _check_events(found: ChainCheck, state: Head, own: str, progress: Callable[[
 
 
 def _in_gap(feed: FeedCheck, first: int, last: int) -> bool:
-    """Whether these sequences are missing between two seals: they left the origin's history, or never came here."""
+    """Return whether these sequences are missing between two seals: trimmed at the origin, or never received here."""
     return any(begin <= first and last <= end for begin, end in feed.gaps)
 
 
@@ -217,23 +218,10 @@ def _read(stored: StoredSeal) -> tuple[Signed | None, Seal | None]:
 
 
 def _seals(rp: str, feed_key: str) -> Iterator[StoredSeal]:
-    """All seals of a feed that are kept, the oldest first."""
+    """Yield all stored seals of a feed, the oldest first."""
     after = 0
-    while True:
-        entries: Any = control.client().xrange(keys.seals_key(rp, feed_key), min=after + 1, count=SEALS_AT_ONCE)
-        for entry in entries:
-            stored = federated.stored_seal(feed_key, [entry], _ANY)
-            if stored is None:
-                return
-            yield stored
-            after = stored.last
-        if len(entries) < SEALS_AT_ONCE:
+    while found := federated.seals_after(rp, feed_key, after, SEALS_AT_ONCE):
+        yield from found
+        if len(found) < SEALS_AT_ONCE:
             return
-
-
-def _places(rp: str, offset: int, count: int) -> Iterator[tuple[int, str, int, bytes]]:
-    """Events from `offset` on: offset, feed key (OWN for the own one), sequence, bytes."""
-    entries: Any = control.client().xrange(keys.log_keys(rp)[0], min=offset, count=count)
-    for entry, fields in entries:
-        at = int(entry.split(b"-")[0])
-        yield at, fields.get(b"f", OWN.encode()).decode(), int(fields.get(b"s", at)), fields[b"e"]
+        after = found[-1].last

@@ -11,8 +11,9 @@ RPS_AT_ONCE = 500  # of one query
 
 
 def epoch_heads(rps: Sequence[str]) -> tuple[dict[str, dict[str, int]], dict[tuple[str, str], bytes]]:
-    """Per RP and epoch the last sequence sealed, the epochs of an RP in the order of their beginning; and by RP and epoch
-    the digest of that seal."""
+    """Return per RP and epoch the last sealed sequence, the epochs of an RP in order; and by RP and epoch the digest of
+    that seal.
+    """
     found: dict[str, dict[str, int]] = {}
     digests: dict[tuple[str, str], bytes] = {}
     rows = SealHead.objects.filter(rp__in=rps).order_by("id").values_list("rp", "epoch", "last", "digest")
@@ -23,13 +24,13 @@ def epoch_heads(rps: Sequence[str]) -> tuple[dict[str, dict[str, int]], dict[tup
 
 
 def sealed_until(rps: Sequence[str]) -> dict[tuple[str, str], tuple[int, datetime]]:
-    """By RP and epoch, the last sequence sealed, and when."""
+    """Return by RP and epoch the last sealed sequence, and its time."""
     rows = SealHead.objects.filter(rp__in=rps).values_list("rp", "epoch", "last", "sealed_at")
     return {(rp, epoch): (last, sealed_at) for rp, epoch, last, sealed_at in rows}
 
 
 def sealed_rps() -> Iterator[str]:
-    """All RPs of which anything was ever sealed, by id."""
+    """Yield all RPs with any seal, by id."""
     after = ""
     while True:
         rows = SealHead.objects.filter(rp__gt=after).order_by("rp").values_list("rp", flat=True).distinct()
@@ -41,5 +42,5 @@ def sealed_rps() -> Iterator[str]:
 
 
 def seal_heads(rp: str) -> list[SealHead]:
-    """All heads of one RP, the oldest epoch first."""
+    """Return all heads of one RP, the oldest epoch first."""
     return list(SealHead.objects.filter(rp=rp).order_by("id"))

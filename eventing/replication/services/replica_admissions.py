@@ -1,7 +1,8 @@
-"""The home's side of replicas: admitting domains to an RP of ours, letting them go, and taking admissions back.
+"""The home's side of replicas: admission of domains to an RP of this domain, their leave, and withdrawal of admissions.
 
-An admission is a signed statement with an expiry (rps/rules/statements.py). The policy decides who gets one, at every join and
-renewal: `replicate` for the domain as a principal. A change of the policy takes back those that it no longer allows.
+An admission is a signed statement with an expiry (rps/rules/statements.py). The policy decides about it, at every join
+and renewal: `replicate` for the domain as a principal. A change of the policy withdraws admissions that it no longer
+allows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.peering.models import DomainDocument as DocumentRow
 from eventing.peering.models import Peer
-from eventing.peering.rules.domain_documents import DomainDocument
+from eventing.peering.rules.domain_documents import VerifiedDomainDocument
 from eventing.peering.selectors.domain_documents import domain_document
 from eventing.peering.selectors.peers import peer_get
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
@@ -39,12 +40,16 @@ from eventing.rps.rules.statements import (
     unpacked,
 )
 
-LEASE_S_MIN = 5  # a shorter lease would be renewed all the time
-KEPT_S = 30 * 86_400  # an ended admission: what its domain sealed before is accepted as long as most histories reach
+LEASE_S_MIN = 5  # a shorter lease would be renewed continually
+KEPT_S = (
+    30 * 86_400
+)  # an expired admission: what its domain sealed before is accepted for as long as most histories reach
 
 
 def may_replicate(row: RendezvousPoint, domain: str) -> bool:
-    """Whether the policy of an RP of ours lets the domain hold a replica. One that is no active peer counts as anyone."""
+    """Return whether the policy of an RP of this domain lets the domain hold a replica. One that is no active peer
+    counts as anyone.
+    """
     peer = peer_get(domain)
     if peer is not None and peer.active:
         who = Principal(domain, domain, False, float("inf"), {"iss": domain, "sub": domain}, local=False)
@@ -56,34 +61,35 @@ def may_replicate(row: RendezvousPoint, domain: str) -> bool:
 
 
 def replica_admit(
-    *, join: Join, document: DomainDocument | None = None, now: datetime | None = None
+    *, join: Join, document: VerifiedDomainDocument | None = None, now: datetime | None = None
 ) -> RendezvousPoint:
-    """Admit the domain that signed `join` (verified by the caller), renew its admission, or with 0 seconds let it go.
+    """Admit the domain that signed `join` (verified by the caller), renew its admission, or with 0 seconds end it.
 
     Args:
-        document: the domain's document, if we do not know it and the policy admits anyone.
+        document: the domain's document, if it is not known here and the policy admits anyone.
 
-    Returns the RP with its new statements. Raises NotFound (no RP of ours), Gone, Conflict (it cannot have replicas, or
-    an older join), Forbidden (the policy), QuotaExceeded (too many replicas), InvalidRequest (no lease).
+    Returns the RP with its new statements. Raises NotFound (no RP of this domain), Gone, Conflict (it cannot have
+    replicas, or an older join), Forbidden (the policy), QuotaExceeded (too many replicas), InvalidRequest (no lease).
     """
     now = now or timezone.now()
     with change(now) as outbox:
         row = _own(join.rp, now)
         held = ReplicaAdmission.objects.filter(rp=row, domain=join.domain).first()
         if held is not None and join.at_ms <= held.asked_at_ms:
-            raise Conflict("You have joined or left since you signed this; sign a new join.")
+            raise Conflict("The domain has joined or left since this join was signed. Sign a new join.")
         if join.lease_s == 0:
             if held is not None and held.expires_at > now:
                 _let_go(row, held, join, outbox)
             return row
         if not may_replicate(row, join.domain):
             raise Forbidden(
-                f"The policy of {row.name or row.id} does not let {join.domain} hold a replica. Ask whoever administers it"
+                f"The policy of {row.name or row.id} does not let {join.domain} hold a replica. Ask whoever "
+                "administers it"
                 f' at {config().domain} for a rule like {{"issuer": "peer:{join.domain}", "allow": ["replicate"]}}.'
             )
         known = domain_document(join.domain) or document
         if known is None:
-            raise Forbidden(f"The domain {join.domain} is not known to {config().domain}: peer with it first.")
+            raise Forbidden(f"The domain {join.domain} is not known to {config().domain}. Peer with it first.")
         _require_place(row, join.domain, now)
         expires_at = min(_until(join, now), row.expires_at)
         joins = held is None or held.revoked or held.expires_at <= now
@@ -112,20 +118,20 @@ def replica_admit(
 
 
 def replicas_reconsider(row: RendezvousPoint, outbox: Outbox) -> None:
-    """Take back the admissions of domains that the policy of an RP of ours no longer lets hold a replica."""
+    """Withdraw the admissions of domains that the policy of an RP of this domain no longer lets hold a replica."""
     for held in ReplicaAdmission.objects.filter(rp=row, revoked=False, expires_at__gt=outbox.now):
         if not may_replicate(row, held.domain):
             _end(row, held, outbox, "refused", publishes=False)
 
 
 def admissions_purge(*, now: datetime | None = None) -> int:
-    """Forget admissions that ended long ago. Returns how many."""
+    """Delete admissions that expired long ago. Returns how many."""
     now = now or timezone.now()
     return ReplicaAdmission.objects.filter(expires_at__lte=now - timedelta(seconds=KEPT_S)).delete()[0]
 
 
 def documents_purge(*, now: datetime | None = None) -> int:
-    """Forget documents of domains that are no peers and participate in nothing here any more. Returns how many."""
+    """Delete documents of domains that are no peers and no longer participate in anything here. Returns how many."""
     now = now or timezone.now()
     rows = DocumentRow.objects.filter(received_at__lte=now - timedelta(days=1)).exclude(name=config().domain)
     rows = rows.exclude(name__in=Peer.objects.values("name"))
@@ -139,10 +145,10 @@ def _own(rp: str, now: datetime) -> RendezvousPoint:
     if row is None:
         raise NotFound(f"There is no rendezvous point {rp} of {config().domain}.")
     if row.expires_at <= now:
-        raise Gone(f"The rendezvous point {rp} is gone: its lease ended.")
+        raise Gone(f"The rendezvous point {rp} has ended: its lease expired.")
     if row.descriptor is None:
         raise Conflict(
-            f"The rendezvous point {rp} was created before there were replicas: its id does not name its home's key."
+            f"The rendezvous point {rp} was created before replicas existed: its id does not contain its home's key."
             " Create a new one and move to it."
         )
     return row
@@ -152,9 +158,10 @@ def _require_place(row: RendezvousPoint, domain: str, now: datetime) -> None:
     others = ReplicaAdmission.objects.filter(rp=row).exclude(domain=domain)
     if others.filter(revoked=False, expires_at__gt=now).count() >= ADMISSIONS_MAX:
         raise QuotaExceeded(
-            f"The rendezvous point {row.id} has {ADMISSIONS_MAX} replicas, the most there can be.", limit=ADMISSIONS_MAX
+            f"The rendezvous point {row.id} has {ADMISSIONS_MAX} replicas already, which is the most.",
+            limit=ADMISSIONS_MAX,
         )
-    # Those that ended give their place to who joins, the one that ended first.
+    # Ended admissions give their place to a new one, the first to end first.
     for old in others.order_by("-expires_at")[ADMISSIONS_MAX - 1 :]:
         old.delete()
 
@@ -165,7 +172,7 @@ def _until(join: Join, now: datetime) -> datetime:
 
 
 def _issued_at_ms(held: ReplicaAdmission | None, now: datetime) -> int:
-    """Later than the statement before, whatever the clock says."""
+    """Return a time later than that of the previous statement, whatever the clock."""
     return max(int(now.timestamp() * 1000), held.issued_at_ms + 1 if held is not None else 0)
 
 
@@ -176,8 +183,9 @@ def _let_go(row: RendezvousPoint, held: ReplicaAdmission, join: Join, outbox: Ou
 
 
 def _end(row: RendezvousPoint, held: ReplicaAdmission, outbox: Outbox, reason: str, *, publishes: bool) -> None:
-    """Replace an admission by one that ends now. `publishes`: what was sealed before now is accepted still; else the domain,
-    which does not know, is to be told."""
+    """Replace an admission by one that ends now. `publishes`: what was sealed before now is still accepted; else the
+    domain, which does not know of the end, is to be notified.
+    """
     document = domain_document(held.domain)
     admission = Admission(
         row.id,
@@ -200,7 +208,7 @@ def _keep(
 ) -> None:
     key = signing_key(now)
     if key is None:
-        raise Conflict(f"{config().domain} has no key that signs now.")
+        raise Conflict(f"{config().domain} has no signing key yet. Try again.")
     _, created = ReplicaAdmission.objects.update_or_create(
         rp=row,
         domain=admission.domain,
@@ -215,7 +223,7 @@ def _keep(
         },
     )
     if created or not admission.publishes:
-        transaction.on_commit(announce, robust=True)  # whether its people's tokens count here has changed
+        transaction.on_commit(announce, robust=True)  # whether its principals' tokens are accepted here has changed
 
 
 def _touched(row: RendezvousPoint, outbox: Outbox) -> None:

@@ -1,8 +1,9 @@
-"""What is kept of a participation in an RP that has ended here: where clients find it now, and whom to tell.
+"""Ended participations in an RP: where clients find it now, and the domains to notify.
 
-The life of an end: an RP of ours is deleted or its lease ends, or a replica is left or lapses -> its row goes, and if others
-participate, an end is kept in the same transaction -> peers are told, the nearest first, each passing it on
-(replication/joining/announcements.py) -> whoever cannot be reached within KEPT_S learns it from leases that nobody renews.
+The life of an end: an RP of this domain is deleted or expires, or a replica is left or lapses -> its row is deleted,
+and if others participate, an end is stored in the same transaction -> peers are notified, the nearest first, each
+passing it on (replication/joining/announcements.py) -> a domain that cannot be reached within KEPT_S learns it from
+leases that are not renewed.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from eventing.replication.services.withdrawals import withdrawn_from
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.services.descriptors import descriptor_sign
 
-KEPT_S = 86_400  # clients that were away for a day are told where to go
-URLS_MAX = 16  # of other replicas, for clients
-TRIES_S = (2, 5, 15, 60, 300)  # between two tries to tell peers; the last repeats
+KEPT_S = 86_400  # clients that return within a day are redirected
+URLS_MAX = 16  # URLs of other replicas, for clients
+TRIES_S = (2, 5, 15, 60, 300)  # seconds between two attempts to notify peers; the last repeats
 PURGE_BATCH = 1000
 
 Reason = ReplicaEnd.Reason
 
 
 def participation_end(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
-    """Keep that our participation ends, if anybody else participates. Before the row is deleted, in its transaction.
+    """Store the end of a participation, if other domains participate. Before the row is deleted, in its transaction.
 
     Args:
-        reason: as the RP's `deleted` event says it: "deleted", "lease-expired", or of a replica "left", "ended", "refused".
+        reason: as in the RP's `deleted` event: "deleted", "lease-expired", or of a replica "left", "ended", "refused".
     """
     now = outbox.now
     others = [one for one in participants(row, now) if one.domain != config().domain]
@@ -50,7 +51,7 @@ def participation_end(row: RendezvousPoint, outbox: Outbox, reason: str) -> None
         home=row.home or config().domain,
         name=row.name or "",
         reason=kept,
-        # An RP that is no more is found nowhere; one that only left here goes on elsewhere.
+        # A deleted RP is found nowhere; one that was only left here continues elsewhere.
         urls=[] if kept == Reason.DELETED else [one.url or _url(one.domain) for one in others],
         statement=bytes(statement) if statement is not None else None,
         pending=peers if kept == Reason.DELETED else [],
@@ -69,7 +70,14 @@ def end_keep(
     pending: Iterable[str],
     now: datetime,
 ) -> None:
-    """Keep an end, in place of an earlier one of the same RP."""
+    """Store an end, in place of an earlier one of the same RP.
+
+    Args:
+        reason: of ReplicaEnd.Reason.
+        urls: of other replicas, for clients; at most URLS_MAX are kept.
+        statement: the home's last descriptor; None for a leave, which is signed when it is sent.
+        pending: names of the peers to notify.
+    """
     ReplicaEnd.objects.update_or_create(
         rp=rp,
         defaults={
@@ -87,25 +95,25 @@ def end_keep(
     )
 
 
-def end_tell(*, rp: str, peers: Iterable[str], now: datetime | None = None) -> None:
-    """Have one of these peers told that we left: the nearest to the home first."""
+def end_enqueue(*, rp: str, peers: Iterable[str], now: datetime | None = None) -> None:
+    """Have one of these peers notified of the leave: the nearest to the home first."""
     ReplicaEnd.objects.filter(rp=rp).update(pending=list(peers), next_try_at=now or timezone.now())
 
 
 def ends_due(*, now: datetime | None = None, limit: int = 100) -> list[ReplicaEnd]:
-    """Ends that peers are to be told of now, those that wait longest first."""
+    """Return ends that peers are to be notified of now, those that have waited longest first."""
     now = now or timezone.now()
     rows = ReplicaEnd.objects.filter(next_try_at__lte=now, until__gt=now).exclude(pending=[])
     return list(rows.order_by("next_try_at")[:limit])
 
 
-def end_told(*, rp: str, told: Iterable[str], now: datetime | None = None) -> None:
-    """Note which peers have taken it; the others are tried again later."""
+def end_acknowledged(*, rp: str, acknowledged: Iterable[str], now: datetime | None = None) -> None:
+    """Record which peers have acknowledged the end; the others are retried later."""
     now = now or timezone.now()
     row = ReplicaEnd.objects.filter(rp=rp).first()
     if row is None:
         return
-    done = set(told)
+    done = set(acknowledged)
     row.pending = [peer for peer in row.pending if peer not in done]
     row.next_try_at = now + timedelta(seconds=TRIES_S[min(row.tries, len(TRIES_S) - 1)])
     row.tries += 1
@@ -113,12 +121,12 @@ def end_told(*, rp: str, told: Iterable[str], now: datetime | None = None) -> No
 
 
 def end_forget(rp: str) -> None:
-    """We participate again."""
+    """Delete the end after a renewed participation."""
     ReplicaEnd.objects.filter(rp=rp).delete()
 
 
 def ends_purge(*, now: datetime | None = None) -> int:
-    """Forget ends that were kept long enough. Returns how many."""
+    """Delete ends older than KEPT_S. Returns how many."""
     ids = list(ReplicaEnd.objects.filter(until__lte=now or timezone.now()).values_list("rp", flat=True)[:PURGE_BATCH])
     return ReplicaEnd.objects.filter(rp__in=ids).delete()[0]
 

@@ -1,9 +1,10 @@
-"""Links: between any two domains that participate in an RP and are active peers of each other, each side making its own.
+"""Links: between any two domains that participate in an RP and are active peers of each other, each side making its
+own.
 
-The life of a link (rps/rules/statements.py: LINK_STATES): a participant that is a peer becomes known, or a participant becomes a
-peer -> the link is offered, `live` -> events go both ways (replication/forwarding/outbound.py); its lease is renewed while both is
-so -> the peer goes on refusing the RP: `stopped`, offered again after a while, or live at once when the peer speaks of the
-RP -> the peer or we leave, lapse, or part: removed.
+The life of a link (rps/rules/statements.py: LINK_STATES): a participant that is a peer becomes known, or a participant
+becomes a peer -> the link is offered, `live` -> events are exchanged (replication/forwarding/outbound.py); its lease is
+renewed while both conditions hold -> the peer keeps refusing the RP: `stopped`, offered again after a while, or live at
+once when the peer sends a part about the RP -> either domain leaves or lapses, or the peering ends: removed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from eventing.replication.models import ReplicaAdmission, ReplicaLink
 from eventing.replication.models.replica_link import DETAIL_CHARS_MAX
 from eventing.rps.models import RendezvousPoint
 
-LEASE_S = 300  # of a link; whoever stops renewing loses it within this time
+LEASE_S = 300  # bound: seconds of a link's lease; a link that is not renewed ends
 OFFER_AGAIN_S = 60  # a stopped link is offered again: the peer may have joined, or have room, by now
 BATCH = 200  # RPs of one transaction
 
@@ -32,14 +33,14 @@ State = ReplicaLink.State
 
 
 class Offered(NamedTuple):
-    """A link that begins: the peer is to be told what we hold."""
+    """A link that begins: the peer is to be sent this domain's vector."""
 
     rp: str
     peer: str
 
 
 def links_offer(*, rps: Iterable[str] | None = None, now: datetime | None = None) -> list[Offered]:
-    """Make the links that are lacking, renew those that run, remove those that should not be; of these RPs, or of all.
+    """Make missing links, renew valid ones, remove obsolete ones; of these RPs, or of all.
 
     Returns the links that begin, or begin again.
     """
@@ -55,7 +56,9 @@ def links_offer(*, rps: Iterable[str] | None = None, now: datetime | None = None
 
 
 def link_stopped(*, rp: str, peer: str, detail: str, now: datetime | None = None) -> bool:
-    """Stop a link because the peer refuses the RP: nothing is sent there until it is offered again. Whether it was live."""
+    """Stop a link because the peer refuses the RP: nothing is sent there until it is offered again. Returns whether it
+    was live.
+    """
     now = now or timezone.now()
     with change(now) as outbox:
         live = ReplicaLink.objects.filter(rp=rp, peer=peer, state=State.LIVE)
@@ -66,7 +69,7 @@ def link_stopped(*, rp: str, peer: str, detail: str, now: datetime | None = None
 
 
 def links_resume(*, peer: str, rps: Iterable[str], now: datetime | None = None) -> bool:
-    """The peer speaks of these RPs: links with it that had stopped there are live again. Whether any is."""
+    """Resume stopped links with the peer for these RPs, which it sends parts about. Returns whether there were any."""
     stopped = ReplicaLink.objects.filter(rp__in=list(rps), peer=peer, state=State.STOPPED)
     if not stopped.exists():
         return False
@@ -79,7 +82,7 @@ def links_resume(*, peer: str, rps: Iterable[str], now: datetime | None = None) 
 
 
 def _shared(rps: Iterable[str] | None) -> QuerySet[RendezvousPoint]:
-    """RPs that others participate in, or whose home is elsewhere, or that have links."""
+    """Return RPs with other participants, with a home elsewhere, or with links."""
     rows = RendezvousPoint.objects.order_by("id")
     if rps is not None:
         return rows.filter(id__in=list(rps))
@@ -115,7 +118,7 @@ def _offer(homes: dict[str, str], active: set[str], outbox: Outbox) -> list[Offe
 
 
 def _wanted(homes: dict[str, str], active: set[str], now: datetime) -> dict[str, set[str]]:
-    """Per RP, the peers that participate."""
+    """Return per RP the peers that participate."""
     own = config().domain
     wanted = {rp: {home} & active for rp, home in homes.items()}
     admitted = ReplicaAdmission.objects.filter(rp__in=homes, revoked=False, expires_at__gt=now, domain__in=active)
@@ -126,7 +129,7 @@ def _wanted(homes: dict[str, str], active: set[str], now: datetime) -> dict[str,
 
 
 def _remove(link: ReplicaLink, home: str, outbox: Outbox) -> None:
-    """Remove a link; at the home, report a participant whose admission ran out (the others were reported when they left)."""
+    """Remove a link; at the home, report a participant whose admission expired (others were reported when they left)."""
     link.delete()
     outbox.announce(link.rp_id)
     if home:

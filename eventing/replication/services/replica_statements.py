@@ -1,8 +1,8 @@
-"""What the participants of an RP tell each other of it: its descriptor, who is admitted, and their domain documents.
+"""Statements about an RP between its participants: its descriptor, the admissions, and domain documents.
 
-The home signs, everybody passes on: a statement is taken from whoever carries it, if it holds and is newer than ours.
-Each RP counts the changes of its statements; a link remembers the count that its peer has taken, so that nothing is sent
-twice and finding what is to be sent costs one query for all RPs of a peer.
+The home signs, everybody passes on: a statement is accepted from any carrier if it is valid and newer than the held
+one. Each RP counts the changes of its statements; a link records the count that its peer has acknowledged, so that
+nothing is sent twice and one query finds what to send for all RPs of a peer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from eventing.rps.rules.statements import (
     Admission,
     BadStatement,
     Keys,
-    Order,
+    StatementOrder,
     admission_read,
     admission_verified,
     descriptor_order,
@@ -55,18 +55,18 @@ from eventing.rps.services.rendezvous_points import remove
 
 logger = logging.getLogger(__name__)
 
-DOCUMENTS_MAX = 64  # of one message (wire.STATEMENTS_MAX)
+DOCUMENTS_MAX = 64  # in one message (wire.STATEMENTS_MAX)
 
 
-class Untold(NamedTuple):
-    """Statements that a peer has not taken, and the count to note when it has."""
+class PendingStatements(NamedTuple):
+    """Statements that a peer has not acknowledged, and the count to record when it has."""
 
     version: int
     statements: list[Signed]
 
 
 def statements_of(rp: str) -> list[Signed]:
-    """The descriptor and the admissions of an RP, those that end last first; at most ADMISSIONS_MAX + 1."""
+    """Return the descriptor and the admissions of an RP, the last to expire first; at most ADMISSIONS_MAX + 1."""
     row = RendezvousPoint.objects.filter(id=rp).only("descriptor").first()
     if row is None or row.descriptor is None:
         return []
@@ -74,28 +74,29 @@ def statements_of(rp: str) -> list[Signed]:
     return [unpacked(row.descriptor), *(unpacked(one.statement) for one in admissions)]
 
 
-def statements_untold(peer: str, rps: Iterable[str]) -> dict[str, Untold]:
-    """Of these RPs, those whose statements the peer has not taken, with them. One query finds that there are none."""
+def statements_pending(peer: str, rps: Iterable[str]) -> dict[str, PendingStatements]:
+    """Return those RPs, with statements, whose statements the peer has not acknowledged. One query if there are none."""
     links = ReplicaLink.objects.filter(peer=peer, rp__in=list(rps)).exclude(told=F("rp__statements"))
     counts = dict(links.values_list("rp_id", "rp__statements"))
-    return {rp: Untold(count, statements_of(rp)) for rp, count in counts.items()}
+    return {rp: PendingStatements(count, statements_of(rp)) for rp, count in counts.items()}
 
 
-def statements_told(peer: str, told: Mapping[str, int]) -> None:
-    """Note that the peer has taken the statements of these RPs, by the counts of `Untold`."""
+def statements_acknowledged(peer: str, told: Mapping[str, int]) -> None:
+    """Record that the peer has acknowledged the statements of these RPs, by the counts of `PendingStatements`."""
     for rp, version in told.items():
         ReplicaLink.objects.filter(peer=peer, rp=rp).update(told=version)
 
 
-def untold_links(limit: int = 1000) -> list[tuple[str, str]]:
-    """(peer, RP) of live links whose peer has not taken the RP's statements."""
+def links_pending(limit: int = 1000) -> list[tuple[str, str]]:
+    """Return (peer, RP) of live links whose peer has not acknowledged the RP's statements."""
     links = ReplicaLink.objects.filter(state=ReplicaLink.State.LIVE).exclude(told=F("rp__statements"))
     return list(links.order_by("peer", "rp").values_list("peer", "rp_id")[:limit])
 
 
 def documents_for(rps: Iterable[str], peer: str = "") -> list[Signed]:
-    """The domain documents that a peer may need to check what these RPs' statements and feeds are signed with: the homes',
-    and those of who is or was admitted. At most DOCUMENTS_MAX, the peer's own not among them."""
+    """Return the domain documents that a peer may need to verify these RPs' statements and feeds: the homes', and those
+    of present and former admitted domains. At most DOCUMENTS_MAX, without the peer's own.
+    """
     wanted = list(rps)
     homes = RendezvousPoint.objects.filter(id__in=wanted).values_list("home", flat=True)
     admitted = ReplicaAdmission.objects.filter(rp__in=wanted, revoked=False).values_list("domain", flat=True)
@@ -106,14 +107,15 @@ def documents_for(rps: Iterable[str], peer: str = "") -> list[Signed]:
 def statements_accept(
     rp: str, statements: Sequence[Signed], *, carrier: str, domains: Sequence[Signed] = (), now: datetime | None = None
 ) -> list[str]:
-    """Take over what is newer than ours. What does not hold is refused, noted as the carrier's, and changes nothing.
+    """Accept valid statements that are newer than the held ones. Invalid ones are refused and counted against the
+    carrier, without effect.
 
     Args:
-        rp: an RP that we participate in; of any other nothing is taken.
-        carrier: the peer that brought it.
-        domains: documents that came along: those of the home and of whoever it admits are taken by their word.
+        rp: an RP that this domain participates in; for any other nothing is accepted.
+        carrier: the peer that delivered them.
+        domains: documents from the request: those of the home and of domains that it admits are trusted through it.
 
-    Returns one sentence for each that was refused.
+    Returns one sentence for each refused statement.
     """
     now = now or timezone.now()
     refused: list[str] = []
@@ -125,7 +127,7 @@ def statements_accept(
     with change(now) as outbox:
         row = RendezvousPoint.objects.select_for_update().filter(id=rp).first()
         if row is None or row.descriptor is None:
-            return refused  # of what we do not participate in we know nothing
+            return refused  # this domain does not participate
         if not row.home:
             _own_seen(row, statements, outbox)
             return refused
@@ -143,7 +145,7 @@ def statements_accept(
                     changed = _admission(row, statement, keys, documents, outbox) or changed
             except BadStatement as error:
                 refused.append(str(error))
-            if _is_gone(row):  # what was just taken ended it
+            if _is_gone(row):  # the accepted statement ended the RP
                 changed = False
                 break
         if changed:
@@ -175,20 +177,21 @@ def admission_store(
         },
     )
     if created:
-        transaction.on_commit(announce, robust=True)  # its people's tokens count here from now on
+        transaction.on_commit(announce, robust=True)  # its principals' tokens are accepted here from now on
 
 
 def documents_by_domain(statements: Iterable[Signed]) -> dict[str, Signed]:
-    """Domain documents that came along, by whose they say that they are, of each domain the newest; what is none is left out.
+    """Return domain documents from a request by the domain that each claims, of each domain the newest, without
+    malformed ones.
 
-    No signature was looked at: whoever needs one reads it.
+    Signatures are not verified: the user of a document verifies it.
     """
     found: dict[str, tuple[int, Signed]] = {}
     for statement in list(statements)[:DOCUMENTS_MAX]:
         try:
             name, serial, _ = document_claimed(statement)
         except BadDocument as error:
-            logger.info("A domain document that came along is not taken: %s", error)
+            logger.info("A domain document in a request is not accepted: %s", error)
         else:
             if name not in found or found[name][0] < serial:
                 found[name] = (serial, statement)
@@ -196,7 +199,9 @@ def documents_by_domain(statements: Iterable[Signed]) -> dict[str, Signed]:
 
 
 def document_take(documents: Mapping[str, Signed], domain: str, fingerprint: str, now: datetime) -> None:
-    """Take over the document of `domain`, if one came along and is newer than ours, by the fingerprint that was vouched for."""
+    """Accept the document of `domain` from a request, if newer than the held one, by the fingerprint that was vouched
+    for.
+    """
     statement = documents.get(domain)
     if statement is None or domain == config().domain:
         return
@@ -206,11 +211,11 @@ def document_take(documents: Mapping[str, Signed], domain: str, fingerprint: str
     try:
         document_accept(statement, fingerprint=fingerprint if held is None else None, now=now)
     except BadDocument as error:
-        logger.info("The domain document of %s is not taken: %s", domain, error)
+        logger.info("The domain document of %s is not accepted: %s", domain, error)
 
 
 def _unknown(rp: str, statements: Sequence[Signed]) -> list[Signed]:
-    """Those that we do not hold as they are; nearly always none, which costs two reads and no transaction."""
+    """Return the statements that are not held already; nearly always none, which costs two reads and no transaction."""
     held = {bytes(one) for one in ReplicaAdmission.objects.filter(rp=rp).values_list("statement", flat=True)}
     descriptor = RendezvousPoint.objects.filter(id=rp).values_list("descriptor", flat=True).first()
     kept = held | ({bytes(descriptor)} if descriptor is not None else set())
@@ -218,8 +223,10 @@ def _unknown(rp: str, statements: Sequence[Signed]) -> list[Signed]:
 
 
 def _own_seen(row: RendezvousPoint, statements: Sequence[Signed], outbox: Outbox) -> None:
-    """Others show us what we signed ourselves of an RP of ours. A later version than ours, or another of the same: our
-    database was put back from a copy, and nobody would take what we sign from here on; so we go on after that version."""
+    """Process an own statement about an own RP. A later version than the held one, or a different one of the same,
+    shows that the database was restored from a copy, and that other domains would refuse its statements from now on; so
+    the versions continue after that one.
+    """
     keys = domain_keys(config().domain)
     for statement in statements:
         if not is_descriptor(statement):
@@ -237,20 +244,20 @@ def _own_seen(row: RendezvousPoint, statements: Sequence[Signed], outbox: Outbox
             row.save()
             outbox.announce(row.id)
             logger.warning(
-                "%s was put back to an older version than others hold; it goes on as %d", row.id, row.version
+                "%s was restored to an older version than others hold; it continues as version %d", row.id, row.version
             )
 
 
 def _contradicts(row: RendezvousPoint, statement: Signed, keys: Keys) -> bool:
-    """Whether the home signed another descriptor of the version that we hold. Raises BadStatement."""
+    """Return whether the home signed a different descriptor of the held version. Raises BadStatement."""
     held = unpacked(row.descriptor or b"")
     if statement.payload == held.payload or descriptor_verified(statement, keys).rp != row.id:
         return False
-    return descriptor_order(statement, held) is Order.CONTRADICTS
+    return descriptor_order(statement, held) is StatementOrder.CONTRADICTS
 
 
 def _descriptor(row: RendezvousPoint, statement: Signed, keys: Keys, outbox: Outbox, carrier: str) -> bool:
-    """Take over a descriptor if it is newer; whether it was. A home that brings an older one is shown ours."""
+    """Accept a descriptor if it is newer; return whether it was. A home that sends an older one is sent the held one."""
     assert row.descriptor is not None  # noqa: S101 - the caller looked
     held = unpacked(row.descriptor)
     if statement.payload == held.payload:
@@ -259,7 +266,9 @@ def _descriptor(row: RendezvousPoint, statement: Signed, keys: Keys, outbox: Out
     if descriptor.rp != row.id:
         raise BadStatement("The descriptor is of another rendezvous point.")
     if not preferred(statement, held):
-        if carrier == row.home:  # perhaps put back from a copy: shown what it signed before, it goes on after that
+        if (
+            carrier == row.home
+        ):  # it may have been restored from a copy: with its earlier statement it continues after that
             ReplicaLink.objects.filter(rp=row, peer=carrier).update(told=-1)
         return False
     row.descriptor = packed(statement)
@@ -279,7 +288,7 @@ def _descriptor(row: RendezvousPoint, statement: Signed, keys: Keys, outbox: Out
 def _admission(
     row: RendezvousPoint, statement: Signed, keys: Keys, documents: Mapping[str, Signed], outbox: Outbox
 ) -> bool:
-    """Take over an admission if it is newer; whether it was."""
+    """Accept an admission if it is newer; return whether it was."""
     claimed = admission_read(statement)
     held = ReplicaAdmission.objects.filter(rp=row, domain=claimed.domain).first()
     if held is not None and held.issued_at_ms >= claimed.issued_at_ms:
@@ -300,7 +309,7 @@ def _admission(
 
 
 def _admission_tell(row: RendezvousPoint, admission: Admission, held: ReplicaAdmission | None, outbox: Outbox) -> None:
-    """Report what the home's word about a participant means, compared with its word before."""
+    """Report what the home's statement about a participant means, compared with the previous one."""
     expires_at = datetime.fromtimestamp(admission.expires_at_ms / 1000, UTC)
     was = held is not None and not held.revoked and held.expires_at > outbox.now
     data = {"rp": row.id, "domain": admission.domain, "home": row.home}
@@ -313,27 +322,29 @@ def _admission_tell(row: RendezvousPoint, admission: Admission, held: ReplicaAdm
 
 
 def _is_gone(row: RendezvousPoint) -> bool:
-    """Whether the row was deleted; Django takes the key from the object then, which the types do not say."""
+    """Return whether the row was deleted: Django then removes the object's key, which the types do not show."""
     return getattr(row, "pk", None) is None
 
 
 def _make_place(row: RendezvousPoint) -> None:
-    """Forget the admission that ended first, for one more."""
+    """Delete the first admission to have ended, for another one."""
     oldest = ReplicaAdmission.objects.filter(rp=row).exclude(domain=config().domain).order_by("expires_at").first()
     if oldest is not None:
         oldest.delete()
 
 
 def replica_remove(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
-    """End our replica, within the caller's transaction; `reason` as the `removed` event says it."""
+    """End this domain's replica, within the caller's transaction; `reason` as in the `removed` event."""
     data = {"rp": row.id, "domain": config().domain, "home": row.home, "reason": reason}
     outbox.event(events.REPLICA_REMOVED, row.id, data, domain_too=True)
     remove(row, outbox, reason)
-    transaction.on_commit(announce, robust=True)  # tokens of who took part with us may not count any more
+    transaction.on_commit(announce, robust=True)  # tokens of former participants may no longer be accepted
 
 
 def issuers_keep(row: RendezvousPoint) -> None:
-    """Keep the issuers that the home's policy names, whose keys this domain fetches then; too many: their tokens are refused here."""
+    """Store the issuers in the home's policy, whose keys this domain then fetches; beyond the bound their tokens are
+    refused here.
+    """
     try:
         with transaction.atomic():
             policy_issuers_keep(row.id, row.policy)

@@ -1,9 +1,11 @@
-"""Our replicas of other domains' RPs: made whole or not at all, asked for by somebody, given up.
+"""Replicas of other domains' RPs: created as a whole or not at all, at a principal's request or the home's invitation,
+and ended.
 
-The life of a replica: somebody here asks for it, or the home invites us -> the home admits us (replication/joining/client.py)
--> history is reserved out of this domain's quota, and the replica is there, with a log of its own -> links bring what the
-others hold -> its lease, which is our admission, is renewed while the home lets us -> left, refused, ended with the RP, or
-lapsed. What the home says of the RP meanwhile is taken over by replication/services/replica_statements.py.
+The life of a replica: a principal here requests it, or the home invites this domain -> the home admits this domain
+(replication/joining/client.py) -> history is reserved from this domain's quota, and the replica exists, with a log of
+its own -> links bring the events of the others -> its lease, which is the admission, is renewed while the home allows
+-> left, refused, ended with the RP, or lapsed. replication/services/replica_statements.py applies the home's statements
+meanwhile.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.statements import (
     Admission,
     BadStatement,
-    Descriptor,
+    DescriptorStatement,
     Join,
     admission_verified,
     descriptor_read,
@@ -48,32 +50,34 @@ from eventing.rps.services.quotas import require_domain_quota, require_rp_quota
 from eventing.sql.locking import lock_domain
 
 HISTORY_MEMBERS = ("max_events", "max_bytes", "max_age_s")
-RENEW_BATCH = 100  # of one sweep
+RENEW_BATCH = 100  # replicas in one sweep
 logger = logging.getLogger(__name__)
 
 
 def require_joiner(principal: Principal) -> None:
-    """Raises Forbidden unless `principal` may have this domain take on a replica: whoever may create an RP here."""
+    """Raise Forbidden unless `principal` may make this domain hold a replica, which requires the right to create RPs here."""
     require_creation(principal)
 
 
 def history_wish(history: Mapping[str, int | None] | None) -> dict[str, int | None]:
-    """What a replica is asked to keep, checked; members that are not stated are the home's. Raises InvalidRequest."""
+    """Return the requested history of a replica, validated; members that are not stated are the home's. Raises
+    InvalidRequest.
+    """
     wish = dict(history or {})
     unknown = sorted(set(wish) - set(HISTORY_MEMBERS))
     if unknown:
         raise InvalidRequest(f"history has no member {', '.join(unknown)}.")
     if any(value is not None and value < 1 for value in wish.values()):
-        raise InvalidRequest("Each member of history is at least 1.")
+        raise InvalidRequest("Each member of history must be at least 1.")
     return wish
 
 
 def join_sign(*, rp: str, lease_s: int | None, now: datetime | None = None) -> Signed:
-    """Sign our wish to participate in an RP for `lease_s` seconds (None: this domain's default; 0: to leave)."""
+    """Sign a join of an RP for `lease_s` seconds (None: this domain's default; 0: a leave)."""
     now = now or timezone.now()
     key = signing_key(now)
     if key is None:
-        raise Conflict("This domain has no key yet that signs.")
+        raise Conflict("This domain has no signing key yet. Try again.")
     asked_s = min(config().lease_s_default if lease_s is None else lease_s, config().lease_s_max)
     return join_make(Join(rp, config().domain, config().base_url, asked_s, int(now.timestamp() * 1000)), key)
 
@@ -89,23 +93,25 @@ def replica_make(
     admissions: Sequence[Signed],
     now: datetime | None = None,
 ) -> RendezvousPoint:
-    """Make our replica from what the home signed, or refuse it whole.
+    """Create the replica from the home's statements, or refuse as a whole.
 
     Args:
-        principal: who asks for it here, and whose quota it counts against.
-        via: the peer that we joined through.
-        lease_s: what we asked the home for.
-        history: what to keep at most, checked by `history_wish`.
-        descriptor, admissions: the home's statements, ours among the admissions; the home's domain document is known.
+        principal: the principal that requests it, whose quota it counts against.
+        via: the peer that was used to join.
+        lease_s: the lease requested from the home.
+        history: most history to keep, checked by `history_wish`.
+        descriptor, admissions: the home's statements, this domain's among the admissions; the home's document is known.
 
-    Raises Conflict (it is there already, or the RP has ended), InvalidRequest (statements that do not hold),
-    QuotaExceeded, and redis.RedisError before anything is made when the data plane cannot be reached.
+    Raises Conflict (it exists already, or the RP has ended), InvalidRequest (invalid statements), QuotaExceeded, and
+    redis.RedisError before anything is created when the data plane cannot be reached.
     """
     now = now or timezone.now()
     said, admitted = _read(rp, descriptor, admissions)
     own = next((one for one, _ in admitted if one.domain == config().domain), None)
     if own is None or not own.publishes or _moment(own.expires_at_ms) <= now:
-        raise InvalidRequest(f"{said.home} did not admit us: there is no admission of {config().domain} that runs.")
+        raise InvalidRequest(
+            f"{said.home} did not admit this domain: there is no valid admission of {config().domain}."
+        )
     row = RendezvousPoint(
         id=rp,
         home=said.home,
@@ -119,12 +125,12 @@ def replica_make(
         statements=1,
     )
     row.bounds_set(bounds_here(said.history, history))
-    control.log_states([rp])  # the data plane is there
+    control.log_states([rp])  # the data plane answers
     with change(now) as outbox:
         lock_domain()
         there = RendezvousPoint.objects.filter(id=rp).first()
         if there is not None:
-            raise Conflict(f"There is a rendezvous point {rp} here already.")
+            raise Conflict(f"The rendezvous point {rp} exists here already.")
         descriptor_apply(row, said)
         row.descriptor = packed(descriptor)
         lease_apply(row, _moment(own.expires_at_ms), now)
@@ -150,18 +156,18 @@ def replica_make(
 
 
 def replica_leave(*, rp: str, principal: Principal, now: datetime | None = None) -> RendezvousPoint:
-    """Give up our replica with its history and the durable subscriptions here. Returns it as it was.
+    """Delete the replica with its history and the durable subscriptions here. Returns the former row.
 
-    Who asked for it and administrators may. Raises NotFound (no replica here), Forbidden.
+    For the principal that requested it, and administrators. Raises NotFound (no replica here), Forbidden.
     """
     now = now or timezone.now()
     with change(now) as outbox:
         row = RendezvousPoint.objects.select_for_update().filter(id=rp).exclude(home="").first()
         if row is None:
-            raise NotFound(f"There is no replica of {rp} here; `herald replica list` shows those there are.")
+            raise NotFound(f"There is no replica of {rp} here. `herald replica list` shows all replicas.")
         asked_for = principal.identity == row.creator and principal.permits("administer", rp, row.name or "")
         if not asked_for and not descriptor_of(row).allows(principal, "administer"):
-            raise Forbidden("Only who asked for the replica, or an administrator, ends it.")
+            raise Forbidden("Ending a replica is for the principal that requested it and for administrators.")
         outbox.act("replica.leave", principal, "rp", rp, home=row.home)
         replica_remove(row, outbox, "left")
         row.id = rp
@@ -169,9 +175,10 @@ def replica_leave(*, rp: str, principal: Principal, now: datetime | None = None)
 
 
 def replicas_to_renew(*, now: datetime | None = None) -> list[RendezvousPoint]:
-    """Our replicas whose lease is to be renewed; at most RENEW_BATCH, of the homes in turn, those that end first first.
+    """Return replicas whose lease is to be renewed; at most RENEW_BATCH, of the homes in turn, the soonest to expire
+    first.
 
-    Homes grant the leases: in the order of their ends alone, one home with many short leases would leave no room for others.
+    Homes grant the leases: by expiry alone, one home with many short leases would leave no room for others.
     """
     now = now or timezone.now()
     rows = RendezvousPoint.objects.filter(renew_at__lte=now, expires_at__gt=now).exclude(home="")
@@ -180,7 +187,7 @@ def replicas_to_renew(*, now: datetime | None = None) -> list[RendezvousPoint]:
 
 
 def renewal_note_failed(*, rp: str, now: datetime | None = None) -> bool:
-    """Note that a renewal failed: it is tried again later, until the lease ends. Whether the replica is there still."""
+    """Record a failed renewal: it is retried later, until the lease expires. Returns whether the replica still exists."""
     now = now or timezone.now()
     row = RendezvousPoint.objects.filter(id=rp).exclude(home="").first()
     if row is None:
@@ -191,19 +198,19 @@ def renewal_note_failed(*, rp: str, now: datetime | None = None) -> bool:
 
 def _read(
     rp: str, descriptor: Signed, admissions: Sequence[Signed]
-) -> tuple[Descriptor, list[tuple[Admission, Signed]]]:
-    """What the home says, verified. Raises InvalidRequest, Conflict for an RP that has ended."""
+) -> tuple[DescriptorStatement, list[tuple[Admission, Signed]]]:
+    """Return the home's statements, verified. Raises InvalidRequest, Conflict for an RP that has ended."""
     try:
         home = descriptor_read(descriptor).home
         keys = domain_keys(home)
         if not keys:
-            raise InvalidRequest(f"The domain {home} is not known here: peer with it, or add its domain document.")
+            raise InvalidRequest(f"The domain {home} is not known here. Peer with it, or add its domain document.")
         said = descriptor_verified(descriptor, keys)
         if said.rp != rp:
             raise BadStatement("The answer is about another rendezvous point.")
         admitted = [(admission_verified(one, keys, rp=rp, home=home), one) for one in admissions]
     except BadStatement as error:
-        raise InvalidRequest(f"What was answered does not hold: {error}") from None
+        raise InvalidRequest(f"The answer is invalid: {error}") from None
     if said.ended:
         raise Conflict(f"The rendezvous point {rp} has ended at its home {said.home}.")
     return said, admitted

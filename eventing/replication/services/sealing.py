@@ -1,13 +1,15 @@
 """Sealing: own runs are signed before they leave the domain, once, and no number is ever used for two events.
 
-The life of a seal: a peer is to get events (replication/forwarding/outbound.py), or a reader asks for a proof -> `seals_own` takes
-what no seal covers, at most a run of RUN_EVENTS_MAX events and RUN_BYTES_MAX bytes at a time -> it signs them -> it moves
-the RP's SealHead in SQL, which only one of several processes can, because the row must still be the seal before -> it
-keeps the seal in the log, from where runs are sent. A crash between the two is made good by whoever comes next.
+The life of a seal: a peer is to get events (replication/forwarding/outbound.py), or a reader requests a proof ->
+`seals_own` takes what no seal covers, at most a run of RUN_EVENTS_MAX events and RUN_BYTES_MAX bytes at a time -> it
+signs them -> it moves the RP's SealHead in SQL, which only one of several processes can, because the row must still be
+the previous seal -> it stores the seal in the log, from where runs are sent. A crash between the two is repaired by the
+next process that seals.
 
-A log that is older than its SealHead was put back from a copy: its numbers are out in the world already, on other events.
-It begins a new epoch, with the events that it took since; what other replicas hold of the old one comes back from them. A
-domain whose SQL was put back as well learns it from a peer that shows a seal of ours beyond our head (`own_seal_seen`).
+A log that is older than its SealHead was restored from a copy: its numbers have left the domain already, for other
+events. It begins a new epoch, with the events that it received since; other replicas return what they hold of the old
+one. A domain whose SQL was restored as well learns it from a peer that sends an own seal beyond the own head
+(`own_seal_seen`).
 """
 
 from __future__ import annotations
@@ -30,37 +32,40 @@ from eventing.core.decoding import msgpack_reader
 from eventing.core.events.feeds import Feed
 from eventing.core.ids import is_admin
 from eventing.core.seals import seals
-from eventing.core.seals.heads import tip
+from eventing.core.seals.heads import head_of
 from eventing.core.seals.seal_heads import same_events, verdict
-from eventing.core.seals.seals import RUN_BYTES_MAX, RUN_EVENTS_MAX, BadSeal
+from eventing.core.seals.seals import BadSeal
 from eventing.core.signing import Signed
 from eventing.log import control, federated, federated_bulk
-from eventing.log.federated import Head, NoLog, StoredRun, StoredSeal, Unsealed
 from eventing.log.federated_bulk import OwnSeal
+from eventing.log.federated_types import LogHead, StoredRun, StoredSeal, Unsealed
+from eventing.log.scripts import OWN, NoLog
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.replication.models import SealHead
 from eventing.replication.selectors.seals import epoch_heads, sealed_rps
 from eventing.rps.models import RendezvousPoint
-from eventing.store.keys import SEALING_HELD_KEY
+from eventing.store.sealing_holds import held_since
 from eventing.telemetry import metrics
 
-RPS_AT_ONCE = 500  # sealed in one transaction: one fsync for all of them
+# One fsync for all of them.
+RPS_AT_ONCE = 500  # bound: RPs sealed in one transaction; the others are in the next transaction
 READ_AT_ONCE = 32  # RPs whose events are in memory at once: 32 MiB at most, in fact far less
 CHECKED_AT_ONCE = 500  # logs compared with their heads in one round trip
-KEPT_DAYS = 30  # the heads of an RP that is gone
+KEPT_DAYS = 30  # heads of a removed RP
 PURGE_BATCH = 5000
-FRESH_EVENTS_MAX = 1000  # sealed in one round and kept in memory: what one request carries
+# The bound of one request.
+FRESH_EVENTS_MAX = 1000  # bound: events kept for the request after sealing; the others are read from the log again
 FRESH_BYTES_MAX = 1024 * 1024
-ROUNDS_MAX = 10_000  # of RUN_EVENTS_MAX events each; more than any history holds
+ROUNDS_MAX = 10_000  # rounds of RUN_EVENTS_MAX events each; more than any history holds
 _encode = msgspec.msgpack.Encoder().encode
 _signed = msgpack_reader(Signed)
 log = logging.getLogger(__name__)
 
 
 def own_feed(epoch: str) -> Feed:
-    """This domain's feed in that epoch of an RP."""
+    """Return this domain's feed in that epoch of an RP."""
     return Feed(config().domain, epoch)
 
 
@@ -72,7 +77,7 @@ def seal_own(rp: str) -> int:
 def seals_own(rps: Iterable[str]) -> dict[str, int]:
     """Seal what is unsealed of the own feeds of `rps`; a log that is older than its seals begins a new epoch first.
 
-    Returns per RP the last own sequence that a seal covers (0: none yet); an RP without a log is left out. Nothing new is
+    Returns per RP the last own sequence that a seal covers (0: none yet), without RPs that have no log. Nothing new is
     sealed at an RP that is held back (replication/forwarding/holding.py).
     Raises redis.RedisError; what was sealed until then stays.
     """
@@ -83,7 +88,7 @@ def seals_own(rps: Iterable[str]) -> dict[str, int]:
         done = seals_next(todo)
         reached |= {rp: head.sealed for rp, head in done.heads.items()}
         for rp, head in done.heads.items():
-            wanted.setdefault(rp, head.own)  # what comes while this goes on is not waited for: it may never end
+            wanted.setdefault(rp, head.own)  # events that arrive meanwhile are not waited for: there may always be more
         todo = [rp for rp in done.more if done.heads[rp].sealed < wanted[rp] or done.heads[rp].own < wanted[rp]]
         if not todo:
             break
@@ -91,53 +96,46 @@ def seals_own(rps: Iterable[str]) -> dict[str, int]:
 
 
 class SealedNext(NamedTuple):
-    """What one round of sealing came to.
+    """The outcome of one round of sealing.
 
     Attributes:
-        heads: the logs there are, as they are now.
-        more: of these RPs more was unsealed than one run covers, or another process was at it: go on.
+        heads: the present logs.
+        more: RPs with more unsealed events than one run covers, or where another process was sealing: continue.
         runs: those that were sealed just now, as far as they fit FRESH_EVENTS_MAX and FRESH_BYTES_MAX together.
     """
 
-    heads: dict[str, Head]
+    heads: dict[str, LogHead]
     more: list[str]
     runs: dict[str, StoredRun]
 
 
 def seals_next(rps: Iterable[str]) -> SealedNext:
-    """Seal one run of each own feed that has something unsealed: everything, unless it is more than one run may have.
+    """Seal one run of each own feed with unsealed events: everything, unless it is more than one run may have.
 
-    As `seals_own`, but it ends while publishers go on, and what they add meanwhile makes the next run larger.
+    As `seals_own`, but it ends while publishers continue, and their events make the next run larger.
     """
-    heads: dict[str, Head] = {}
+    heads: dict[str, LogHead] = {}
     more: list[str] = []
     fresh = _Fresh()
     left = iter([rp for rp in dict.fromkeys(rps) if not is_admin(rp)])  # those never leave the domain
     while some := list(islice(left, RPS_AT_ONCE)):
         check = _Check(some)
         todo = [rp for rp, state in check.states.items() if state.own > state.sealed]
-        waiting = held_back(todo)
+        waiting = held_since(todo)
         todo = [rp for rp in todo if rp not in waiting]
         heads |= check.states
         if todo:
             done = _seal_next(todo, check.digests, fresh)
-            heads |= {run.rp: heads[run.rp]._replace(sealed=run.last, tip=tip(run.statement)) for run in done}
+            heads |= {run.rp: heads[run.rp]._replace(sealed=run.last, own_head=head_of(run.statement)) for run in done}
         more += [rp for rp in todo if heads[rp].own > heads[rp].sealed]
     return SealedNext(heads, more, fresh.runs)
 
 
-def held_back(rps: Sequence[str]) -> dict[str, float]:
-    """Those of `rps` whose own feed is held back, and since when (Unix seconds)."""
-    if not rps:
-        return {}
-    since: Any = control.client().zmscore(SEALING_HELD_KEY, list(rps))
-    return {rp: float(at) for rp, at in zip(rps, since, strict=True) if at is not None}
-
-
 def heads_checked() -> int:
-    """Compare all logs with their seals, so that a stale one takes no event in its old epoch. Returns how many were stale.
+    """Compare all logs with their seals, so that a stale one accepts no event in its old epoch. Returns how many were
+    stale.
 
-    For the start of a process, and when Redis has come back. Raises redis.RedisError.
+    For the start of a process, and when Redis answers again. Raises redis.RedisError.
     """
     stale = 0
     rps = sealed_rps()
@@ -147,14 +145,16 @@ def heads_checked() -> int:
 
 
 def head_checked(rp: str) -> bool:
-    """The same for one RP: whether its log was stale and has begun a new epoch."""
+    """Compare one RP's log with its seals; return whether it was stale and has begun a new epoch."""
     return _Check([rp]).renewed > 0
 
 
 def own_seal_seen(rp: str, statement: Signed) -> bool:
-    """Judge a seal in our own name that somebody sent us: if it is ours and not in our chain, we were put back.
+    """Process a received seal in this domain's name: an own one outside the own chain shows that this domain was
+    restored from a copy.
 
-    Returns whether a new epoch began. What is not signed by us, of an epoch before, or known here changes nothing.
+    Returns whether a new epoch began. A seal that this domain did not sign, of an earlier epoch, or known here has no
+    effect.
     Raises redis.RedisError.
     """
     try:
@@ -170,32 +170,34 @@ def own_seal_seen(rp: str, statement: Signed) -> bool:
     if held is not None and _signed(held.seal).payload == statement.payload:
         return False
     if held is None and seal.last <= state.sealed:
-        return False  # it left the history: nobody can say any more
+        return False  # it was trimmed: nothing shows it any more
     row = SealHead.objects.filter(rp=rp, epoch=seal.epoch).first()
     if row is None or row.last < seal.last:
-        _head_set(rp, seal.epoch, statement, b"")  # the epoch's numbers up to there are used, whatever comes back later
+        _head_set(
+            rp, seal.epoch, statement, b""
+        )  # the epoch's numbers up to there are used, whatever is restored later
     newest_ms = seal.sealed_at_ms if row is None else max(seal.sealed_at_ms, int(row.sealed_at.timestamp() * 1000))
     _renew(rp, seal.epoch, seal.last, newest_ms)
     return True
 
 
-def floor_own(rp: str) -> Signed | None:
-    """State which sequences of our feed are out of the history for everybody; None if none is, or there is no log."""
+def low_water_mark_own(rp: str) -> Signed | None:
+    """Return the own low-water mark, signed; None if nothing was trimmed, or there is no log."""
     state = federated.heads([rp])[0]
     try:
         held = federated.vector_at(rp, state.first - 1) if state is not None else None
     except NoLog:
         return None
-    if state is None or held is None or not (gone := held.get(federated.OWN, 0)):
+    if state is None or held is None or not (gone := held.get(OWN, 0)):
         return None
     now_ms = int(timezone.now().timestamp() * 1000)
-    return seals.floor_make(
+    return seals.low_water_mark_make(
         rp=rp, feed=own_feed(state.epoch), first=gone + 1, stated_at_ms=now_ms, private_jwk=_private_key()
     )
 
 
 def seal_heads_purge(*, now: datetime | None = None) -> int:
-    """Forget the heads of RPs that have been gone for KEPT_DAYS, at most PURGE_BATCH. Returns how many.
+    """Delete the heads of RPs that were removed more than KEPT_DAYS ago, at most PURGE_BATCH. Returns how many.
 
     Not at once: a domain that leaves an RP and joins it again must still know which epochs it has used.
     """
@@ -205,23 +207,23 @@ def seal_heads_purge(*, now: datetime | None = None) -> int:
 
 
 class _Check:
-    """One comparison of logs with their heads, and what was done about it.
+    """One comparison of logs with their heads, and its consequences.
 
     Attributes:
-        states: of the logs there are and that agree with SQL now.
+        states: of the existing logs that agree with SQL now.
         renewed: how many began a new epoch.
-        digests: of the newest seals in SQL, by RP and epoch; to be believed only as far as nobody moves a head meanwhile.
+        digests: of the newest seals in SQL, by RP and epoch; valid only while no process moves a head.
     """
 
     def __init__(self, rps: Sequence[str]) -> None:
-        known, self.digests = epoch_heads(rps)  # SQL first: core/seals/seal_heads.py says why
-        self.states: dict[str, Head] = {}
+        known, self.digests = epoch_heads(rps)  # SQL first: core/seals/seal_heads.py states why
+        self.states: dict[str, LogHead] = {}
         self.renewed = 0
         for rp, state in zip(rps, federated.heads(rps), strict=True):
             if state is not None:
-                self._judge(rp, state, known.get(rp, {}))
+                self._check(rp, state, known.get(rp, {}))
 
-    def _judge(self, rp: str, state: Head, heads: Mapping[str, int]) -> None:
+    def _check(self, rp: str, state: LogHead, heads: Mapping[str, int]) -> None:
         match verdict(heads, state.epoch, state.own, state.sealed):
             case "equal":
                 fine = True
@@ -242,7 +244,7 @@ class _Check:
 
 
 class _Draft(NamedTuple):
-    """A run that is to be sealed, and what its seal says; `after` is the last sequence that the log knew to be sealed."""
+    """A run to seal, and the content of its seal; `after` is the last sequence that was sealed according to the log."""
 
     rp: str
     epoch: str
@@ -257,7 +259,7 @@ class _Draft(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A run that is sealed and not in SQL yet, as its draft."""
+    """A sealed run that is not in SQL yet, with the members of its draft."""
 
     rp: str
     epoch: str
@@ -272,7 +274,7 @@ class _Run(NamedTuple):
 
 
 class _Fresh:
-    """The events of the runs of one round, and these runs once they are kept: the first that fit."""
+    """The events of the runs of one round, and these runs once they are stored: the first that fit."""
 
     def __init__(self) -> None:
         self.runs: dict[str, StoredRun] = {}
@@ -280,21 +282,23 @@ class _Fresh:
         self._events_left, self._bytes_left = FRESH_EVENTS_MAX, FRESH_BYTES_MAX
 
     def note(self, rp: str, own: Unsealed) -> None:
-        """These events are being sealed."""
+        """Note events that are being sealed."""
         size = sum(map(len, own.events))
         if len(own.events) <= self._events_left and size <= self._bytes_left:
             self._events[rp] = own.events
             self._events_left, self._bytes_left = self._events_left - len(own.events), self._bytes_left - size
 
     def kept(self, run: _Run, seal: OwnSeal) -> None:
-        """The seal of the run is kept."""
+        """Note that the seal of the run is stored."""
         events = self._events.get(run.rp)
         if events is not None:
             self.runs[run.rp] = StoredRun(seal.feed_key, run.first, run.last, seal.seal, b"", events, ())
 
 
 def _seal_next(rps: Sequence[str], digests: Mapping[tuple[str, str], bytes], fresh: _Fresh) -> list[_Run]:
-    """Seal the next run of each RP; returns those that are kept. Whoever else seals the same meanwhile: one of us has it."""
+    """Seal the next run of each RP; return those that are stored. If another process seals the same, one of them
+    succeeds.
+    """
     now = timezone.now()
     key = _private_key()
     drafts: list[_Draft] = []
@@ -310,7 +314,7 @@ def _seal_next(rps: Sequence[str], digests: Mapping[tuple[str, str], bytes], fre
     own_seals = [_own_seal(run) for run in won]
     found = zip(won, own_seals, federated_bulk.seals_keep(own_seals), strict=True)
     done: list[_Run] = []
-    for run, seal, is_kept in found:  # one that is not was kept by somebody else
+    for run, seal, is_kept in found:  # another process has stored the others
         if is_kept:
             done.append(run)
             fresh.kept(run, seal)
@@ -319,7 +323,7 @@ def _seal_next(rps: Sequence[str], digests: Mapping[tuple[str, str], bytes], fre
 
 
 def _draft(rp: str, own: Unsealed, digests: Mapping[tuple[str, str], bytes], now: datetime) -> _Draft:
-    """The next run of one RP, to be signed."""
+    """Return the next run of one RP, to be signed."""
     leaves = merkle.leaves(own.events)
     previous = digests.get((rp, own.epoch), b"")
     payload = seals.payload_make(
@@ -334,7 +338,7 @@ def _draft(rp: str, own: Unsealed, digests: Mapping[tuple[str, str], bytes], now
 
 
 def _heads_moved(runs: Sequence[_Run], now: datetime) -> list[_Run]:
-    """Move the heads in SQL, in one transaction; returns the runs whose seal is the head now, the others were late."""
+    """Move the heads in SQL, in one transaction; return the runs whose seal is the head now, the others were late."""
     with transaction.atomic():
         rows = SealHead.objects.select_for_update().filter(rp__in=[run.rp for run in runs]).order_by("id")
         held = {
@@ -351,8 +355,8 @@ def _heads_moved(runs: Sequence[_Run], now: datetime) -> list[_Run]:
             else:
                 continue
             done.append(run)
-        SealHead.objects.bulk_create(new, ignore_conflicts=True)  # whoever came first stays, see below
-        SealHead.objects.bulk_create(  # these rows are there, and ours until the end: a fifth of bulk_update's cost
+        SealHead.objects.bulk_create(new, ignore_conflicts=True)  # the first writer prevails, see below
+        SealHead.objects.bulk_create(  # these rows exist and are locked: a fifth of bulk_update's cost
             moved,
             update_conflicts=True,
             unique_fields=["rp", "epoch"],
@@ -379,20 +383,24 @@ def _row(run: _Run, now: datetime) -> SealHead:
 
 def _own_seal(run: _Run) -> OwnSeal:
     key, seal = own_feed(run.epoch).key, _encode(run.statement)
-    return OwnSeal(run.rp, key, run.first, run.last, seal, run.leaves, run.o, run.z, run.epoch, tip(run.statement))
+    return OwnSeal(run.rp, key, run.first, run.last, seal, run.leaves, run.o, run.z, run.epoch, head_of(run.statement))
 
 
-def _adopted(rp: str, state: Head) -> bool:
-    """The log holds a seal that SQL does not know: take it over if it is ours. False: the log cannot be trusted."""
+def _adopted(rp: str, state: LogHead) -> bool:
+    """Adopt a seal in the log that SQL lacks, if it is an own one. False: the log cannot be trusted."""
     stored = federated.seal_of(rp, own_feed(state.epoch).key, state.sealed)
     if stored is None or not _ours(rp, state, stored):
         return False
-    log.warning("The database knew less of %s than its log: it was put back, and takes over seal %d.", rp, stored.last)
+    log.warning(
+        "The database had older seals of %s than its log: it was restored from a copy, and adopts seal %d.",
+        rp,
+        stored.last,
+    )
     _head_set(rp, state.epoch, _signed(stored.seal), stored.leaves)
     return True
 
 
-def _ours(rp: str, state: Head, stored: StoredSeal) -> bool:
+def _ours(rp: str, state: LogHead, stored: StoredSeal) -> bool:
     statement = _signed(stored.seal)
     try:
         seal = seals.seal_read(statement)
@@ -403,32 +411,29 @@ def _ours(rp: str, state: Head, stored: StoredSeal) -> bool:
     return seals.signed_by(signing.SEAL, statement, seal.sealed_at_ms, domain_keys(config().domain))
 
 
-def _finished(rp: str, state: Head) -> bool:
-    """SQL has a seal that the log lacks: put it there if the log holds what it covers. False: it holds something else."""
+def _finished(rp: str, state: LogHead) -> bool:
+    """Store a seal in the log that only SQL has, if the log holds its events. False: the log holds others."""
     row = SealHead.objects.filter(rp=rp, epoch=state.epoch).first()
     if row is None:
-        return True  # somebody else is at it
+        return True  # another process does it
     statement, leaves = _signed(bytes(row.statement)), bytes(row.leaves)
     seal = seals.seal_read(statement)
-    try:
-        held = federated.unsealed(rp, RUN_EVENTS_MAX, RUN_BYTES_MAX)
-        if held.epoch != state.epoch or held.first > seal.last:
-            return True  # somebody else was faster
-        if held.last > seal.last:
-            held = federated.unsealed(rp, max(1, seal.last - held.lost + 1), RUN_BYTES_MAX)
-        if not same_events(seal, leaves, held.lost, held.events):
-            now = federated.heads([rp])[0]  # somebody may have put it there between two of our looks
-            return now is None or (now.epoch, now.sealed) != (state.epoch, state.sealed)
-        run = _Run(
-            rp, row.epoch, held.first - 1, seal.first, seal.last, leaves, seal.previous, held.o, held.z, statement
-        )
-        return federated_bulk.seals_keep([_own_seal(run)])[0] or federated.heads([rp])[0] != state
-    except NoLog:
-        return True
+    (held,) = federated_bulk.unsealed_all([rp])
+    if held is None or held.epoch != state.epoch or held.first > seal.last:
+        return True  # another process has done it
+    if held.last > seal.last:
+        (held,) = federated_bulk.unsealed_all([rp], max(1, seal.last - held.lost + 1))
+        if held is None:
+            return True
+    if not same_events(seal, leaves, held.lost, held.events):
+        now = federated.heads([rp])[0]  # another process may have stored it between the two reads
+        return now is None or (now.epoch, now.sealed) != (state.epoch, state.sealed)
+    run = _Run(rp, row.epoch, held.first - 1, seal.first, seal.last, leaves, seal.previous, held.o, held.z, statement)
+    return federated_bulk.seals_keep([_own_seal(run)])[0] or federated.heads([rp])[0] != state
 
 
 def _head_set(rp: str, epoch: str, statement: Signed, leaves: bytes) -> None:
-    """Set a head to a seal that is known to be ours, unless the head is further already."""
+    """Set a head to a verified own seal, unless the head is further already."""
     seal = seals.seal_read(statement)
     values = {
         "last": seal.last,
@@ -444,11 +449,11 @@ def _head_set(rp: str, epoch: str, statement: Signed, leaves: bytes) -> None:
 
 
 def _renew(rp: str, was: str, sealed: int, newest_ms: int | None) -> None:
-    """Begin a new epoch of a log that was put back, say so, and have gateways look at it again.
+    """Begin a new epoch of a log that was restored from a copy, report it, and have gateways read it again.
 
     Args:
-        newest_ms: when the newest seal of the old epoch was made: what was appended later is in no seal, so it was never
-            told elsewhere; its publishers were answered, and it is taken along. None: nothing is.
+        newest_ms: when the newest seal of the old epoch was made: events appended later are in no seal and never left
+            the domain, but their publishers were answered, so they are carried over. None: nothing is.
     """
     try:
         epoch = federated.renumber(rp, was, carry_after_ms=newest_ms)
@@ -470,7 +475,7 @@ def _renew(rp: str, was: str, sealed: int, newest_ms: int | None) -> None:
 
 
 def _private_key() -> dict[str, Any]:
-    """The key that signs now."""
+    """Return the present signing key."""
     key = signing_key()
     if key is None:
         ensure_domain_key()

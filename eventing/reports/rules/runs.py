@@ -1,11 +1,12 @@
-"""Runs of reports: which jobs there are, what each state of a run means, what leads from one to another, which are due. Pure.
+"""Runs of reports: the jobs, the states of a run and their transitions, and the due runs. Pure.
 
-The life of a run: it is asked for, by somebody or by the schedule -> `queued` -> one runner claims it -> `running`, with its
-stage and a lease that the runner prolongs -> `done`, or `failed` with the reason in words. A failure that may pass by itself,
-and a runner that fell silent, lead back to `queued` until ATTEMPTS_MAX; a domain that stops gives the run back without
+The life of a run: requested, by a user or the schedule -> `queued` -> one runner claims it -> `running`, with its stage
+and a lease that the runner renews -> `done`, or `failed` with the reason in words. A failure that may pass by itself,
+and a runner whose lease expired, lead back to `queued` until ATTEMPTS_MAX; a domain that stops releases the run without
 counting. When a later run of the same job and period is done, the earlier one is `superseded`.
 
-A run's attempt is its fence: every claim counts it up, and only who names the present one may write (reports/services/reports.py).
+A run's attempt is its fencing token: every claim increments it, and only the runner with the present one may write
+(reports/services/reports.py).
 """
 
 from __future__ import annotations
@@ -19,40 +20,40 @@ from types import MappingProxyType
 from eventing.core.errors import Conflict, InvalidRequest
 
 REPORTS = ("access", "load", "placement", "overlap", "federation")
-"""Jobs that make a report of records (docs/reports.md)."""
+"""Jobs that make a report from access records (docs/reports.md)."""
 COMPACTION = "compaction"
 JOBS = (*REPORTS, COMPACTION)
 HOURLY = ("access", "load")
-"""Made of every hour; the others need days to say anything."""
+"""Jobs that run for every hour; the others need days of records."""
 DAILY = JOBS
-"""Made of every day; compaction last, when what it joins has been read."""
+"""Jobs that run for every day; compaction last, when its input has been read."""
 
 GRACE = timedelta(minutes=10)
-"""After a period's end until its report is due: gateways write segments within two minutes (docs/records.md)."""
+"""Time after a period's end until its report is due: gateways write segments within two minutes (docs/records.md)."""
 HOURS_BACK = 24
 DAYS_BACK = 7
-"""So far back a domain that was away makes up for reports, and looks for segments that came late."""
+"""Days for which a domain that was stopped makes up reports and searches for late segments."""
 
 ATTEMPTS_MAX = 3
 BACK_OFF = (timedelta(minutes=1), timedelta(minutes=10))
-"""Before the second and the third attempt."""
+"""Pauses before the second and the third attempt."""
 LEASE = timedelta(seconds=30)
-"""A runner says every BEAT_S that it lives; one that was silent for so long has died."""
+"""Lease of a runner, which renews it every BEAT_S."""
 BEAT_S = 2.0
 START_LEASE = timedelta(seconds=90)
-"""From the claim to the runner's first word: a Python process that starts on a machine that is busy."""
+"""Lease from the claim to the runner's first renewal: the start of a Python process on a busy machine."""
 
 PERIOD_MIN = timedelta(minutes=1)
 PERIOD_MAX = timedelta(days=3660)
 DEFAULT_PERIOD = timedelta(days=1)
 OPEN_MAX = 500
-"""Runs queued at a time; beyond it nobody may ask for more."""
+"""Most queued runs; beyond it a request is refused."""
 REASON_CHARS_MAX = 500
 STAGE_CHARS_MAX = 100
 
 
-class State(StrEnum):
-    """How far a run is."""
+class ReportRunState(StrEnum):
+    """State of a run."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -61,73 +62,73 @@ class State(StrEnum):
     SUPERSEDED = "superseded"
 
 
-class Act(StrEnum):
-    """What happens to a run."""
+class RunTransition(StrEnum):
+    """Action on a run."""
 
     CLAIM = "claim"  # a runner takes it
     PROGRESS = "progress"
     FINISH = "finish"
     FAIL = "fail"  # for good
-    RETRY = "retry"  # it failed, or its runner fell silent, and is tried again
+    RETRY = "retry"  # the attempt failed, or its runner's lease expired; retry
     RELEASE = "release"  # the domain stops
     CANCEL = "cancel"
     SUPERSEDE = "supersede"  # a later run of the same is done
 
 
-OPEN = frozenset({State.QUEUED, State.RUNNING})
-GRAPH: Mapping[tuple[State, Act], State] = MappingProxyType(
+OPEN = frozenset({ReportRunState.QUEUED, ReportRunState.RUNNING})
+GRAPH: Mapping[tuple[ReportRunState, RunTransition], ReportRunState] = MappingProxyType(
     {
-        (State.QUEUED, Act.CLAIM): State.RUNNING,
-        (State.QUEUED, Act.CANCEL): State.FAILED,
-        (State.RUNNING, Act.PROGRESS): State.RUNNING,
-        (State.RUNNING, Act.FINISH): State.DONE,
-        (State.RUNNING, Act.FAIL): State.FAILED,
-        (State.RUNNING, Act.RETRY): State.QUEUED,
-        (State.RUNNING, Act.RELEASE): State.QUEUED,
-        (State.RUNNING, Act.CANCEL): State.FAILED,
-        (State.DONE, Act.SUPERSEDE): State.SUPERSEDED,
+        (ReportRunState.QUEUED, RunTransition.CLAIM): ReportRunState.RUNNING,
+        (ReportRunState.QUEUED, RunTransition.CANCEL): ReportRunState.FAILED,
+        (ReportRunState.RUNNING, RunTransition.PROGRESS): ReportRunState.RUNNING,
+        (ReportRunState.RUNNING, RunTransition.FINISH): ReportRunState.DONE,
+        (ReportRunState.RUNNING, RunTransition.FAIL): ReportRunState.FAILED,
+        (ReportRunState.RUNNING, RunTransition.RETRY): ReportRunState.QUEUED,
+        (ReportRunState.RUNNING, RunTransition.RELEASE): ReportRunState.QUEUED,
+        (ReportRunState.RUNNING, RunTransition.CANCEL): ReportRunState.FAILED,
+        (ReportRunState.DONE, RunTransition.SUPERSEDE): ReportRunState.SUPERSEDED,
     }
 )
-"""Where an act leads. What is not here is refused."""
+"""State after an act. An act without an entry is refused."""
 
 
-def acted(state: State, act: Act) -> State:
-    """The state after an act. Raises Conflict, saying how it is, where the act makes no sense."""
+def acted(state: ReportRunState, act: RunTransition) -> ReportRunState:
+    """Return the state after an act. Raises Conflict if the act is not possible in this state."""
     try:
         return GRAPH[state, act]
     except KeyError:
         raise Conflict(f"The run is {state}; there is nothing to {act}.", state=state) from None
 
 
-def after_failure(failures: int, passing: bool) -> tuple[Act, timedelta]:
-    """What a failure leads to, and after which wait.
+def after_failure(failures: int, passing: bool) -> tuple[RunTransition, timedelta]:
+    """Return the act after a failure, and the pause before it.
 
     Args:
-        failures: of this run so far, the present one counted.
-        passing: whether trying again may help: False for one that took too long, or was given a wrong order.
+        failures: failures of this run so far, the present one included.
+        passing: whether a retry may help: False for a run that took too long, or was given a wrong order.
     """
     if passing and failures < ATTEMPTS_MAX:
-        return Act.RETRY, BACK_OFF[min(failures, len(BACK_OFF)) - 1]
-    return Act.FAIL, timedelta(0)
+        return RunTransition.RETRY, BACK_OFF[min(failures, len(BACK_OFF)) - 1]
+    return RunTransition.FAIL, timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
-    """From an instant to another, which is not part of it; both UTC."""
+class ReportPeriod:
+    """A period from an instant to another, exclusive; both UTC."""
 
     begin: datetime
     end: datetime
 
     @property
     def name(self) -> str:
-        """As folders call it: 20261121T200000Z-20261121T210000Z."""
+        """Return the name of its folder, as 20261121T200000Z-20261121T210000Z."""
         return f"{self.begin:%Y%m%dT%H%M%SZ}-{self.end:%Y%m%dT%H%M%SZ}"
 
 
-def period_asked(begin: datetime | None, end: datetime | None, now: datetime) -> Period:
-    """The period somebody asks for, in whole seconds; without an end up to `now`, without a begin a day long.
+def period_asked(begin: datetime | None, end: datetime | None, now: datetime) -> ReportPeriod:
+    """Return the requested period, in whole seconds; without an end up to `now`, without a begin a day long.
 
-    Raises InvalidRequest when it is empty, too long, or not over before tomorrow.
+    Raises InvalidRequest when it is empty, too long, or ends in the future.
     """
     end = (end or now).replace(microsecond=0)
     try:
@@ -137,39 +138,39 @@ def period_asked(begin: datetime | None, end: datetime | None, now: datetime) ->
     if end - begin < PERIOD_MIN:
         raise InvalidRequest("`to` must be at least a minute later than `from`.")
     if end - begin > PERIOD_MAX:
-        raise InvalidRequest(f"A period has at most {PERIOD_MAX.days} days.")
+        raise InvalidRequest(f"A period must have at most {PERIOD_MAX.days} days.")
     if end > now + timedelta(days=1):
-        raise InvalidRequest("`to` is in the future: a report is about what was.")
-    return Period(begin, end)
+        raise InvalidRequest("`to` must not be in the future.")
+    return ReportPeriod(begin, end)
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """A report that the schedule wants."""
+class DueReport:
+    """A scheduled report that is due."""
 
     job: str
-    period: Period
+    period: ReportPeriod
     cadence: str
     """hourly or daily."""
 
 
-def due(now: datetime) -> Iterator[Due]:
-    """What should have been made by `now` (UTC), oldest first, hours before days; compaction last."""
+def due(now: datetime) -> Iterator[DueReport]:
+    """Yield the reports due by `now` (UTC), oldest first, hours before days; compaction last."""
     hour = now.replace(minute=0, second=0, microsecond=0)
     for back in range(HOURS_BACK, 0, -1):
-        period = Period(hour - timedelta(hours=back), hour - timedelta(hours=back - 1))
+        period = ReportPeriod(hour - timedelta(hours=back), hour - timedelta(hours=back - 1))
         if period.end + GRACE <= now:
-            yield from (Due(job, period, "hourly") for job in HOURLY)
+            yield from (DueReport(job, period, "hourly") for job in HOURLY)
     day = hour.replace(hour=0)
     for back in range(DAYS_BACK, 0, -1):
-        period = Period(day - timedelta(days=back), day - timedelta(days=back - 1))
+        period = ReportPeriod(day - timedelta(days=back), day - timedelta(days=back - 1))
         if period.end + GRACE <= now:
-            yield from (Due(job, period, "daily") for job in DAILY)
+            yield from (DueReport(job, period, "daily") for job in DAILY)
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The segments of a period as a listing shows them; those that compaction made are not counted: they hold nothing new.
+    """The segments of a period; those that compaction made are not counted, because they contain nothing new.
 
     Attributes:
         segments: how many.
@@ -180,5 +181,5 @@ class Extent:
     newest: float = 0.0
 
     def later_than(self, known: Extent) -> bool:
-        """Whether something came since `known`. Compaction and retention only take away."""
+        """Return whether segments were added since `known`. Compaction and retention only remove."""
         return self.segments > known.segments or self.newest > known.newest

@@ -1,1 +1,1 @@
-"""Reads of the subject."""
+"""Reads of reports."""

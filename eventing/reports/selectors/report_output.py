@@ -1,4 +1,4 @@
-"""What report runs have written: the report in small, and its tables by the page, as CSV or as Parquet.
+"""Output of report runs: the summary, and the tables in pages, as CSV or as Parquet.
 
 The files are Spark's (docs/reports.md); they are read with pyarrow, a batch at a time, without Spark and without Java.
 """
@@ -14,9 +14,9 @@ from typing import IO, Any
 from eventing.conf import config
 from eventing.core.errors import Gone, InvalidCursor, NotFound
 from eventing.reports.models import ReportRun
-from eventing.reports.rules.runs import Period, State
+from eventing.reports.rules.runs import ReportRunState
 from eventing.sql.pages import Page, cursor_of, key_of
-from spark.places import Entry, Place
+from spark.locations import Location, StoredFile
 from spark.report import plain
 from spark.writing import REPORT
 
@@ -24,25 +24,19 @@ BATCH_ROWS = 5_000
 """Rows in memory at a time: a few MiB."""
 CHUNK_BYTES = 256 * 1024
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What spreadsheets take for a formula at the beginning of a text, which strangers may have chosen (OWASP, CSV injection)."""
+"""First characters of a text that spreadsheets take for a formula; strangers may have chosen the text (OWASP, CSV
+injection).
+"""
 
 
-def reports_place() -> Place:
-    """The folder of all reports."""
-    return Place(config().reports_place)
-
-
-def folder_remove(period: Period, job: str) -> None:
-    """Remove what runs of a job wrote about a period. Raises OSError."""
-    place = reports_place()
-    place.remove_folder(place.path(period.name, job))
-    if not place.entries(place.path(period.name)):
-        place.remove_folder(place.path(period.name))
+def reports_place() -> Location:
+    """Return the folder of all reports."""
+    return Location(config().reports_place)
 
 
 def report_document(row: ReportRun) -> dict[str, Any] | None:
-    """The report in small (report.json); None of a run that has none. Raises OSError."""
-    if row.state != State.DONE or not row.output:
+    """Return the summary (report.json); None for a run without one. Raises OSError."""
+    if row.state != ReportRunState.DONE or not row.output:
         return None
     place = reports_place()
     found = place.read_json(place.path(row.output, REPORT))
@@ -54,33 +48,33 @@ class ReportTable:
 
     Raises:
         NotFound: the run is not done, or has no such table.
-        Gone: a later run took its place, or its files are not there any more.
+        Gone: a later run superseded it, or its files have been deleted.
     """
 
     def __init__(self, row: ReportRun, name: str) -> None:
-        if row.state == State.SUPERSEDED:
-            raise Gone("A later run of the same report took this one's place.")
-        if row.state != State.DONE:
+        if row.state == ReportRunState.SUPERSEDED:
+            raise Gone("A later run of the same report superseded this one.")
+        if row.state != ReportRunState.DONE:
             raise NotFound(f"The run is {row.state}: it has no tables.")
         document = report_document(row)
         if document is None:
-            raise Gone("What this run wrote is not there any more.")
+            raise Gone("The output of this run has been deleted.")
         found = document.get("tables", {}).get(name)
         if found is None:
             known = ", ".join(sorted(document.get("tables", {})))
-            raise NotFound(f"This report has no such table; it has {known}.")
+            raise NotFound(f"This report has no such table. Its tables: {known}.")
         self.name, self.rows, self.about = name, int(found["rows"]), str(found["about"])
         self.columns: list[dict[str, Any]] = found["columns"]
         self._place = reports_place()
         self._folder = self._place.path(row.output, name)
 
     def page(self, cursor: str | None, limit: int) -> Page[list[Any]]:
-        """So many rows in the table's order, after those of the page before. Raises InvalidCursor."""
+        """Return `limit` rows in the table's order, after those of the previous page. Raises InvalidCursor."""
         start = 0
         if cursor is not None:
             key = key_of("rows", cursor)
             if not (key.isascii() and key.isdigit() and len(key) < 16):
-                raise InvalidCursor("Use the `next` of the page before, with the same table.")
+                raise InvalidCursor("Use `next` of the previous page, with the same table.")
             start = int(key)
         found: list[list[Any]] = []
         for batch in self._batches(start, limit):
@@ -90,7 +84,9 @@ class ReportTable:
         return Page(found, cursor_of("rows", str(start + len(found))) if more else None)
 
     def csv(self) -> Iterator[bytes]:
-        """All rows, with the columns' names in the first line. A text that a spreadsheet would compute gets a ' before it."""
+        """Yield all rows, after a line with the columns' names. A text that a spreadsheet would compute is prefixed
+        with '.
+        """
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow([column["name"] for column in self.columns])
@@ -103,7 +99,7 @@ class ReportTable:
         yield text.getvalue().encode()
 
     def parquet(self) -> Iterator[bytes]:
-        """All rows as one Parquet file."""
+        """Yield all rows as one Parquet file."""
         files = self._files()
         if len(files) == 1:
             with self._place.filesystem.open_input_file(files[0].path) as stream:
@@ -116,11 +112,11 @@ class ReportTable:
             while chunk := joined.read(CHUNK_BYTES):
                 yield chunk
 
-    def _files(self) -> list[Entry]:
+    def _files(self) -> list[StoredFile]:
         return [entry for entry in self._place.entries(self._folder) if entry.name.endswith(".parquet")]
 
     def _batches(self, start: int, count: int) -> Iterator[Any]:
-        """`count` rows from `start` on, in batches of the table's columns; what lies before is passed over by row group."""
+        """Yield `count` rows from `start` on, in batches of the table's columns; earlier row groups are skipped."""
         import pyarrow.parquet as pq
 
         names = [column["name"] for column in self.columns]
@@ -145,7 +141,7 @@ class ReportTable:
                         if count <= 0:
                             return
 
-    def _join(self, files: list[Entry], to: IO[bytes]) -> None:
+    def _join(self, files: list[StoredFile], to: IO[bytes]) -> None:
         import pyarrow.parquet as pq
 
         writer = None

@@ -1,44 +1,48 @@
-"""Reads of report runs: pages, one run, what is told of a run, and whether runs can be made at all."""
+"""Reads of report runs: pages, one run, its data in events, and whether reports can be made."""
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from eventing.conf import config
 from eventing.core.errors import InvalidCursor, InvalidRequest, NotFound
-from eventing.log import control
+from eventing.core.timestamps import timestamp
 from eventing.reports.models import ReportRun
-from eventing.reports.rules.runs import JOBS, State
+from eventing.reports.rules.runs import JOBS, ReportRunState
+from eventing.reports.shapes import ReportEngine, ReportRunAnswer, ReportRunData
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
-from eventing.store import keys
+from eventing.store.presence import engine_problem_noted
 
 RUNS_IN_STATE = 100
-"""Of the latest runs in the snapshot of the domain (eventing/reports/events.py)."""
-TOLD_FOR_S = 60
-"""What the worker said of Java is believed for so long; it says it every few seconds."""
+"""Latest runs in the snapshot of the domain (eventing/reports/events.py)."""
 _ID = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 
 
+RunAnswer = TypeVar("RunAnswer", bound=ReportRunAnswer)
+
+
 def report_get(reference: str) -> ReportRun:
-    """The run with this id. Raises NotFound."""
-    row = ReportRun.objects.filter(id=int(reference)).first() if _ID.fullmatch(reference) else None
+    """Return the run with this id. Raises NotFound."""
+    row = report_found(int(reference)) if _ID.fullmatch(reference) else None
     if row is None:
         raise NotFound("There is no such run of a report.")
     return row
 
 
+def report_found(run: int) -> ReportRun | None:
+    """Return the run with this id; None if there is none."""
+    return ReportRun.objects.filter(id=run).first()
+
+
 def reports_page(
     *, job: str | None = None, state: str | None = None, cursor: str | None = None, limit: int = LIMIT_DEFAULT
 ) -> Page[ReportRun]:
-    """Runs, newest first. Raises InvalidRequest, InvalidCursor."""
+    """Return a page of runs, newest first. Raises InvalidRequest, InvalidCursor."""
     if job is not None and job not in JOBS:
-        raise InvalidRequest(f"job is one of {', '.join(JOBS)}.")
-    if state is not None and state not in list(State):
-        raise InvalidRequest(f"state is one of {', '.join(State)}.")
+        raise InvalidRequest(f"job must be one of {', '.join(JOBS)}.")
+    if state is not None and state not in list(ReportRunState):
+        raise InvalidRequest(f"state must be one of {', '.join(ReportRunState)}.")
     rows = ReportRun.objects.order_by("-id")
     if job is not None:
         rows = rows.filter(job=job)
@@ -47,65 +51,44 @@ def reports_page(
     if cursor is not None:
         key = key_of("report", cursor)
         if not _ID.fullmatch(key):
-            raise InvalidCursor("Use the `next` of the page before, with the same filters.")
+            raise InvalidCursor("Use `next` of the previous page, with the same filters.")
         rows = rows.filter(id__lt=int(key))
     found = list(rows[: limit + 1])
     more, found = len(found) > limit, found[:limit]
     return Page(found, cursor_of("report", str(found[-1].id)) if more else None)
 
 
-def reports_latest() -> dict[str, dict[str, Any]]:
-    """The latest runs as the domain's state has them, by id."""
+def reports_latest() -> dict[str, ReportRunData]:
+    """Return the latest runs, by id, as in the domain's state."""
     rows = ReportRun.objects.order_by("-id")[:RUNS_IN_STATE]
     return {str(row.id): report_data(row) for row in rows}
 
 
-def report_data(row: ReportRun) -> dict[str, Any]:
-    """A run as events and answers show it."""
+def report_data(row: ReportRun) -> ReportRunData:
+    """Return a run as events and snapshots show it."""
+    return ReportRunData.of(row, **_members(row))
+
+
+def report_answer(row: ReportRun, shape: type[RunAnswer], **more: Any) -> RunAnswer:
+    """Return a run in answers: with its result in numbers, and what `shape` has besides."""
+    result = {name: row.summary.get(name) for name in ("took_s", "headline", "input")}
+    return shape.of(row, **_members(row), **result, **more)
+
+
+def _members(row: ReportRun) -> dict[str, Any]:
     return {
         "id": str(row.id),
-        "job": row.job,
-        "from": _moment(row.period_from),
-        "to": _moment(row.period_to),
-        "cadence": str(row.cadence),
-        "by": row.by,
-        "state": str(row.state),
-        "attempt": row.attempt,
-        "stage": row.stage,
-        "done": row.done,
-        "total": row.total,
-        "reason": row.reason,
-        "queued_at": _moment(row.queued_at),
-        "next_try_at": _moment(row.next_try_at) if row.state == State.QUEUED else None,
-        "started_at": _moment(row.started_at),
-        "ended_at": _moment(row.ended_at),
-        "changed_at": _moment(row.changed_at),
+        "begin": timestamp(row.period_from),
+        "end": timestamp(row.period_to),
+        "next_try_at": timestamp(row.next_try_at) if row.next_try_at and row.state == ReportRunState.QUEUED else None,
     }
 
 
-def _moment(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """Whether reports can be made: `ready`, `off`, or `unknown` while no worker has said so; `detail`: a sentence."""
-
-    state: str
-    detail: str
-
-
-def report_engine() -> Engine:
-    """As the worker said last. Raises redis.RedisError."""
+def report_engine() -> ReportEngine:
+    """Return the worker's last statement. Raises redis.RedisError."""
     if config().reports == "off":
-        return Engine("off", "Reports are off in this domain: HERALD_REPORTS=off.")
-    told: Any = control.client().get(keys.REPORTS_KEY)
-    if told is None:
-        return Engine("unknown", "No worker has said yet whether reports can be made here.")
-    problem = str(json.loads(told)["problem"])
-    return Engine("off", problem) if problem else Engine("ready", "Reports can be made.")
-
-
-def report_engine_tell(problem: str) -> None:
-    """Say whether reports can be made: an empty text, or why not. Raises redis.RedisError."""
-    control.client().set(keys.REPORTS_KEY, json.dumps({"problem": problem}), ex=TOLD_FOR_S)
+        return ReportEngine("off", "Reports are off in this domain: HERALD_REPORTS=off.")
+    problem = engine_problem_noted()
+    if problem is None:
+        return ReportEngine("unknown", "No worker has reported yet whether reports can be made here.")
+    return ReportEngine("off", problem) if problem else ReportEngine("ready", "Reports can be made.")

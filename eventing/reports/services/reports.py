@@ -1,7 +1,8 @@
-"""Writes of report runs: asked for, claimed, told of, ended, cancelled, superseded, purged. Their life: reports/rules/runs.py.
+"""Writes of report runs: request, claim, progress, end, cancellation, supersession, purge. Their life:
+reports/rules/runs.py.
 
-Each change is one transaction with its administrative event on domain.admin. Who makes a run names its attempt with every
-word; a runner that lost its run to another (it was silent for too long, somebody cancelled) learns it by a False.
+Each change is one transaction with its administrative event on domain.admin. A runner passes its attempt with every
+call; one that has lost its run (its lease expired, or the run was cancelled) gets False.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.reports.models import ReportRun
 from eventing.reports.rules import runs as core
-from eventing.reports.rules.runs import Act, Extent, Period, State
-from eventing.reports.selectors.report_output import folder_remove
+from eventing.reports.rules.runs import Extent, ReportPeriod, ReportRunState, RunTransition
+from eventing.reports.selectors.report_output import reports_place
 from eventing.reports.selectors.reports import report_data, report_get
-from eventing.rest.idempotency_records import Claim, claim_fulfil
+from eventing.rest.idempotency_records import IdempotencyClaim, claim_fulfil
 from eventing.sql.locking import lock_domain
 
 logger = logging.getLogger(__name__)
 
 PURGED_AT_ONCE = 500
-NO_ANSWER = "The process that made it ended without a word; its machine may have run out of memory, or it was killed."
+NO_ANSWER = "The process that made the report ended without a result; it may have been killed, or its machine ran out of memory."
 
-_KINDS: Mapping[State, str] = {
-    State.QUEUED: events.REPORT_QUEUED,
-    State.RUNNING: events.REPORT_RUNNING,
-    State.DONE: events.REPORT_DONE,
-    State.FAILED: events.REPORT_FAILED,
-    State.SUPERSEDED: events.REPORT_SUPERSEDED,
+_KINDS: Mapping[ReportRunState, str] = {
+    ReportRunState.QUEUED: events.REPORT_QUEUED,
+    ReportRunState.RUNNING: events.REPORT_RUNNING,
+    ReportRunState.DONE: events.REPORT_DONE,
+    ReportRunState.FAILED: events.REPORT_FAILED,
+    ReportRunState.SUPERSEDED: events.REPORT_SUPERSEDED,
 }
 
-# Asking
+# Requests
 
 
 def report_request(
@@ -52,24 +53,29 @@ def report_request(
     job: str,
     begin: datetime | None = None,
     end: datetime | None = None,
-    claim: Claim | None = None,
+    claim: IdempotencyClaim | None = None,
     now: datetime | None = None,
 ) -> ReportRun:
-    """Queue a run of `job`; without an end up to now, without a begin a day long.
+    """Queue a run of `job`.
+
+    Args:
+        begin: of the period; None for a day before the end.
+        end: of the period, exclusive; None for now.
+        claim: records the Idempotency-Key in the same transaction.
 
     Raises Forbidden, InvalidRequest, Conflict (the same is queued or running), QuotaExceeded (too many are queued).
     """
     now = now or timezone.now()
     require_operator(principal)
     if job not in core.JOBS:
-        raise InvalidRequest(f"job is one of {', '.join(core.JOBS)}.")
+        raise InvalidRequest(f"job must be one of {', '.join(core.JOBS)}.")
     if config().reports == "off":
         raise Conflict("Reports are off in this domain (HERALD_REPORTS).")
     period = core.period_asked(begin, end, now)
     with change(now) as outbox:
         lock_domain()
-        if ReportRun.objects.filter(state=State.QUEUED).count() >= core.OPEN_MAX:
-            raise QuotaExceeded(f"{core.OPEN_MAX} reports are queued already; wait, or cancel some.")
+        if ReportRun.objects.filter(state=ReportRunState.QUEUED).count() >= core.OPEN_MAX:
+            raise QuotaExceeded(f"{core.OPEN_MAX} reports are queued already, which is the most. Wait, or cancel some.")
         same = _open(job, period)
         if same is not None:
             raise Conflict(f"This report is {same.state} already: run {same.id}.", run=str(same.id))
@@ -81,14 +87,16 @@ def report_request(
 
 
 def report_cancel(*, principal: Principal, reference: str, now: datetime | None = None) -> ReportRun:
-    """End a run that is queued or running. Its runner stops within seconds. Raises Forbidden, NotFound, Conflict."""
+    """End a run that is queued or running; its runner stops within seconds. Raises Forbidden, NotFound, Conflict."""
     now = now or timezone.now()
     require_operator(principal)
     report_get(reference)
     with change(now) as outbox:
         row = ReportRun.objects.select_for_update().get(id=int(reference))
-        _end(row, core.acted(State(row.state), Act.CANCEL), now, f"Cancelled by {principal.identity}.")
-        _tell(outbox, row)
+        _end(
+            row, core.acted(ReportRunState(row.state), RunTransition.CANCEL), now, f"Cancelled by {principal.identity}."
+        )
+        _announce(outbox, row)
         outbox.act("report.cancel", principal, "report", str(row.id), job=row.job)
     return row
 
@@ -96,16 +104,16 @@ def report_cancel(*, principal: Principal, reference: str, now: datetime | None 
 # The schedule
 
 
-def reports_due(*, extent: Callable[[Period], Extent], now: datetime | None = None) -> int:
-    """Queue what the schedule wants and nobody has made: finished hours and days that have records, and those that got more.
+def reports_due(*, extent: Callable[[ReportPeriod], Extent], now: datetime | None = None) -> int:
+    """Queue the scheduled reports that are due: finished hours and days with records, and those with late records.
 
     Args:
-        extent: the segments of a period as they are now.
+        extent: returns the present segments of a period.
 
-    Returns how many were queued. Two that do it at once queue each but once.
+    Returns how many were queued. Concurrent calls queue each report once.
     """
     now = now or timezone.now()
-    wanted = [one for one in core.due(now) if one.period.end > now - _kept(one.cadence)]  # else it was made and removed
+    wanted = [one for one in core.due(now) if one.period.end > now - _kept(one.cadence)]  # others were made and removed
     known = _latest(wanted)
     queued = 0
     for one in wanted:
@@ -120,24 +128,26 @@ def reports_due(*, extent: Callable[[Period], Extent], now: datetime | None = No
     return queued
 
 
-def _latest(wanted: list[core.Due]) -> dict[tuple[str, datetime, datetime], ReportRun]:
+def _latest(wanted: list[core.DueReport]) -> dict[tuple[str, datetime, datetime], ReportRun]:
     if not wanted:
         return {}
     begin = min(one.period.begin for one in wanted)
-    rows = ReportRun.objects.filter(period_from__gte=begin).exclude(state=State.SUPERSEDED).order_by("id")
+    rows = ReportRun.objects.filter(period_from__gte=begin).exclude(state=ReportRunState.SUPERSEDED).order_by("id")
     return {(row.job, row.period_from, row.period_to): row for row in rows}
 
 
-def _scheduled(one: core.Due, there: Extent, now: datetime) -> int:
+def _scheduled(one: core.DueReport, there: Extent, now: datetime) -> int:
     try:
         with change(now) as outbox:
             _queue(outbox, one.job, one.period, one.cadence, DOMAIN, there, now)
-    except IntegrityError:  # another scheduler was faster
+    except IntegrityError:  # another scheduler queued it first
         return 0
     return 1
 
 
-def _queue(outbox: Outbox, job: str, period: Period, cadence: str, by: str, there: Extent, now: datetime) -> ReportRun:
+def _queue(
+    outbox: Outbox, job: str, period: ReportPeriod, cadence: str, by: str, there: Extent, now: datetime
+) -> ReportRun:
     row = ReportRun.objects.create(
         job=job,
         period_from=period.begin,
@@ -150,37 +160,39 @@ def _queue(outbox: Outbox, job: str, period: Period, cadence: str, by: str, ther
         queued_at=now,
         changed_at=now,
     )
-    _tell(outbox, row)
+    _announce(outbox, row)
     return row
 
 
-def _open(job: str, period: Period) -> ReportRun | None:
+def _open(job: str, period: ReportPeriod) -> ReportRun | None:
     rows = ReportRun.objects.filter(job=job, period_from=period.begin, period_to=period.end)
     return rows.filter(state__in=sorted(core.OPEN)).first()
 
 
-# Making
+# Runs
 
 
 def report_claim(*, now: datetime | None = None) -> ReportRun | None:
-    """Take the next run, those asked for first; None if there is none, or one runs. Of several at once one gets it."""
+    """Claim the next run, requested ones first; None if there is none, or one runs. Only one of several callers gets
+    it.
+    """
     now = now or timezone.now()
     try:
         with change(now) as outbox:
-            if ReportRun.objects.filter(state=State.RUNNING).exists():
+            if ReportRun.objects.filter(state=ReportRunState.RUNNING).exists():
                 return None
-            ready = ReportRun.objects.select_for_update().filter(state=State.QUEUED, next_try_at__lte=now)
+            ready = ReportRun.objects.select_for_update().filter(state=ReportRunState.QUEUED, next_try_at__lte=now)
             ready = ready.order_by("id")
             row = ready.filter(cadence=ReportRun.Cadence.ASKED).first() or ready.first()
             if row is None:
                 return None
-            row.state = core.acted(State(row.state), Act.CLAIM)
+            row.state = core.acted(ReportRunState(row.state), RunTransition.CLAIM)
             row.attempt += 1
             row.started_at, row.lease_until = now, now + core.START_LEASE
             row.stage, row.done, row.total = "start", 0, 0
             _save(row, now)
-            _tell(outbox, row)
-    except IntegrityError:  # another one runs since
+            _announce(outbox, row)
+    except IntegrityError:  # another run has started since
         return None
     return row
 
@@ -188,9 +200,15 @@ def report_claim(*, now: datetime | None = None) -> ReportRun | None:
 def report_progress(
     *, run: int, attempt: int, stage: str = "", done: int = 0, total: int = 0, now: datetime | None = None
 ) -> bool:
-    """Say that the run's attempt lives, and with a `stage` how far it is. False: it is not this attempt's any more."""
+    """Renew the lease of the run's attempt, and record its progress. Returns False if the run has been lost.
+
+    Args:
+        attempt: the fencing token from the claim.
+        stage: the present stage; empty to renew the lease only.
+        done, total: completed and all units of the stage; `total` 0 while not known.
+    """
     now = now or timezone.now()
-    mine = ReportRun.objects.filter(id=run, attempt=attempt, state=State.RUNNING)
+    mine = ReportRun.objects.filter(id=run, attempt=attempt, state=ReportRunState.RUNNING)
     if not stage:
         return bool(mine.update(lease_until=now + core.LEASE))
     with change(now) as outbox:
@@ -202,7 +220,7 @@ def report_progress(
         if moved != (row.stage, row.done, row.total):
             row.stage, row.done, row.total = moved
             _save(row, now)
-            _tell(outbox, row)
+            _announce(outbox, row)
         else:
             row.save(update_fields=["lease_until"])
     return True
@@ -211,31 +229,50 @@ def report_progress(
 def report_finish(
     *, run: int, attempt: int, output: str, summary: Mapping[str, Any], there: Extent, now: datetime | None = None
 ) -> bool:
-    """The report is there: `output` names its folder. Earlier ones of the same period are superseded. False as above."""
+    """Complete the run; earlier runs of the same period are superseded. Returns False if the run has been lost.
+
+    Args:
+        attempt: the fencing token from the claim.
+        output: name of its folder.
+        summary: headline, input and duration, for lists.
+        there: the segments that were read.
+    """
     now = now or timezone.now()
     with change(now) as outbox:
-        row = ReportRun.objects.select_for_update().filter(id=run, attempt=attempt, state=State.RUNNING).first()
+        row = (
+            ReportRun.objects.select_for_update().filter(id=run, attempt=attempt, state=ReportRunState.RUNNING).first()
+        )
         if row is None:
             return False
         row.output, row.summary = output, dict(summary)
         row.segments, row.newest = there.segments, there.newest
-        _end(row, core.acted(State.RUNNING, Act.FINISH), now)
+        _end(row, core.acted(ReportRunState.RUNNING, RunTransition.FINISH), now)
         earlier = ReportRun.objects.select_for_update().filter(
-            job=row.job, period_from=row.period_from, period_to=row.period_to, state=State.DONE
+            job=row.job, period_from=row.period_from, period_to=row.period_to, state=ReportRunState.DONE
         )
         for old in earlier.exclude(id=row.id).order_by("id"):
             old.output = ""
-            _end(old, core.acted(State(old.state), Act.SUPERSEDE), old.ended_at or now, changed_at=now)
-            _tell(outbox, old)
-        _tell(outbox, row)
+            _end(
+                old, core.acted(ReportRunState(old.state), RunTransition.SUPERSEDE), old.ended_at or now, changed_at=now
+            )
+            _announce(outbox, old)
+        _announce(outbox, row)
     return True
 
 
 def report_fail(*, run: int, attempt: int, reason: str, passing: bool = True, now: datetime | None = None) -> bool:
-    """The attempt failed; with `passing` it is tried again after a while, ATTEMPTS_MAX times in all. False as above."""
+    """Fail the attempt. Returns False if the run has been lost.
+
+    Args:
+        attempt: the fencing token from the claim.
+        reason: one sentence for operators.
+        passing: whether to retry it after a pause, ATTEMPTS_MAX times in all.
+    """
     now = now or timezone.now()
     with change(now) as outbox:
-        row = ReportRun.objects.select_for_update().filter(id=run, attempt=attempt, state=State.RUNNING).first()
+        row = (
+            ReportRun.objects.select_for_update().filter(id=run, attempt=attempt, state=ReportRunState.RUNNING).first()
+        )
         if row is None:
             return False
         _failed(outbox, row, reason, passing, now)
@@ -243,29 +280,31 @@ def report_fail(*, run: int, attempt: int, reason: str, passing: bool = True, no
 
 
 def report_release(*, run: int, attempt: int, now: datetime | None = None) -> bool:
-    """Give the run back, as the domain stops; the next start begins it anew. False as above."""
+    """Release the run as the domain stops; the next start begins it anew. False: the run has been lost."""
     now = now or timezone.now()
-    with change(now, patient=False) as outbox:  # Redis may be stopping too
-        row = ReportRun.objects.select_for_update().filter(id=run, attempt=attempt, state=State.RUNNING).first()
+    with change(now, patient=False) as outbox:  # Redis may be stopping, too
+        row = (
+            ReportRun.objects.select_for_update().filter(id=run, attempt=attempt, state=ReportRunState.RUNNING).first()
+        )
         if row is None:
             return False
-        _requeue(row, core.acted(State.RUNNING, Act.RELEASE), now, now)
-        _tell(outbox, row)
+        _requeue(row, core.acted(ReportRunState.RUNNING, RunTransition.RELEASE), now, now)
+        _announce(outbox, row)
     return True
 
 
 def reports_recover(*, now: datetime | None = None) -> int:
-    """Take runs from runners that fell silent. Returns how many."""
+    """Take runs from runners whose leases have expired. Returns how many."""
     now = now or timezone.now()
     with change(now) as outbox:
-        lost = list(ReportRun.objects.select_for_update().filter(state=State.RUNNING, lease_until__lt=now))
+        lost = list(ReportRun.objects.select_for_update().filter(state=ReportRunState.RUNNING, lease_until__lt=now))
         for row in lost:
             _failed(outbox, row, NO_ANSWER, True, now)
     return len(lost)
 
 
 def reports_purge(*, now: datetime | None = None) -> int:
-    """Remove runs, with what they wrote, that are older than the domain keeps them; at most PURGED_AT_ONCE. How many."""
+    """Delete runs older than their retention, with their output; at most PURGED_AT_ONCE. Returns how many."""
     now = now or timezone.now()
     ended = ReportRun.objects.exclude(state__in=sorted(core.OPEN)).order_by("ended_at")
     is_hourly = {"cadence": ReportRun.Cadence.HOURLY}
@@ -277,9 +316,9 @@ def reports_purge(*, now: datetime | None = None) -> int:
         same = ReportRun.objects.filter(job=row.job, period_from=row.period_from, period_to=row.period_to)
         if not same.exclude(id=row.id).exists():
             try:
-                folder_remove(Period(row.period_from, row.period_to), row.job)
+                _folder_remove(ReportPeriod(row.period_from, row.period_to), row.job)
             except OSError as error:
-                logger.warning("reports: run %d stays, its folder cannot be removed: %s", row.id, error)
+                logger.warning("reports: run %d is kept, its folder cannot be removed: %s", row.id, error)
                 continue
         row.delete()
         removed += 1
@@ -290,7 +329,7 @@ def reports_purge(*, now: datetime | None = None) -> int:
 
 
 def _kept(cadence: str) -> timedelta:
-    """How long the domain keeps runs of this cadence, from their end."""
+    """Return the retention of runs of this cadence, from their end."""
     hourly = cadence == ReportRun.Cadence.HOURLY
     return timedelta(days=config().reports_hourly_days if hourly else config().reports_retention_days)
 
@@ -298,15 +337,15 @@ def _kept(cadence: str) -> timedelta:
 def _failed(outbox: Outbox, row: ReportRun, reason: str, passing: bool, now: datetime) -> None:
     row.failures += 1
     act, wait = core.after_failure(row.failures, passing)
-    after = core.acted(State(row.state), act)
-    if act is Act.RETRY:
+    after = core.acted(ReportRunState(row.state), act)
+    if act is RunTransition.RETRY:
         _requeue(row, after, now, now + wait, reason)
     else:
         _end(row, after, now, reason)
-    _tell(outbox, row)
+    _announce(outbox, row)
 
 
-def _requeue(row: ReportRun, state: State, now: datetime, next_try_at: datetime, reason: str = "") -> None:
+def _requeue(row: ReportRun, state: ReportRunState, now: datetime, next_try_at: datetime, reason: str = "") -> None:
     row.state, row.next_try_at, row.lease_until = state, next_try_at, None
     row.stage, row.done, row.total = "", 0, 0
     row.reason = reason[: core.REASON_CHARS_MAX]
@@ -314,7 +353,7 @@ def _requeue(row: ReportRun, state: State, now: datetime, next_try_at: datetime,
 
 
 def _end(
-    row: ReportRun, state: State, ended_at: datetime, reason: str = "", *, changed_at: datetime | None = None
+    row: ReportRun, state: ReportRunState, ended_at: datetime, reason: str = "", *, changed_at: datetime | None = None
 ) -> None:
     row.state, row.ended_at, row.lease_until = state, ended_at, None
     row.stage, row.done, row.total = "", 0, 0
@@ -327,5 +366,13 @@ def _save(row: ReportRun, now: datetime) -> None:
     row.save()
 
 
-def _tell(outbox: Outbox, row: ReportRun) -> None:
-    outbox.event(_KINDS[State(row.state)], DOMAIN_ADMIN, {"run": report_data(row)})
+def _announce(outbox: Outbox, row: ReportRun) -> None:
+    outbox.event(_KINDS[ReportRunState(row.state)], DOMAIN_ADMIN, {"run": report_data(row)})
+
+
+def _folder_remove(period: ReportPeriod, job: str) -> None:
+    """Delete the output of a job's runs for a period. Raises OSError."""
+    place = reports_place()
+    place.remove_folder(place.path(period.name, job))
+    if not place.entries(place.path(period.name)):
+        place.remove_folder(place.path(period.name))

@@ -8,13 +8,13 @@ from drf_spectacular.utils import extend_schema_field
 
 from eventing.access.api.fields import POLICY_SCHEMA
 from eventing.core.events.ack_level import REPLICAS_MAX
-from eventing.rest.fields import Document
+from eventing.rest.fields import JsonDocument
 from eventing.rps.rules import watches
 from eventing.rps.rules.audience import AT_LEAST_MAX, AUDIENCES_MAX, FLAG, LABEL_CHARS_MAX, LINE_PATTERN, REFUSE
 
 AUDIENCE_SCHEMA: dict[str, Any] = {
     "type": "array",
-    "description": "Who must be reading in this domain while events are published here. null: nobody.",
+    "description": "Readers that must be connected in this domain while events are published here. null: none.",
     "maxItems": AUDIENCES_MAX,
     "items": {
         "type": "object",
@@ -27,7 +27,7 @@ AUDIENCE_SCHEMA: dict[str, Any] = {
                 "type": "string",
                 "enum": [REFUSE, FLAG],
                 "default": REFUSE,
-                "description": "While it is broken: refuse publishes, or take them and raise an alarm.",
+                "description": "While the audience is incomplete: refuse publishes, or accept them and raise an alarm.",
             },
         },
         "required": ["label", "at_least"],
@@ -38,10 +38,10 @@ ACK_PATTERN = rf"^(accepted|stored|replicated:([1-9]|1[0-{REPLICAS_MAX - 10}]))$
 
 
 @extend_schema_field(AUDIENCE_SCHEMA)
-class AudienceField(Document):
-    """Audiences; rps/rules/audience.py reads them."""
+class AudienceField(JsonDocument):
+    """Audiences, parsed by rps/rules/audience.py."""
 
 
-@extend_schema_field({**watches.schema(), "description": "What is watched here. null: nothing."})
-class WatchField(Document):
-    """Watch rules of an RP; rps/rules/watches.py reads them."""
+@extend_schema_field({**watches.schema(), "description": "Watch rules of the rendezvous point. null: none."})
+class WatchField(JsonDocument):
+    """Watch rules of an RP, parsed by rps/rules/watches.py."""

@@ -14,10 +14,11 @@ from eventing.log import control
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag, page_answer
 from eventing.rest.idempotency import created_once
-from eventing.rest.idempotency_records import Claim
-from eventing.rest.requests import LeaseRequest
+from eventing.rest.idempotency_records import IdempotencyClaim
+from eventing.rest.requests import LeaseRequestSerializer
+from eventing.rest.shapes import RenewalAnswer
 from eventing.rps.api import representations
-from eventing.rps.api.requests import RendezvousPointChange, RendezvousPointCreation
+from eventing.rps.api.requests import RendezvousPointChangeSerializer, RendezvousPointCreationSerializer
 from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
 from eventing.rps.selectors.rendezvous_point_lists import rendezvous_points_listed_by
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, rendezvous_points_page
@@ -28,21 +29,21 @@ from eventing.rps.services.rendezvous_points import (
     rendezvous_point_renew,
     rendezvous_point_update,
 )
+from eventing.rps.shapes import RendezvousPointAnswer, RendezvousPointPage
 
 
-class RendezvousPoints(View):
+class RendezvousPointsView(View):
     """The domain's rendezvous points."""
 
     @extend_schema(
         operation_id="rps_list",
         summary="List rendezvous points",
-        description="Those that you may describe, newest first; with `prefix`, those of the subtree by name; or by `sort`. "
-        "A page may be short, even empty, and still have a next.",
+        description="Rendezvous points that you may describe, newest first; with `prefix`, those of the subtree by name; or in the order of `sort`. A page may be short, even empty, and still have a next.",
         parameters=[docs.CURSOR, docs.LIMIT, docs.PREFIX, docs.SORT, docs.Q],
-        responses={200: docs.ref("RendezvousPointPage")},
+        responses={200: RendezvousPointPage},
     )
     def get(self, request: Request) -> Response:
-        """List."""
+        """List RPs."""
         asked: dict[str, Any] = {
             "principal": self.principal,
             "cursor": self.query("cursor"),
@@ -59,10 +60,10 @@ class RendezvousPoints(View):
     @extend_schema(
         operation_id="rps_create",
         summary="Create a rendezvous point",
-        description="You become its creator, who administers it. Admitted whole against the domain's quota, or refused.",
+        description="The requesting principal becomes the creator and administers the RP. It is admitted completely against the domain's quota, or refused.",
         parameters=[docs.IDEMPOTENCY_KEY, docs.ETAG, docs.LOCATION],
-        request=RendezvousPointCreation,
-        responses={201: docs.ref("RendezvousPoint")},
+        request=RendezvousPointCreationSerializer,
+        responses={201: RendezvousPointAnswer},
         examples=[
             OpenApiExample(
                 "A day of one sensor",
@@ -77,16 +78,16 @@ class RendezvousPoints(View):
         ],
     )
     def post(self, request: Request) -> Response:
-        """Create."""
-        body = self.body(RendezvousPointCreation)
+        """Create an RP."""
+        body = self.body(RendezvousPointCreationSerializer)
 
-        def create(claim: Claim | None) -> str:
+        def create(claim: IdempotencyClaim | None) -> str:
             return rendezvous_point_create(principal=self.principal, claim=claim, **body).id
 
         return created_once(self, create, _created)
 
 
-class RendezvousPoint(View):
+class RendezvousPointView(View):
     """One rendezvous point, by id or name."""
 
     open_methods = ("GET", "HEAD")
@@ -94,12 +95,12 @@ class RendezvousPoint(View):
     @extend_schema(
         operation_id="rps_get",
         summary="Describe a rendezvous point",
-        description="Administrative ones (`ID.admin`, `domain.admin`) too. `ETag` is its version.",
+        description="Also for administrative ones (`ID.admin`, `domain.admin`). `ETag` is the version.",
         parameters=[docs.REFERENCE, docs.ETAG],
-        responses={200: docs.ref("RendezvousPoint")},
+        responses={200: RendezvousPointAnswer},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Describe."""
+        """Describe the RP."""
         if names.is_id(reference) and is_admin(reference):
             descriptor = descriptor_get(reference)
             require(descriptor, self.principal, "describe")
@@ -112,18 +113,18 @@ class RendezvousPoint(View):
     @extend_schema(
         operation_id="rps_change",
         summary="Change a rendezvous point",
-        description="Absent members stay. With `If-Match` only the versions it names are changed.",
+        description="Absent members stay. With `If-Match`, only if the version is one of those named.",
         parameters=[docs.REFERENCE, docs.IF_MATCH, docs.ETAG],
-        request=RendezvousPointChange,
-        responses={200: docs.ref("RendezvousPoint")},
+        request=RendezvousPointChangeSerializer,
+        responses={200: RendezvousPointAnswer},
         examples=[OpenApiExample("Keep less", value={"history": {"max_events": 100}}, request_only=True)],
     )
     def patch(self, request: Request, reference: str) -> Response:
-        """Change."""
+        """Change the RP."""
         row = rendezvous_point_update(
             reference=reference,
             principal=self.principal,
-            changes=self.body(RendezvousPointChange),
+            changes=self.body(RendezvousPointChangeSerializer),
             versions=self.expected_versions(),
         )
         return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.version))
@@ -131,32 +132,34 @@ class RendezvousPoint(View):
     @extend_schema(
         operation_id="rps_delete",
         summary="Delete a rendezvous point",
-        description="Its history and its subscriptions end with it.",
+        description="Its history and its subscriptions are deleted with it.",
         parameters=[docs.REFERENCE, docs.IF_MATCH],
         responses={204: None},
     )
     def delete(self, request: Request, reference: str) -> Response:
-        """Delete."""
+        """Delete the RP."""
         rendezvous_point_delete(reference=reference, principal=self.principal, versions=self.expected_versions())
         return Response(status=204)
 
 
-class RendezvousPointRenewal(View):
-    """The lease of a rendezvous point."""
+class RendezvousPointRenewalView(View):
+    """Lease of a rendezvous point."""
 
     @extend_schema(
         operation_id="rps_renew",
         summary="Renew a rendezvous point's lease",
-        description="It counts from now and never ends earlier than it would have.",
+        description="The new lease counts from now and never ends earlier than the running one.",
         parameters=[docs.REFERENCE_BEFORE_ACTION],
-        request=LeaseRequest,
-        responses={200: docs.ref("Renewal")},
+        request=LeaseRequestSerializer,
+        responses={200: RenewalAnswer},
         examples=[OpenApiExample("An hour more", value={"lease_s": 3600}, request_only=True)],
     )
     def post(self, request: Request, reference: str) -> Response:
-        """Renew."""
-        body = self.body(LeaseRequest)
-        return Response({"lease": rendezvous_point_renew(reference=reference, principal=self.principal, **body)})
+        """Renew the lease."""
+        body = self.body(LeaseRequestSerializer)
+        return Response(
+            RenewalAnswer(lease=rendezvous_point_renew(reference=reference, principal=self.principal, **body))
+        )
 
 
 def _created(rp: str) -> Response:

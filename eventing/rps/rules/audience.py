@@ -1,16 +1,18 @@
-"""Audiences: who must be reading an RP while events are published there. Pure; compiled with the descriptor.
+"""Audiences: readers that must be connected to an RP while events are published there. Pure; compiled with the
+descriptor.
 
     [{"label": "auditors", "at_least": 1, "claims": {"role": {"equals": "auditor"}}, "publishing": "refuse"}]
 
-| member | what it says |
+| member | meaning |
 |---|---|
-| `label` | what people call it; each once |
-| `at_least` | how many readings there must be |
+| `label` | name for people; each once |
+| `at_least` | required number of readings |
 | `claims` | predicates as in policies (access/rules/policy_predicates.py); absent: every reading counts |
-| `issuer` | whose claims they are, as in policies; absent: `domain` with claims, else `anyone` |
-| `publishing` | while it is broken: `refuse` publishes, or `flag` them: an alarm is raised, and events are taken |
+| `issuer` | issuer of the claims, as in policies; absent: `domain` with claims, else `anyone` |
+| `publishing` | while the audience is incomplete: `refuse` publishes, or `flag` them: an alarm is raised, and events are accepted |
 
-A reading is a connection that follows the RP in this domain. Durable subscriptions whose owner is away do not count.
+A reading is a connection that follows the RP in this domain. Durable subscriptions whose owner is not connected do not
+count.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from eventing.core.principals import Principal
 AUDIENCES_MAX = 8  # of an RP: each is counted at every join of a reader
 LABEL_CHARS_MAX = 64
 LINE_PATTERN = r"^[^\x00-\x1f\x7f]+$"  # text on one line
-AT_LEAST_MAX = 1000  # guess: more is no audience to be named but a crowd
+AT_LEAST_MAX = 1000  # guess: more is a crowd, not an audience
 REFUSE, FLAG = "refuse", "flag"
 _MEMBERS = {"label", "at_least", "claims", "issuer", "publishing"}
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One audience, compiled. `who`: a policy of one rule; who may subscribe by it counts."""
+    """One compiled audience. `who`: a policy of one rule; principals that it allows to subscribe count."""
 
     label: str
     at_least: int
@@ -42,13 +44,13 @@ class Need:
     who: Policy
 
     def counts(self, principal: Principal) -> bool:
-        """Whether a reading of `principal` is of this audience."""
+        """Return True if a reading of `principal` belongs to this audience."""
         return self.who.allows(principal, "subscribe")
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """An audience that is broken, and how many there are."""
+class MissingAudience:
+    """An incomplete audience, and its present number of readings."""
 
     label: str
     at_least: int
@@ -56,32 +58,31 @@ class Missing:
 
 
 def parse_audience(document: Any) -> list[dict[str, Any]]:
-    """The document in its normal form, checked. Raises InvalidRequest naming the audience that is wrong."""
+    """Check the document and return its normal form. Raises InvalidRequest naming the invalid audience."""
     if not isinstance(document, list) or len(document) > AUDIENCES_MAX:
         raise InvalidRequest(f"audience is a list of at most {AUDIENCES_MAX}.")
     made = [_parsed(number, one) for number, one in enumerate(document, 1)]
     labels = [one["label"] for one in made]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
-        raise InvalidRequest(f"audience has the label {twice[0]} twice; a label stands for one audience.")
+        raise InvalidRequest(f"audience has the label {twice[0]} twice; each label must be unique.")
     return made
 
 
 def compile_audience(document: Sequence[Mapping[str, Any]]) -> tuple[Need, ...]:
-    """What `parse_audience` made, compiled."""
+    """Compile the result of `parse_audience`."""
     return tuple(
         Need(one["label"], one["at_least"], one["publishing"] == REFUSE, compile_policy(_policy(one)))
         for one in document
     )
 
 
-def audience_missing(rp: str, missing: Sequence[Missing]) -> AudienceMissing:
-    """The refusal of a publish: says which audience lacks how many."""
+def audience_missing(rp: str, missing: Sequence[MissingAudience]) -> AudienceMissing:
+    """Make the refusal of a publish, which names the incomplete audience and the missing number."""
     one = missing[0]
     readers = "reader" if one.at_least == 1 else "readers"
     return AudienceMissing(
-        f"Events are taken here only while the audience {one.label} has at least {one.at_least} {readers}, and it has "
-        f"{one.present}. Try again once it reads.",
+        f"Events are accepted here only while the audience {one.label} has at least {one.at_least} {readers}, and it has {one.present}. Try again when they are connected.",
         retry_after_s=2,
         rp=rp,
         missing=[{"label": each.label, "at_least": each.at_least, "present": each.present} for each in missing],
@@ -89,7 +90,7 @@ def audience_missing(rp: str, missing: Sequence[Missing]) -> AudienceMissing:
 
 
 def is_line(text: str, chars_max: int) -> bool:
-    """Whether `text` is 1 to so many characters without control characters."""
+    """Return True if `text` has 1 to `chars_max` characters and no control characters."""
     return len(text) <= chars_max and re.fullmatch(LINE_PATTERN.rstrip("$"), text) is not None
 
 

@@ -1,4 +1,4 @@
-"""The descriptor of an RP as the hot path needs it: small, immutable, compiled, cached in each gateway process."""
+"""Descriptors of RPs for the hot path: small, immutable, compiled, cached in each gateway process."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from eventing.core.events.history import HistoryBounds
 from eventing.core.principals import Principal
 from eventing.rps.rules.audience import Need
 
-AT_A_REPLICA = frozenset({"describe", "administer"})  # what administrators may do at a replica, whatever its home says
+AT_A_REPLICA = frozenset(
+    {"describe", "administer"}
+)  # operations of administrators at a replica, whatever its home allows
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """What every operation at an RP is checked against.
+    """Descriptor against which every operation at an RP is checked.
 
     Attributes:
         id: the self-certifying id, or that of an administrative RP.
         creator: identity of the principal that administers it; empty for the domain's own.
-        version: grows with every change; the ETag.
+        version: increases with every change; the ETag.
         expires_at: Unix seconds at which the lease ends; infinity for administrative RPs, which live with their RP.
-        name: hierarchical name, for tokens narrowed to names; empty if it has none.
-        home: the domain whose RP this is a replica of; empty for our own RPs. `policy` is then the home's, seen from
-            here (Policy.seen_from), and `creator` is empty: who created the RP administers it at its home only.
-        links: the peers that its events go to and come from, in the order of their names.
-        paused: why this domain takes no events here from its publishers, as its operator said; None while it does.
-        audience: who must be reading while events are published here; this domain's readers and publishers only.
+        name: hierarchical name, for tokens narrowed to names; empty if there is none.
+        home: for a replica, the home; empty for own RPs. `policy` is then the home's, translated for this domain
+            (Policy.seen_from), and `creator` is empty: the creator administers the RP at its home only.
+        links: peers with which its events are exchanged, ordered by name.
+        paused: the operator's reason while this domain refuses publishes here; None while not paused.
+        audience: readers that must be connected while events are published here; applies to this domain's readers and
+            publishers only.
         renewed_from: Unix seconds from which on use renews the lease; infinity for never.
     """
 
@@ -47,10 +50,11 @@ class Descriptor:
     renewed_from: float = math.inf
 
     def allows(self, principal: Principal, operation: str) -> bool:
-        """Whether `principal` may do `operation` here: administrators and the creator always, others by the policy.
+        """Return True if `principal` may do `operation` here: administrators and the creator always, others by the
+        policy.
 
-        At a replica the home's policy decides for everybody. This domain's administrators only see it and administer
-        what is this domain's of it: subscriptions, and whether there is a replica at all.
+        At a replica the home's policy decides for everybody. This domain's administrators may only describe it and
+        administer its local parts: subscriptions, and the existence of the replica.
         """
         if principal.narrowed and not principal.permits(operation, self.id, self.name):
             return False
@@ -59,9 +63,9 @@ class Descriptor:
         return self.policy.allows(principal, operation)
 
     def administered_by(self, principal: Principal) -> bool:
-        """Whether `principal` may do everything here, whatever the policy says. What other issuers claim of `admin` counts nothing."""
+        """Return True if `principal` may do everything here, whatever the policy. `admin` claims of other issuers do not count."""
         return (principal.admin and principal.local) or self.created_by(principal)
 
     def created_by(self, principal: Principal) -> bool:
-        """Whether `principal` created the RP; a stranger without a token never did."""
+        """Return True if `principal` created the RP; always False for a stranger without a token."""
         return bool(self.creator) and principal.identity == self.creator and not principal.anonymous

@@ -1,112 +1,117 @@
-"""Why a principal may or may not do something at an RP, in words: the same decision as Descriptor.allows, told. Pure.
+"""Explanations in words of a principal's rights at an RP: the same decision as Descriptor.allows. Pure.
 
-Told are claims of the bearer and what the policy says, each cut to VALUE_CHARS_MAX; never a token's text.
+They contain claims of the bearer and values of the policy, each cut to VALUE_CHARS_MAX, but never a token's text.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
-from eventing.access.rules.policy import Policy, Rule
+from eventing.access.rules.policy import Policy, PolicyRule
 from eventing.access.rules.policy_issuers import ANYONE, DOMAIN, PEER
 from eventing.access.rules.policy_predicates import MISSING, Predicate
 from eventing.core.principals import Principal, Scope
+from eventing.core.shapes import Count, Shape, doc
 from eventing.rps.rules.descriptor import AT_A_REPLICA, Descriptor
 
-VALUE_CHARS_MAX = 64  # of a claim or a predicate's value as told
-LISTED_MAX = 5  # members of a list as told
+VALUE_CHARS_MAX = 64  # characters shown of a claim's or a predicate's value
+LISTED_MAX = 5  # members shown of a list
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFinding:
-    """What a rule that was looked at said: the rule's number and issuer, whether it matched, and why (not)."""
+class RuleFinding(Shape):
+    """An evaluated rule, and whether it matched."""
 
-    rule: int
+    rule: Annotated[Count, doc("Number of the rule.")]
     issuer: str
     matches: bool
-    why: str
+    why: Annotated[str, doc("The reason, one sentence.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """A decision.
-
-    Attributes:
-        allowed: what was decided.
-        decided_by: `rule N`, `no rule`, `administrator`, `creator`, `scopes`, `restriction`, `expiry` or `token`.
-        reason: one sentence.
-        rules: the rules up to the one that decided, in order; none if the policy was not asked.
-    """
+class PolicyExplanationAnswer(Shape):
+    """Decision of a policy about one bearer and one operation."""
 
     allowed: bool
-    decided_by: str
-    reason: str
-    rules: tuple[RuleFinding, ...] = ()
+    decided_by: Annotated[str, doc("rule N, no rule, administrator, creator, scopes, restriction, expiry or token.")]
+    reason: Annotated[str, doc("One sentence.")]
+    rules: Annotated[
+        list[RuleFinding],
+        doc("The rules up to the deciding one; empty if the policy was not evaluated, or is not visible to you."),
+    ]
 
 
-def explain(descriptor: Descriptor, principal: Principal, operation: str, *, now: float) -> Explanation:
-    """Whether `principal` may do `operation` at the RP at `now` (Unix seconds), and what decides it."""
+def explain(descriptor: Descriptor, principal: Principal, operation: str, *, now: float) -> PolicyExplanationAnswer:
+    """Decide whether `principal` may do `operation` at the RP at `now` (Unix seconds), and explain what decides."""
     if principal.expires_at <= now:
-        return Explanation(False, "expiry", "The token has expired; get a new one.")
+        return PolicyExplanationAnswer(False, "expiry", "The token has expired; get a new one.", [])
     if not _scopes_grant(principal.scopes, operation, descriptor):
-        return Explanation(False, "scopes", _scopes_said(principal.scopes or (), operation))
+        return PolicyExplanationAnswer(False, "scopes", _scopes_said(principal.scopes or (), operation), [])
     if not principal.permits(operation, descriptor.id, descriptor.name):
-        return Explanation(
+        return PolicyExplanationAnswer(
             False,
             "restriction",
-            f"A condition that the delegated token carries does not hold now for {operation} here.",
+            f"A condition of the delegated token does not hold now for {operation} here.",
+            [],
         )
     if descriptor.created_by(principal):
-        return Explanation(True, "creator", "The bearer created this rendezvous point and may do everything here.")
+        return PolicyExplanationAnswer(
+            True, "creator", "The bearer created this rendezvous point and may do everything here.", []
+        )
     if descriptor.home and descriptor.administered_by(principal) and operation in AT_A_REPLICA:
         reason = f"The token administers this domain, which holds a replica of an RP of {descriptor.home}'s."
-        return Explanation(True, "administrator", reason)
+        return PolicyExplanationAnswer(True, "administrator", reason, [])
     if not descriptor.home and descriptor.administered_by(principal):
-        return Explanation(True, "administrator", "The token administers this domain, which allows everything.")
-    # At a replica the rules speak of people as their home sees them.
+        return PolicyExplanationAnswer(
+            True, "administrator", "The token administers this domain, which allows everything.", []
+        )
+    # At a replica the rules describe bearers as their home sees them.
     seen_as = replace(principal, local=principal.issuer == descriptor.home) if descriptor.home else principal
     return _by_policy(descriptor.policy, principal, operation, seen_as)
 
 
-def _by_policy(policy: Policy, principal: Principal, operation: str, seen_as: Principal) -> Explanation:
+def _by_policy(policy: Policy, principal: Principal, operation: str, seen_as: Principal) -> PolicyExplanationAnswer:
     decisive = policy.decide(principal)
     seen = policy.rules if decisive is None else policy.rules[: decisive.number]
-    findings = tuple(_finding(rule, seen_as, matches=rule is decisive) for rule in seen)
+    findings = [_finding(rule, seen_as, matches=rule is decisive) for rule in seen]
     if decisive is None:
         count = len(policy.rules)
         reason = (
-            f"None of the policy's {count} rules matches the bearer, and what no rule allows is refused."
+            f"None of the policy's {count} rules matches the bearer; an operation that no rule allows is refused."
             if count
             else "The policy has no rules: only the creator and administrators may do anything here."
         )
-        return Explanation(False, "no rule", reason, findings)
+        return PolicyExplanationAnswer(False, "no rule", reason, findings)
     reason = f"Rule {decisive.number} is the first that matches the bearer, and it"
     if operation in decisive.allow:
-        return Explanation(True, f"rule {decisive.number}", f"{reason} allows {operation}.", findings)
+        return PolicyExplanationAnswer(True, f"rule {decisive.number}", f"{reason} allows {operation}.", findings)
     allowed = f"allows {', '.join(sorted(decisive.allow))} only" if decisive.allow else "allows nothing"
-    return Explanation(
-        False, f"rule {decisive.number}", f"{reason} {allowed}: {operation} is refused, whatever follows.", findings
+    return PolicyExplanationAnswer(
+        False,
+        f"rule {decisive.number}",
+        f"{reason} {allowed}: {operation} is refused, whatever rules follow.",
+        findings,
     )
 
 
-def _finding(rule: Rule, principal: Principal, *, matches: bool) -> RuleFinding:
+def _finding(rule: PolicyRule, principal: Principal, *, matches: bool) -> RuleFinding:
     if matches:
-        about = "all its predicates hold" if rule.predicates else "it asks for no claims"
+        about = "all its predicates hold" if rule.predicates else "it has no predicates"
         why = (
-            f"The issuer is the bearer's, and {about}." if rule.issuer != ANYONE else f"It is for anyone, and {about}."
+            f"The rule's issuer is the bearer's, and {about}."
+            if rule.issuer != ANYONE
+            else f"The rule is for anyone, and {about}."
         )
     else:
         why = _why_not(rule, principal)
     return RuleFinding(rule.number, rule.issuer, matches, why)
 
 
-def _why_not(rule: Rule, principal: Principal) -> str:
+def _why_not(rule: PolicyRule, principal: Principal) -> str:
     if rule.issuer != ANYONE:
         if principal.anonymous:
-            return "The bearer shows no token."
+            return "The bearer has no token."
         if rule.issuer == DOMAIN and not principal.local:
             return f"The token is of {_shown(principal.issuer)}, not of this domain."
         if rule.issuer != DOMAIN and principal.local:
@@ -120,12 +125,12 @@ def _why_not(rule: Rule, principal: Principal) -> str:
 
 
 def _failed(predicate: Predicate, actual: Any) -> str:
-    """Why a predicate does not hold, in one sentence."""
+    """Explain in one sentence why a predicate does not hold."""
     claim = f"Claim {predicate.claim}"
     if actual is MISSING:
         return f"{claim} is missing."
     if predicate.test == "exists":
-        return f"{claim} is there, and should not be."
+        return f"{claim} is present, and should not be."
     return f"{claim} is {_shown(actual)}{_NOTES.get(type(actual), '')}, {_wanted(predicate)}."
 
 
@@ -172,7 +177,7 @@ def _more(count: int) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON, cut; what is no JSON (claims are) by its Python form."""
+    """Format a value as JSON, cut; values that are not JSON by their Python form."""
     return _cut(json.dumps(value, ensure_ascii=False, default=repr))
 
 

@@ -1,10 +1,11 @@
-"""What domains sign about replicas of an RP: its descriptor, who is admitted, who asks to join. Pure: keys and times are passed in.
+"""Signed statements of domains about replicas of an RP: descriptor, admissions, joins. Pure: keys and times are
+arguments.
 
-| statement | signed by | says |
+| statement | signed by | meaning |
 |---|---|---|
-| descriptor | the home | what the RP is: genesis, version, name, title, history, policy, ack; or that it has ended |
-| admission | the home | a domain participates until an expiry, and by which keys it is known; or is no longer admitted |
-| join | the joining domain | it asks to participate for so long; for 0 seconds: it leaves |
+| descriptor | the home | the RP: genesis, version, name, title, history, policy, ack; or that it has ended |
+| admission | the home | a domain participates until an expiry, identified by its keys; or is no longer admitted |
+| join | the joining domain | a request to participate for a duration; for 0 seconds: the domain leaves |
 
 Each is the canonical JSON of an object with exactly the members below, so there is one form of each and nothing in it
 is ignored. A reader checks the form first and then the signature, against the signer's keys within their windows.
@@ -23,7 +24,7 @@ import msgspec
 from eventing.access.rules.policy import POLICY_BYTES_MAX, compile_policy
 from eventing.core import names, signing, strict_json
 from eventing.core.decoding import msgpack_reader
-from eventing.core.errors import HeraldError
+from eventing.core.errors import ApplicationError
 from eventing.core.events.ack_level import Ack
 from eventing.core.events.vectors import SEQUENCE_MAX
 from eventing.core.ids import RP_ID_PATTERN, canonical_json, rp_id
@@ -34,24 +35,28 @@ NUMBER_MAX = SEQUENCE_MAX  # exact in every JSON reader
 TITLE_CHARS_MAX = 255
 URL_CHARS_MAX = 255
 CREATOR_CHARS_MAX = 767  # an identity: ISSUER|JWKS#SUBJECT
-ADMISSIONS_MAX = 48  # of one RP that are kept and sent on: with the descriptor they fit one part (wire.STATEMENTS_MAX)
-DESCRIPTOR_BYTES_MAX = 2 * POLICY_BYTES_MAX + 16 * 1024  # the policy of now and of the genesis, and the rest
-STATEMENT_BYTES_MAX = 8 * 1024  # of the others
-JOIN_WINDOW_S = 300  # a join is answered within this time of being signed: relays and clocks take some
-SKEW_MS = 60_000  # how far the clocks of two domains may differ, for windows of keys
+# With the descriptor they fit one part of a request (wire.STATEMENTS_MAX).
+ADMISSIONS_MAX = 48  # bound: admissions of an RP; the join is refused
+DESCRIPTOR_BYTES_MAX = (
+    2 * POLICY_BYTES_MAX + 16 * 1024
+)  # bytes: the present policy and that of the genesis, and the rest
+STATEMENT_BYTES_MAX = 8 * 1024  # bound: bytes of any other statement; the statement is refused
+# Relays and clock differences take some of the time.
+JOIN_WINDOW_S = 300  # bound: seconds since a join was signed; the join is refused
+SKEW_MS = 60_000  # tolerated clock difference of two domains, for windows of keys
 
 LINK_STATES: Mapping[str, tuple[str, ...]] = MappingProxyType({"live": ("stopped",), "stopped": ("live",)})
-"""A link is offered `live`; it is `stopped` while the peer refuses the RP, and offered again later; then it is removed."""
+"""States of a link: offered as `live`; `stopped` while the peer refuses the RP, and offered again later; then removed."""
 
 PUBLISH = "publish"
 
 
 class BadStatement(Exception):
-    """A statement that is not one, exceeds a bound, or is not signed by whom it must be; the text is one sentence."""
+    """A malformed or oversized statement, or one with a wrong signature; the text is one sentence."""
 
 
-class Order(enum.Enum):
-    """How a statement stands to the one that is held."""
+class StatementOrder(enum.Enum):
+    """Relation of a statement to the one that is held."""
 
     NEWER = "newer"
     SAME = "same"
@@ -60,20 +65,20 @@ class Order(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Descriptor:
-    """The home's statement of what the RP is.
+class DescriptorStatement:
+    """The home's statement that defines the RP.
 
     Attributes:
-        rp: the id, which is the hash of `genesis`.
-        version: from 1, grows with every statement.
+        rp: id of the RP, the hash of `genesis`.
+        version: from 1, increases with every statement.
         home: name of the domain that created the RP.
-        genesis: what the id certifies. Its members `domain` and `key` bind the home: `key` is the home's fingerprint,
-            the kid of its first key, which every document of that domain is signed with. So who holds the id of an RP
-            can tell its home from anybody who says to be it.
-        serial: of the home's domain document at the time: whoever knows an older one needs that one.
-        issued_at_ms: when it was signed, milliseconds of Unix time.
-        ended: the RP is no more; every replica of it ends.
-        name, title, history, policy, ack: as the home's creator has set them. `history` has `max_events`, `max_bytes`,
+        genesis: content certified by the id. Its members `domain` and `key` bind the home: `key` is the home's
+            fingerprint, the kid of its first key, with which every document of that domain is signed. So a holder of
+            the RP's id can distinguish its home from an impostor.
+        serial: serial of the home's domain document at the time: a domain with an older document needs that one.
+        issued_at_ms: time of the signature, milliseconds of Unix time.
+        ended: whether the RP has ended, and all replicas with it.
+        name, title, history, policy, ack: as set by the creator at the home. `history` has `max_events`, `max_bytes`,
             `max_age_s` (None: no bound by age).
     """
 
@@ -96,13 +101,13 @@ class Admission:
     """The home's statement that `domain` participates.
 
     Attributes:
-        rp, home: of which RP, and whose it is.
-        domain: who participates, found at `url`.
-        fingerprint: kid of that domain's first key, by which the home knows it: who does not know the domain may take
-            its domain document by this word (peering/services/domain_documents.py).
+        rp, home: the RP and its home.
+        domain: the participating domain, at the address `url`.
+        fingerprint: kid of that domain's first key, by which the home identifies it: a domain that does not know the
+            participant may accept its domain document on this basis (peering/services/domain_documents.py).
         issued_at_ms: orders the statements about one domain.
-        expires_at_ms: its events are accepted if they were sealed before.
-        publishes: whether events of its feed are accepted; an admission without is one taken back.
+        expires_at_ms: expiry: the domain's events are accepted if they were sealed before.
+        publishes: whether events of its feed are accepted; False withdraws the admission.
     """
 
     rp: str
@@ -117,7 +122,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A domain's wish to participate in an RP for `lease_s` seconds; 0: it leaves. `at_ms` orders its wishes."""
+    """A domain's request to participate in an RP for `lease_s` seconds; 0: it leaves. `at_ms` orders its requests."""
 
     rp: str
     domain: str
@@ -127,32 +132,32 @@ class Join:
 
 
 Keys = Mapping[str, Mapping[str, Any]]
-"""Public JWKs by kid, the domain's first key first, with their windows as `nbf` and `exp` (Unix seconds): as
-peering/selectors/domain_documents.py gives them."""
+"""Public JWKs by kid, the domain's first key first, with their windows as `nbf` and `exp` (Unix seconds), as from
+peering/selectors/domain_documents.py."""
 
 
 _signed = msgpack_reader(Signed)
 
 
 def packed(statement: Signed) -> bytes:
-    """A statement as it is kept."""
+    """Encode a statement for storage."""
     return msgspec.msgpack.encode(statement)
 
 
 def unpacked(data: bytes | memoryview) -> Signed:
-    """The statement that `packed` made."""
+    """Decode the output of `packed`."""
     return _signed(data)
 
 
 def is_descriptor(statement: Signed) -> bool:
-    """Whether a statement, if it is any, is a descriptor rather than an admission: canonical JSON begins with its first member."""
+    """Return True if a statement is a descriptor rather than an admission: canonical JSON begins with its first member."""
     return statement.payload.startswith(b'{"ended":')
 
 
-# The descriptor
+# Descriptors
 
 
-def descriptor_make(descriptor: Descriptor, private_jwk: Mapping[str, Any]) -> Signed:
+def descriptor_make(descriptor: DescriptorStatement, private_jwk: Mapping[str, Any]) -> Signed:
     """Sign a descriptor with the home's key."""
     body = {
         "v": VERSION,
@@ -174,14 +179,15 @@ def descriptor_make(descriptor: Descriptor, private_jwk: Mapping[str, Any]) -> S
     return signing.sign(signing.DESCRIPTOR, canonical_json(body), private_jwk)
 
 
-def descriptor_read(statement: Signed) -> Descriptor:
-    """Read a descriptor and check all that needs no key: form, bounds, that the id is the hash of the genesis. Raises BadStatement."""
+def descriptor_read(statement: Signed) -> DescriptorStatement:
+    """Decode a descriptor and check everything that needs no key: form, bounds, and that the id is the hash of the
+    genesis. Raises BadStatement."""
     members = "v rp version home genesis serial issued_at_ms ended statement"
     body = _object(statement.payload, DESCRIPTOR_BYTES_MAX, members, "A descriptor")
     said = _members(body["statement"], "name title history policy ack", "The statement of a descriptor")
     history = _members(said["history"], "max_events max_bytes max_age_s", "The history of a descriptor")
     genesis = body["genesis"]
-    read = Descriptor(
+    read = DescriptorStatement(
         _rp(body),
         _number(body, "version", low=1),
         _domain(body, "home"),
@@ -204,58 +210,57 @@ def descriptor_read(statement: Signed) -> Descriptor:
     return read
 
 
-def descriptor_verified(statement: Signed, keys: Keys) -> Descriptor:
-    """The descriptor, if the home signed it. Raises BadStatement.
+def descriptor_verified(statement: Signed, keys: Keys) -> DescriptorStatement:
+    """Decode a descriptor and verify the home's signature. Raises BadStatement.
 
     Args:
-        keys: the home's, its first key first, ended ones too, as its domain document lists them.
+        keys: the home's keys, the first key first, including ended ones, as its domain document lists them.
     """
     read = descriptor_read(statement)
     if next(iter(keys), "") != read.genesis["key"]:
         raise BadStatement(
-            f"The rendezvous point {read.rp} is not of the {read.home} that is known here: its genesis names another key."
+            f"The rendezvous point {read.rp} does not belong to the {read.home} known here: its genesis names another key."
         )
     _check_signature(signing.DESCRIPTOR, statement, keys, read.issued_at_ms, "The descriptor", read.home)
     return read
 
 
-def descriptor_order(new: Signed, held: Signed) -> Order:
-    """How `new` stands to `held`, both of one RP and verified. Two of one version that differ prove that the home contradicts itself.
+def descriptor_order(new: Signed, held: Signed) -> StatementOrder:
+    """Compare `new` with `held`, verified descriptors of one RP. Two different ones of one version prove that the home
+    equivocates.
 
-    Of those the greater bytes are kept by everybody, so that replicas agree whatever came first (`preferred`).
+    Of those, every domain keeps the greater bytes, so that replicas agree whichever arrived first (`preferred`).
     """
     one, other = descriptor_read(new), descriptor_read(held)
     if one.version != other.version:
-        return Order.NEWER if one.version > other.version else Order.OLDER
-    return Order.SAME if new.payload == held.payload else Order.CONTRADICTS
+        return StatementOrder.NEWER if one.version > other.version else StatementOrder.OLDER
+    return StatementOrder.SAME if new.payload == held.payload else StatementOrder.CONTRADICTS
 
 
 def preferred(new: Signed, held: Signed) -> bool:
-    """Whether `new`, a verified descriptor, takes the place of `held`."""
+    """Return True if `new`, a verified descriptor, replaces `held`."""
     order = descriptor_order(new, held)
-    return order is Order.NEWER or (order is Order.CONTRADICTS and new.payload > held.payload)
+    return order is StatementOrder.NEWER or (order is StatementOrder.CONTRADICTS and new.payload > held.payload)
 
 
-def _check_genesis(read: Descriptor) -> None:
+def _check_genesis(read: DescriptorStatement) -> None:
     genesis = read.genesis
     try:
         matches = rp_id(genesis) == read.rp
     except (ValueError, RecursionError):
         matches = False
     if not matches:
-        raise BadStatement(
-            "The id is not the hash of the genesis: this is not the descriptor of that rendezvous point."
-        )
+        raise BadStatement("The id is not the hash of the genesis: the descriptor belongs to another rendezvous point.")
     if genesis.get("domain") != read.home:
-        raise BadStatement("The genesis names another home than the descriptor.")
+        raise BadStatement("The genesis and the descriptor name different homes.")
     key, creator = genesis.get("key"), genesis.get("creator")
     if not isinstance(key, str) or KID_PATTERN.fullmatch(key) is None:
-        raise BadStatement("The genesis names no key: the rendezvous point was made before replicas; make a new one.")
+        raise BadStatement("The genesis names no key: the rendezvous point is older than replicas; create a new one.")
     if not isinstance(creator, str) or len(creator) > CREATOR_CHARS_MAX:
         raise BadStatement("The genesis names no creator.")
 
 
-def _check_meaning(read: Descriptor) -> None:
+def _check_meaning(read: DescriptorStatement) -> None:
     try:
         if read.name is not None and (
             names.normalise(read.name, read.home) != read.name or not read.name.startswith(f"/{read.home}/")
@@ -263,8 +268,8 @@ def _check_meaning(read: Descriptor) -> None:
             raise BadStatement(f"A name of {read.home}'s begins with /{read.home}/ and ends with a slash.")
         compile_policy(read.policy)
         Ack.parse(read.ack)
-    except HeraldError as error:
-        raise BadStatement(f"The descriptor does not hold: {error.detail}") from None
+    except ApplicationError as error:
+        raise BadStatement(f"The descriptor is invalid: {error.detail}") from None
 
 
 # Admissions
@@ -287,7 +292,7 @@ def admission_make(admission: Admission, private_jwk: Mapping[str, Any]) -> Sign
 
 
 def admission_read(statement: Signed) -> Admission:
-    """Read an admission and check its form. Raises BadStatement."""
+    """Decode an admission and check its form. Raises BadStatement."""
     members = "v rp home domain url fingerprint issued_at_ms expires_at_ms may"
     body = _object(statement.payload, STATEMENT_BYTES_MAX, members, "An admission")
     may = body["may"]
@@ -306,12 +311,12 @@ def admission_read(statement: Signed) -> Admission:
 
 
 def admission_verified(statement: Signed, keys: Keys, *, rp: str, home: str) -> Admission:
-    """The admission, if `home` signed it and it is about `rp`. Whether it has expired is for who asks. Raises BadStatement."""
+    """Decode an admission and verify that `home` signed it for `rp`. The caller checks the expiry. Raises BadStatement."""
     read = admission_read(statement)
     if read.rp != rp or read.home != home:
         raise BadStatement("The admission is about another rendezvous point, or another home's.")
     if read.domain == home:
-        raise BadStatement("A home is not admitted to its own rendezvous point.")
+        raise BadStatement("A home cannot be admitted to its own rendezvous point.")
     _check_signature(signing.ADMISSION, statement, keys, read.issued_at_ms, "The admission", home)
     return read
 
@@ -333,7 +338,7 @@ def join_make(join: Join, private_jwk: Mapping[str, Any]) -> Signed:
 
 
 def join_read(statement: Signed) -> Join:
-    """Read a join and check its form. Raises BadStatement."""
+    """Decode a join and check its form. Raises BadStatement."""
     body = _object(statement.payload, STATEMENT_BYTES_MAX, "v rp domain url lease_s at_ms", "A join")
     return Join(
         _rp(body),
@@ -345,7 +350,7 @@ def join_read(statement: Signed) -> Join:
 
 
 def join_verified(statement: Signed, keys: Keys, now_ms: int) -> Join:
-    """The join, if the joining domain signed it, and lately. Raises BadStatement."""
+    """Decode a join and verify that the joining domain signed it recently. Raises BadStatement."""
     read = join_read(statement)
     if abs(now_ms - read.at_ms) > JOIN_WINDOW_S * 1000:
         raise BadStatement(
@@ -355,18 +360,18 @@ def join_verified(statement: Signed, keys: Keys, now_ms: int) -> Join:
     return read
 
 
-# What all share
+# Common parts
 
 
 def _check_signature(context: bytes, statement: Signed, keys: Keys, at_ms: int, what: str, who: str) -> None:
     key = keys.get(statement.kid)
     if key is None:
-        raise BadStatement(f"{what} is signed by a key that is none of {who}'s.")
+        raise BadStatement(f"{what} is signed by a key that does not belong to {who}.")
     begins_ms, ends_ms = key.get("nbf"), key.get("exp")
     if (begins_ms is not None and at_ms + SKEW_MS < begins_ms * 1000) or (
         ends_ms is not None and at_ms >= ends_ms * 1000 + SKEW_MS
     ):
-        raise BadStatement(f"{what} is signed by a key of {who}'s that did not sign at that time.")
+        raise BadStatement(f"{what} is signed by a key of {who} that was not valid at that time.")
     if not signing.verified(context, statement, key):
         raise BadStatement(f"The signature of {what[0].lower()}{what[1:]} is wrong.")
 
@@ -380,10 +385,10 @@ def _object(payload: bytes, bytes_max: int, members: str, what: str) -> dict[str
     except (strict_json.NotStrictJson, ValueError, RecursionError):
         canonical = False
     if not canonical:
-        raise BadStatement(f"{what} is canonical JSON: an object, members sorted, no spaces.")
+        raise BadStatement(f"{what} must be canonical JSON: an object, members sorted, no spaces.")
     body = _members(value, members, what)
     if body["v"] != VERSION:
-        raise BadStatement(f"{what} of version {body['v']!r:.20} is not understood here, only version {VERSION}.")
+        raise BadStatement(f"{what} has version {body['v']!r:.20}; this domain supports version {VERSION}.")
     return body
 
 

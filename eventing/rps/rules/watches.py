@@ -1,11 +1,12 @@
-"""Watch rules: what is to be so at an RP, or in the domain, and when somebody is to be told that it is not. Pure.
+"""Watch rules: conditions at an RP, or in the domain, whose breach raises an alarm. Pure.
 
     [{"lag": {"events": 1000, "seconds": 60}, "severity": "warning", "for_s": 30},
      {"silence": {"s": 300, "source": "/plant/3"}, "severity": "critical", "for_s": 0}]
 
-A rule has exactly one of KINDS with its limits, of which one that is exceeded breaks it. It must be broken for `for_s`
-before an alarm is raised, and kept as long before it is cleared (eventing/operations/alarms/evaluation.py). KINDS is the one definition: rules are
-checked by it, their schema is made from it, and docs/operating.md says the same for people.
+A rule has exactly one of KINDS with its limits; exceeding one of them breaks the rule. The rule must be broken for
+`for_s` before an alarm is raised, and kept for as long before the alarm is cleared
+(eventing/operations/alarms/evaluation.py). KINDS is the only definition: rules are checked against it and their schema
+is made from it; docs/operating.md describes it for users.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from typing import Any
 from eventing.core.errors import InvalidRequest
 from eventing.rps.rules.audience import FLAG, LINE_PATTERN, is_line
 
-RULES_MAX = 16  # of an RP; more than one of a kind are for severities, peers or sources
+RULES_MAX = 16  # rules of an RP; several of one kind are for severities, peers or sources
 DOMAIN_RULES_MAX = 32
-WATCHED_RPS_MAX = 1000  # with rules or audiences, of a domain: one gateway looks at all of them every few seconds
+# One gateway measures all of them every few seconds.
+WATCHED_RPS_MAX = 1000  # bound: RPs with watch rules or audiences; the next RP is refused
 FOR_S_DEFAULT = 10
 FOR_S_MAX = 86_400
 SEVERITIES = ("warning", "critical")
 AUDIENCE = "audience"
 AUDIENCE_FOR_S = 5
-"""An audience that connects again within so long after its gateway was lost is no alarm."""
+"""Seconds within which an audience may reconnect after the loss of its gateway without an alarm."""
 
 _SECONDS_MAX = 30 * 86_400
 _EVENTS_MAX = 10**9
@@ -36,8 +38,8 @@ _ID_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """A number of a rule: the least and the most that may be stated, and its unit."""
+class RuleLimit:
+    """A number in a rule: least and greatest value, and unit."""
 
     low: int
     high: int
@@ -46,11 +48,11 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of rule; at least one of its limits is stated. `filters`: texts that narrow it, with what they mean."""
+class RuleKind:
+    """A kind of rule; at least one of its limits is stated. `filters`: texts that narrow it, with their meaning."""
 
     about: str
-    limits: Mapping[str, Limit]
+    limits: Mapping[str, RuleLimit]
     rp: bool = False
     domain: bool = False
     filters: Mapping[str, str] = field(default_factory=dict)
@@ -59,74 +61,77 @@ class Kind:
 FILTER_CHARS_MAX = 1024
 LOSS = "loss"
 LOSS_WITHIN_S = 600
-"""How long before a loss an alarm is raised where nobody has stated anything: time to start a reader again."""
+"""Default time between an alarm and the predicted loss, in seconds: enough to restart a reader."""
 
 LOSS_BUILT_IN: Mapping[str, Any] = {LOSS: {"within_s": LOSS_WITHIN_S}, "severity": "critical", "for_s": 2}
-"""The rule for every RP with durable subscriptions, unless the RP, or the domain for all of them, states another."""
+"""Rule for every RP with durable subscriptions, unless the RP, or the domain for all of them, states another."""
 
-KINDS: Mapping[str, Kind] = {
-    "lag": Kind(
+KINDS: Mapping[str, RuleKind] = {
+    "lag": RuleKind(
         "A durable subscription is behind.",
         {
-            "events": Limit(1, _EVENTS_MAX, "events", "most events that are not acknowledged"),
-            "seconds": Limit(1, _SECONDS_MAX, "s", "longest that the oldest of them waits"),
+            "events": RuleLimit(1, _EVENTS_MAX, "events", "most unacknowledged events"),
+            "seconds": RuleLimit(1, _SECONDS_MAX, "s", "longest waiting time of the oldest event"),
         },
         rp=True,
     ),
-    "loss": Kind(
-        "A durable subscription loses events, or is about to: they leave the history before it has read them.",
+    "loss": RuleKind(
+        "A durable subscription loses events, or is about to: they leave the history before it reads them.",
         {
-            "within_s": Limit(
-                0, _SECONDS_MAX, "s", "an alarm so long before, at the present rates; 0: nothing is watched for loss"
+            "within_s": RuleLimit(
+                0,
+                _SECONDS_MAX,
+                "s",
+                "time between the alarm and the predicted loss, at the present rates; 0: no watch for loss",
             )
         },
         rp=True,
         domain=True,
     ),
-    "backlog": Kind(
+    "backlog": RuleKind(
         "Events wait for a peer.",
         {
-            "events": Limit(1, _EVENTS_MAX, "events", "most events that wait"),
-            "oldest_s": Limit(1, _SECONDS_MAX, "s", "longest that the oldest of them waits"),
+            "events": RuleLimit(1, _EVENTS_MAX, "events", "most waiting events"),
+            "oldest_s": RuleLimit(1, _SECONDS_MAX, "s", "longest waiting time of the oldest event"),
         },
         rp=True,
         domain=True,
         filters={"peer": "only this peer"},
     ),
-    "lease_gap": Kind(
-        "A lease is about to end and nobody has renewed it: the RP's, or a durable subscription's there.",
-        {"s": Limit(1, _SECONDS_MAX, "s", "least that is to be left")},
+    "lease_gap": RuleKind(
+        "A lease is about to end without renewal: the RP's, or a durable subscription's there.",
+        {"s": RuleLimit(1, _SECONDS_MAX, "s", "least remaining time")},
         rp=True,
     ),
-    "silence": Kind(
-        "No event has come.",
-        {"s": Limit(1, _SECONDS_MAX, "s", "longest without an event")},
+    "silence": RuleKind(
+        "No event was published.",
+        {"s": RuleLimit(1, _SECONDS_MAX, "s", "longest without an event")},
         rp=True,
         filters={"source": "only events of this CloudEvents source"},
     ),
-    "history_quota": Kind(
-        "The histories have reserved most of what the domain may hold.",
-        {"percent": Limit(1, 100, "%", "most of the quota")},
+    "history_quota": RuleKind(
+        "The histories have reserved most of the domain's quota.",
+        {"percent": RuleLimit(1, 100, "%", "greatest share of the quota")},
         domain=True,
     ),
-    "process_lag": Kind(
-        "A gateway's event loop is late.",
-        {"ms": Limit(1, 60_000, "ms", "longest that it comes back late")},
+    "process_lag": RuleKind(
+        "A gateway's event loop is delayed.",
+        {"ms": RuleLimit(1, 60_000, "ms", "greatest delay")},
         domain=True,
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class WatchRule:
     """A rule in force.
 
     Attributes:
-        id: the same as long as nothing of it changes.
+        id: identifies the rule's content; changes with it.
         rp: the RP's id; empty for a rule of the domain.
         kind: of KINDS, or AUDIENCE.
-        for_s: seconds that it must be broken before an alarm is raised.
-        settings: limits and filters; of an audience its members.
+        for_s: seconds for which the rule must be broken before an alarm is raised.
+        settings: limits and filters; for an audience its members.
     """
 
     id: str
@@ -138,37 +143,39 @@ class Rule:
 
 
 def parse_rules(document: Any, *, domain: bool = False) -> list[dict[str, Any]]:
-    """Rules of an RP, or of the domain, in their normal form, checked. Raises InvalidRequest naming the one that is wrong."""
+    """Check the rules of an RP, or of the domain, and return their normal form. Raises InvalidRequest naming the invalid one."""
     most = DOMAIN_RULES_MAX if domain else RULES_MAX
     if not isinstance(document, list) or len(document) > most:
         raise InvalidRequest(f"watch is a list of at most {most} rules.")
     made = [_parsed(number, one, domain) for number, one in enumerate(document, 1)]
     for number, one in enumerate(made):
         if one in made[:number]:
-            raise InvalidRequest(f"watch rule {number + 1} is there twice.")
+            raise InvalidRequest(f"watch rule {number + 1} repeats another one.")
     return made
 
 
-def rules_of(rp: str, watch: Sequence[Mapping[str, Any]], audience: Sequence[Mapping[str, Any]] = ()) -> list[Rule]:
-    """The rules that were parsed, and one for each audience; `rp` is empty for the domain's."""
+def rules_of(
+    rp: str, watch: Sequence[Mapping[str, Any]], audience: Sequence[Mapping[str, Any]] = ()
+) -> list[WatchRule]:
+    """Make the parsed rules, and one for each audience; `rp` is empty for the domain's."""
     made = []
     for one in watch:
         (kind,) = set(one) & set(KINDS)
-        made.append(Rule(_id(rp, one), rp, kind, one["severity"], one["for_s"], one[kind]))
+        made.append(WatchRule(_id(rp, one), rp, kind, one["severity"], one["for_s"], one[kind]))
     for one in audience:
         severity = "warning" if one["publishing"] == FLAG else "critical"
-        made.append(Rule(_id(rp, {AUDIENCE: one}), rp, AUDIENCE, severity, AUDIENCE_FOR_S, one))
+        made.append(WatchRule(_id(rp, {AUDIENCE: one}), rp, AUDIENCE, severity, AUDIENCE_FOR_S, one))
     return made
 
 
 def loss_rules(
     rp: str, watch: Sequence[Mapping[str, Any]], domain_watch: Sequence[Mapping[str, Any]] = ()
-) -> list[Rule]:
-    """The rules about loss that are in force at an RP: its own, else the domain's, else the one that is built in.
+) -> list[WatchRule]:
+    """Return the loss rules in force at an RP: its own, else the domain's, else the built-in one.
 
     Args:
-        rp: its id; empty for the domain's administrative RP.
-        watch, domain_watch: the rules of the RP and of the domain, as they were parsed.
+        rp: id of the RP; empty for the domain's administrative RP.
+        watch, domain_watch: parsed rules of the RP and of the domain.
     """
     stated = _of_loss(watch) or _of_loss(domain_watch) or [LOSS_BUILT_IN]
     return rules_of(rp, [one for one in stated if one[LOSS]["within_s"]])
@@ -179,7 +186,7 @@ def _of_loss(watch: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def schema(*, domain: bool = False) -> dict[str, Any]:
-    """The JSON Schema of a list of rules."""
+    """Make the JSON Schema of a list of rules."""
     kinds = {name: kind for name, kind in KINDS.items() if (kind.domain if domain else kind.rp)}
     common = {
         "severity": {"type": "string", "enum": list(SEVERITIES), "default": SEVERITIES[0]},
@@ -188,7 +195,7 @@ def schema(*, domain: bool = False) -> dict[str, Any]:
             "minimum": 0,
             "maximum": FOR_S_MAX,
             "default": FOR_S_DEFAULT,
-            "description": "Seconds that it must be broken before the alarm, and kept before it is cleared.",
+            "description": "Seconds for which the rule must be broken before the alarm, and kept before it is cleared.",
         },
     }
     return {
@@ -209,7 +216,7 @@ def schema(*, domain: bool = False) -> dict[str, Any]:
     }
 
 
-def _kind_schema(kind: Kind) -> dict[str, Any]:
+def _kind_schema(kind: RuleKind) -> dict[str, Any]:
     limits: dict[str, Any] = {
         name: {
             "type": "integer",
@@ -279,6 +286,6 @@ def _integer(value: Any) -> int | None:
 
 
 def _id(rp: str, one: Mapping[str, Any]) -> str:
-    """An id by content: a rule that is changed is another one, and its alarm begins anew."""
+    """Make an id from the content: a changed rule is another one, with a new alarm."""
     text = json.dumps([rp, one], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return base64.b32encode(hashlib.sha256(text.encode()).digest()).decode().lower()[:_ID_CHARS]

@@ -1,4 +1,4 @@
-"""Descriptors: what every operation at an RP is checked against, for RPs and for the administrative RPs derived from them."""
+"""Descriptors against which every operation is checked, for RPs and for the administrative RPs derived from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils import timezone
 from eventing.access.rules.policy import ADMINISTRATORS_ONLY, compile_policy
 from eventing.conf import config
 from eventing.core import names
-from eventing.core.errors import Gone, HeraldError, NotFound
+from eventing.core.errors import ApplicationError, Gone, NotFound
 from eventing.core.events.ack_level import Ack
 from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, is_admin
 from eventing.outbox.administrative_events import ADMIN_HISTORY, DOMAIN_ADMIN_HISTORY
@@ -27,18 +27,18 @@ _ADMIN_POLICY = compile_policy(ADMINISTRATORS_ONLY)
 
 
 def descriptor_get(reference: str, *, now: datetime | None = None) -> Descriptor:
-    """The descriptor of the RP that `reference` means: an id, `ID.admin`, `domain.admin`, or a name.
+    """Return the descriptor of the RP denoted by `reference`: an id, `ID.admin`, `domain.admin`, or a name.
 
-    Raises NotFound, InvalidRequest for what can be none of these, and Gone for an RP whose lease has ended.
+    Raises NotFound, InvalidRequest for a malformed reference, and Gone for an RP whose lease has ended.
     """
     (found,) = descriptors_get([reference], now=now)
-    if isinstance(found, HeraldError):
+    if isinstance(found, ApplicationError):
         raise found
     return found
 
 
-def descriptors_get(references: Sequence[str], *, now: datetime | None = None) -> list[Descriptor | HeraldError]:
-    """As `descriptor_get` for many references, in three queries at most; what it would raise is in the reference's place."""
+def descriptors_get(references: Sequence[str], *, now: datetime | None = None) -> list[Descriptor | ApplicationError]:
+    """Return `descriptor_get` for many references, in at most three queries; its errors stand in the references' places."""
     now = now or timezone.now()
     wanted = [_wanted(reference) for reference in references]
     ids = {key.id for key in wanted if isinstance(key, _Wanted) and key.id}
@@ -46,7 +46,7 @@ def descriptors_get(references: Sequence[str], *, now: datetime | None = None) -
     by_id = RendezvousPoint.objects.in_bulk(ids) if ids else {}
     by_name = {row.name: row for row in RendezvousPoint.objects.filter(name__in=names_)} if names_ else {}
     links = links_of_rps([row.id for row in (*by_id.values(), *by_name.values())])
-    found: list[Descriptor | HeraldError] = []
+    found: list[Descriptor | ApplicationError] = []
     for reference, key in zip(references, wanted, strict=True):
         if isinstance(key, _Wanted):
             row = by_id.get(key.id) if key.id else by_name.get(key.name)
@@ -57,37 +57,37 @@ def descriptors_get(references: Sequence[str], *, now: datetime | None = None) -
 
 
 class _Wanted(NamedTuple):
-    """The row that a reference asks for: by id, or by name if `id` is empty."""
+    """Row for a reference: by id, or by name if `id` is empty."""
 
     id: str
     name: str
 
 
-def _wanted(reference: str) -> _Wanted | Descriptor | HeraldError:
+def _wanted(reference: str) -> _Wanted | Descriptor | ApplicationError:
     if reference == DOMAIN_ADMIN:
         return Descriptor(DOMAIN_ADMIN, "", 1, _ADMIN_POLICY, ADMIN_ACK, DOMAIN_ADMIN_HISTORY, math.inf)
     if names.is_id(reference):
         return _Wanted(reference.removesuffix(ADMIN_SUFFIX), "")
     try:
         return _Wanted("", names.normalise(reference, config().domain))
-    except HeraldError as error:
+    except ApplicationError as error:
         return error
 
 
 def _answer(
     reference: str, row: RendezvousPoint | None, now: datetime, links: tuple[str, ...]
-) -> Descriptor | HeraldError:
+) -> Descriptor | ApplicationError:
     if row is None:
         return NotFound(f"There is no rendezvous point {reference}.")
     if row.expires_at <= now:
-        return Gone(f"The rendezvous point {reference} is gone: its lease ended.")
+        return Gone(f"The rendezvous point {reference} no longer exists: its lease ended.")
     if names.is_id(reference) and is_admin(reference):
         return Descriptor(reference, row.creator, 1, _ADMIN_POLICY, ADMIN_ACK, ADMIN_HISTORY, math.inf, row.name or "")
     return descriptor_of(row, links)
 
 
 def descriptor_of(row: RendezvousPoint, links: tuple[str, ...] = ()) -> Descriptor:
-    """The descriptor that a row holds; `links` are only asked for where events are sent on."""
+    """Make the descriptor from a row; `links` are only needed where events are forwarded."""
     policy = compile_policy(row.policy)
     return Descriptor(
         row.id,

@@ -1,4 +1,4 @@
-"""Rendezvous points as administrative events and answers show them."""
+"""Rendezvous points in administrative events and answers."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from typing import Any
 
 from eventing.conf import config
 from eventing.core.timestamps import timestamp
-from eventing.outbox.administrative_events import history_data, lease_data
+from eventing.rest.shapes import HistoryAnswer, LeaseAnswer
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.shapes import PausedState, RecentRpData, RendezvousPointData
 
 
-def rp_data(row: RendezvousPoint) -> dict[str, Any]:
-    """An RP as its events show it. Not its policy: that may be longer than an event should be, and is not everybody's."""
+def rp_data(row: RendezvousPoint) -> RendezvousPointData:
+    """Describe an RP for its events, without its policy, which may be too long for an event and not visible to every
+    reader."""
+    return RendezvousPointData.of(row, lease=LeaseAnswer.of(row), **_members(row))
+
+
+def recent_rp_data(row: RendezvousPoint) -> RecentRpData:
+    """Describe an RP for the domain's state; renewals of its lease are reported at the RP only."""
+    return RecentRpData.of(row, **_members(row))
+
+
+def _members(row: RendezvousPoint) -> dict[str, Any]:
     return {
-        "id": row.id,
-        "name": row.name,
-        "title": row.title,
-        "creator": row.creator,
         "home": row.home or config().domain,
-        "version": row.version,
-        "ack": row.ack,
-        "history": history_data(row),
-        "lease": lease_data(row),
-        "created_at": timestamp(row.created_at),
+        "history": HistoryAnswer.of(row),
         "paused": paused_data(row),
     }
 
 
-def paused_data(row: RendezvousPoint) -> dict[str, Any] | None:
-    """Since when, by whom and why publishing is paused, as events and answers show it; None while it is not."""
+def paused_data(row: RendezvousPoint) -> PausedState | None:
+    """Describe since when, by whom and why publishing is paused; None while not paused."""
     if row.paused_at is None:
         return None
-    return {"at": timestamp(row.paused_at), "by": row.paused_by, "reason": row.paused_reason}
+    return PausedState(at=timestamp(row.paused_at), by=row.paused_by, reason=row.paused_reason)

@@ -1,4 +1,4 @@
-"""From when on the use of an RP renews its lease, for readers of columns instead of rows."""
+"""Time from which the use of an RP renews its lease, for readers of columns instead of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eventing.sql.leases import renewed_by_use_from
 
 
 def rp_renewed_from(expires_at: datetime, asked_s: int | None, *, renew_on_use: bool, home: str) -> float:
-    """As `renewed_from` (sql/leases.py) of an RP with these columns."""
+    """Return `renewed_from` (sql/leases.py) of an RP with these columns."""
     if home or not renew_on_use:
         return math.inf
     return renewed_by_use_from(expires_at, asked_s, config().lease_s_default)

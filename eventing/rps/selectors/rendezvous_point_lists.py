@@ -1,13 +1,12 @@
-"""The lists of rendezvous points that operators look through: in several orders, searched, and as a tree of names.
+"""Lists of rendezvous points for operators: in several orders, searched, and as a tree of names.
 
-A page is found by where the one before ended, so the thousandth costs what the first does. A search looks at names, titles
-and beginnings of ids of all RPs, in an index that holds nothing else.
+A page is found by the end of the previous one, so the thousandth costs as much as the first. A search reads names,
+titles and beginnings of ids of all RPs in an index that holds nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -23,17 +22,18 @@ from eventing.log import control
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import Listed, subtree
+from eventing.rps.shapes import BranchAnswer
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 
 Sort = Literal["created", "name", "ends"]
 SORTS: tuple[Sort, ...] = ("created", "name", "ends")
 Q_CHARS_MAX = 100
 FEW_MAX = 500  # matches of a search that are looked up one by one
-BRANCHES_MAX = 200  # of one level of the tree, on one page
+BRANCHES_MAX = 200  # bound: branches of a page of the name tree; the others are on the next page
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_WRONG = "Use the `next` of the page before, with the same filters."
+_WRONG = "Use the `next` of the previous page, with the same filters."
 _TIMES: Mapping[Sort, tuple[str, bool]] = {"created": ("created_at", True), "ends": ("expires_at", False)}
-"""The column of an order by time, and whether the latest comes first."""
+"""Column of an order by time, and whether the latest is first."""
 
 
 def rendezvous_points_listed_by(
@@ -46,13 +46,13 @@ def rendezvous_points_listed_by(
     limit: int = LIMIT_DEFAULT,
     now: datetime | None = None,
 ) -> Page[Listed]:
-    """The RPs that `principal` may describe.
+    """Read a page of the RPs that `principal` may describe.
 
     Args:
-        sort: `created` (newest first), `name` (those without one last), `ends` (whose lease ends soonest first).
-        text: only those with it in name or title, whatever its case, or at the beginning of the id.
-        prefix: only those of this subtree of names.
-        limit: bounds the RPs of the page that are looked at, so it may be short.
+        sort: `created` (newest first), `name` (RPs without a name last), `ends` (earliest end of the lease first).
+        text: only RPs with this text in name or title, in any case, or at the beginning of the id.
+        prefix: only RPs of this subtree of names.
+        limit: bounds the RPs examined for the page, so the page may be short.
 
     Raises InvalidRequest, InvalidCursor.
     """
@@ -78,7 +78,7 @@ def _sort(text: str) -> Sort:
 
 
 def _searched(rows: QuerySet[RendezvousPoint], text: str) -> QuerySet[RendezvousPoint]:
-    """Those of `rows` with `text`. Few are looked up by id; where there are many, a page is soon full in any order."""
+    """Filter `rows` by `text`. A few matches are looked up by id; with many, a page fills quickly in any order."""
     if len(text) > Q_CHARS_MAX or "\0" in text:
         raise InvalidRequest(f"q is a text of at most {Q_CHARS_MAX} characters.")
     found = RendezvousPoint.objects.filter(_found(text)).order_by()
@@ -103,7 +103,7 @@ def _by_time(rows: QuerySet[RendezvousPoint], order: Sort, cursor: str | None, l
 
 
 def _by_name(rows: QuerySet[RendezvousPoint], cursor: str | None, limit: int, searched: bool) -> list[RendezvousPoint]:
-    """First those with a name, then the others by id: each of the two has an index."""
+    """Order by name: first RPs with a name, then the others by id; each part has an index."""
     kind, _, key = ("", "", "") if cursor is None else key_of("rps-name", cursor).partition(" ")
     if kind not in ("", "named", "nameless"):
         raise InvalidCursor(_WRONG)
@@ -112,7 +112,8 @@ def _by_name(rows: QuerySet[RendezvousPoint], cursor: str | None, limit: int, se
         named = rows.filter(name__isnull=False).order_by("name")
         found = list((named.filter(name__gt=key) if kind else named)[: limit + 1])
     if len(found) <= limit:
-        # What a search found is not to be looked for among all that have no name: said so that no index of names fits.
+        # Matches of a search must not be looked up among all RPs without a name: the condition is written so that no
+        # index of names fits.
         nameless = (rows.exclude(name__gt="") if searched else rows.filter(name=None)).order_by("id")
         found += (nameless.filter(id__gt=key) if kind == "nameless" else nameless)[: limit + 1 - len(found)]
     return found
@@ -125,25 +126,11 @@ def _cursor(order: Sort, row: RendezvousPoint) -> str:
     return cursor_of(f"rps-{order}", f"{(moment - _EPOCH) // timedelta(microseconds=1)} {row.id}")
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """What is one part further down in the tree of names.
-
-    Attributes:
-        part: the part of the name.
-        name: the whole of it up to there, a prefix for the next level.
-        rps: how many RPs have names there or below; one whose lease has ended counts until it is reaped.
-        rp: id of the RP of exactly this name; None if there is none.
-    """
-
-    part: str
-    name: str
-    rps: int
-    rp: str | None
-
-
-def names_below(*, prefix: str | None = None, cursor: str | None = None, limit: int = BRANCHES_MAX) -> Page[Branch]:
-    """The branches of the tree of names below `prefix` (None: below this domain), by name, at most BRANCHES_MAX a page.
+def names_below(
+    *, prefix: str | None = None, cursor: str | None = None, limit: int = BRANCHES_MAX
+) -> Page[BranchAnswer]:
+    """Read a page of the branches of the tree of names below `prefix` (None: below this domain), by name, at most
+    BRANCHES_MAX.
 
     Raises InvalidRequest, InvalidCursor.
     """
@@ -160,5 +147,8 @@ def names_below(*, prefix: str | None = None, cursor: str | None = None, limit: 
     more, counted = len(counted) > limit, counted[:limit]
     whole = [f"{path}{part}/" for part, _ in counted]
     exact = dict(RendezvousPoint.objects.filter(name__in=whole).values_list("name", "id"))
-    branches = [Branch(part, name, rps, exact.get(name)) for (part, rps), name in zip(counted, whole, strict=True)]
+    branches = [
+        BranchAnswer(part=part, name=name, rps=rps, rp=exact.get(name))
+        for (part, rps), name in zip(counted, whole, strict=True)
+    ]
     return Page(branches, cursor_of("names", counted[-1][0]) if more else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -24,17 +25,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An RP of a page, and its log's extent (None: it has no log, or none yet)."""
+    """An RP of a page, and its log's extent (None: no log, or none yet)."""
 
     rp: RendezvousPoint
     log: LogState | None
 
 
 def rendezvous_point_get(reference: str, *, now: datetime | None = None, lock: bool = False) -> RendezvousPoint:
-    """The RP that `reference` (id or name) means; `lock` keeps it from changing until the transaction ends.
+    """Return the RP denoted by `reference` (id or name); `lock` locks its row until the transaction ends.
 
-    Raises NotFound, InvalidRequest for what can be neither an id nor a name, and Gone for one whose lease has ended.
-    Administrative RPs have no row: NotFound.
+    Raises NotFound, InvalidRequest for a malformed reference, and Gone for an RP whose lease has ended. Administrative
+    RPs have no row: NotFound.
     """
     rows = RendezvousPoint.objects.select_for_update() if lock else RendezvousPoint.objects.all()
     if names.is_id(reference):
@@ -44,8 +45,39 @@ def rendezvous_point_get(reference: str, *, now: datetime | None = None, lock: b
     if row is None:
         raise NotFound(f"There is no rendezvous point {reference}.")
     if row.expires_at <= (now or timezone.now()):
-        raise Gone(f"The rendezvous point {reference} is gone: its lease ended.")
+        raise Gone(f"The rendezvous point {reference} no longer exists: its lease ended.")
     return row
+
+
+def rp_kept(rp: str) -> RendezvousPoint | None:
+    """Return the RP with this id, until it is reaped; None if there is none."""
+    return RendezvousPoint.objects.filter(id=rp).first()
+
+
+def rp_live(rp: str, *, now: datetime | None = None) -> RendezvousPoint | None:
+    """Return the RP with this id; None if there is none, or its lease has ended."""
+    return RendezvousPoint.objects.filter(id=rp, expires_at__gt=now or timezone.now()).first()
+
+
+def rp_ids() -> Iterator[str]:
+    """Return the ids of all RPs, in order."""
+    return RendezvousPoint.objects.order_by("id").values_list("id", flat=True).iterator()
+
+
+def rps_after(rp: str, count: int) -> list[RendezvousPoint]:
+    """Return up to `count` live RPs with ids after `rp`, by id, with the columns of their names."""
+    rows = RendezvousPoint.objects.filter(id__gt=rp, expires_at__gt=timezone.now()).order_by("id")
+    return list(rows.only("id", "name", "title", "home", "version")[:count])
+
+
+def rps_newest(count: int) -> list[RendezvousPoint]:
+    """Return up to `count` RPs, the newest first."""
+    return list(RendezvousPoint.objects.order_by("-created_at", "-id")[:count])
+
+
+def rp_leases(rps: Collection[str]) -> list[tuple[str, datetime]]:
+    """Return the end of each RP's lease."""
+    return list(RendezvousPoint.objects.filter(id__in=rps).values_list("id", "expires_at"))
 
 
 def rendezvous_points_page(
@@ -56,10 +88,11 @@ def rendezvous_points_page(
     prefix: str | None = None,
     now: datetime | None = None,
 ) -> Page[Listed]:
-    """The RPs that `principal` may describe: newest first, or with `prefix` those in that subtree by name.
+    """Read a page of the RPs that `principal` may describe: newest first, or with `prefix` those in that subtree by
+    name.
 
-    `limit` bounds the RPs looked at, so that a page costs the same however few of them the principal may see.
-    Raises InvalidCursor and InvalidRequest (a prefix that is no name).
+    `limit` bounds the RPs examined, so that a page costs the same however few of them the principal may describe.
+    Raises InvalidCursor and InvalidRequest (a malformed prefix).
     """
     now = now or timezone.now()
     rows = RendezvousPoint.objects.filter(expires_at__gt=now)
@@ -78,7 +111,8 @@ def rendezvous_points_page(
 def replicas_page(
     *, principal: Principal, cursor: str | None = None, limit: int = LIMIT_DEFAULT, now: datetime | None = None
 ) -> Page[Listed]:
-    """Our replicas of other domains' RPs that `principal` may describe, by id; as `rendezvous_points_page`. Raises InvalidCursor."""
+    """Read a page of this domain's replicas that `principal` may describe, by id, as `rendezvous_points_page`. Raises
+    InvalidCursor."""
     rows = RendezvousPoint.objects.filter(expires_at__gt=now or timezone.now()).exclude(home="").order_by("id")
     if cursor is not None:
         rows = rows.filter(id__gt=key_of("replica", cursor))
@@ -91,7 +125,7 @@ def replicas_page(
 
 
 def reserved_bytes() -> int:
-    """What all RPs have reserved of the history quota; those whose lease has ended too, until they are reaped."""
+    """Sum the history reserved by all RPs, including those whose lease has ended, until they are reaped."""
     return RendezvousPoint.objects.aggregate(total=Sum("max_bytes"))["total"] or 0
 
 
@@ -99,7 +133,7 @@ def _newest_first(rows: QuerySet[RendezvousPoint], cursor: str | None) -> QueryS
     if cursor is not None:
         micros, _, rp = key_of("created", cursor).partition(" ")
         if not (micros.isascii() and micros.isdigit() and len(micros) <= 17):
-            raise InvalidCursor("Use the `next` of the page before.")
+            raise InvalidCursor("Use the `next` of the previous page.")
         created_at = _EPOCH + timedelta(microseconds=int(micros))
         rows = rows.filter(Q(created_at__lt=created_at) | Q(created_at=created_at, id__lt=rp))
     return rows.order_by("-created_at", "-id")
@@ -110,9 +144,9 @@ def _creation_cursor(row: RendezvousPoint) -> str:
 
 
 def subtree(rows: QuerySet[RendezvousPoint], prefix: str) -> QuerySet[RendezvousPoint]:
-    """Those of `rows` whose name is `prefix` or below it; all of this domain's names for "", "/" and the domain itself.
+    """Filter `rows` by names at or below `prefix`; all of this domain's names for "", "/" and the domain itself.
 
-    Raises InvalidRequest for a prefix that is no name.
+    Raises InvalidRequest for a malformed prefix.
     """
     path = (
         f"/{config().domain}/"

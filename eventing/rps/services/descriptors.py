@@ -9,19 +9,19 @@ from eventing.access.selectors.keys import signing_key
 from eventing.conf import config
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.ports import domain_document_serial
-from eventing.rps.rules.statements import Descriptor, descriptor_make, packed
+from eventing.rps.rules.statements import DescriptorStatement, descriptor_make, packed
 
 
 def descriptor_sign(row: RendezvousPoint, now: datetime, *, ended: bool = False) -> bytes | None:
-    """The signed descriptor of an RP of ours as it is now; `ended` makes it its last one, of a version of its own.
+    """Sign the present descriptor of an own RP; `ended` makes it the last one, with a version of its own.
 
-    None if there cannot be one: the RP was made before genesis named a key, or the domain has no key.
+    Returns None if the genesis, being older than replicas, names no key, or the domain has no key.
     """
     key = signing_key(now)
     if row.home or key is None or "key" not in row.genesis:
         return None
     statement = descriptor_make(
-        Descriptor(
+        DescriptorStatement(
             rp=row.id,
             version=row.version + 1 if ended else row.version,
             home=config().domain,

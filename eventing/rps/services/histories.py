@@ -1,4 +1,4 @@
-"""Keeping the data plane within bounds: trimming histories by age, and removing logs that no RP owns any more."""
+"""Bounds of the data plane: trimming histories by age, and removing logs without an RP."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.administrative_events import ADMIN_HISTORY
 from eventing.outbox.services import change
 from eventing.rps.models import RendezvousPoint
-from eventing.store import keys
 
-TRIM_EVERY_S = 30  # how long an RP is left alone after it was looked at; readers never see what is older than its bound
-TRIM_BATCH = 2000  # RPs of one call: ~1 s of Redis round trips
+TRIM_EVERY_S = 30  # seconds between two trims of an RP; readers never see events beyond the bound
+# About 1 s of Redis round trips.
+TRIM_BATCH = 2000  # bound: RPs trimmed by one call; the others are left to the next run
 SWEEP_BATCH = 500  # logs compared with the database at a time
 
 
 def histories_trim(*, now: datetime | None = None) -> int:
-    """Trim by age the histories that were not looked at for TRIM_EVERY_S, longest first; report what left them.
+    """Trim by age the histories that were not trimmed for TRIM_EVERY_S, longest first; report the removed events.
 
-    What appends dropped by count or bytes since the last look is in the report as well. Administrative RPs' histories
-    are trimmed along, unreported: they have no administrative RP. Returns how many events left the reported histories.
-    Raises redis.RedisError.
+    Events that appends removed by count or bytes since the last report are included. Administrative RPs' histories are
+    trimmed too, unreported: they have no administrative RP. Returns the number of events that left the reported
+    histories. Raises redis.RedisError.
     """
     now = now or timezone.now()
     due = RendezvousPoint.objects.filter(trimmed_at__lte=now - timedelta(seconds=TRIM_EVERY_S)).order_by("trimmed_at")
@@ -50,21 +50,18 @@ def histories_trim(*, now: datetime | None = None) -> int:
 
 
 def _renew_admin_bounds(rps: Sequence[str]) -> None:
-    """A log keeps the bounds it was made with: give administrative ones those of today, should they have changed."""
-    pipeline = control.client().pipeline(transaction=False)
-    for rp in rps:
-        pipeline.hget(keys.meta_key(admin_id(rp)), "m")
-    today = str(ADMIN_HISTORY.max_events).encode()
-    for rp, events_max in zip(rps, pipeline.execute() if rps else (), strict=True):
-        if events_max is not None and events_max != today:
-            control.ensure_log(admin_id(rp), ADMIN_HISTORY)
+    """Set the present bounds of administrative logs, which otherwise keep those of their creation."""
+    administrative = list(map(admin_id, rps))
+    for rp, events_max in zip(administrative, control.events_max_all(administrative), strict=True):
+        if events_max not in (None, ADMIN_HISTORY.max_events):
+            control.ensure_log(rp, ADMIN_HISTORY)
 
 
 def logs_sweep() -> int:
-    """Remove logs whose RP is gone: left by a crash, or by a publish that was under way when it went. Returns how many.
+    """Remove logs without an RP, left by a crash, or by a publish during the deletion of its RP. Returns their number.
 
-    A log is made only after its RP is committed, and the database is asked after the log was seen: so what has no RP
-    then has none any more. Raises redis.RedisError.
+    A log is made only after its RP is committed, and the database is read after the log was found: so a log without an
+    RP then is orphaned. Raises redis.RedisError.
     """
     removed = 0
     logs = control.logs()

@@ -1,8 +1,8 @@
-"""Pausing a rendezvous point: this domain takes no events there from its own publishers until it is resumed.
+"""Pausing of a rendezvous point: this domain refuses publishes there until it is resumed.
 
-It is a matter of this domain alone. At a replica it stops what would be published here; the home and the other replicas go
-on, and their events still come. Readers, subscriptions and their leases stay as they are, and administrative events are
-still written. Gateways hear of it as of any changed descriptor, so the hot path asks nobody anew.
+A pause is local to this domain. At a replica it stops publishes here; the home and the other replicas continue, and
+their events still arrive. Readers, subscriptions and their leases are unaffected, and administrative events are still
+written. Gateways are notified as of any changed descriptor, so the hot path needs no further check.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ COLUMNS = ["paused_at", "paused_by", "paused_reason"]
 def rendezvous_point_pause(
     *, reference: str, principal: Principal, reason: str = "", now: datetime | None = None
 ) -> RendezvousPoint:
-    """Take no events from this domain's publishers from now on; `reason` is what they are told (may be empty).
+    """Refuse publishes in this domain from now on; `reason` is the explanation to publishers (may be empty).
 
-    Pausing what is paused changes nothing but the reason. Returns the RP. Raises NotFound, Gone, Forbidden, InvalidRequest.
+    Pausing a paused RP changes only the reason. Returns the RP. Raises NotFound, Gone, Forbidden, InvalidRequest.
     """
     now = now or timezone.now()
     if len(reason) > REASON_CHARS_MAX:
@@ -46,7 +46,8 @@ def rendezvous_point_pause(
 
 
 def rendezvous_point_resume(*, reference: str, principal: Principal, now: datetime | None = None) -> RendezvousPoint:
-    """Take events again. Resuming what is not paused changes nothing. Returns the RP. Raises NotFound, Gone, Forbidden."""
+    """Accept publishes again. Resuming an RP that is not paused changes nothing. Returns the RP. Raises NotFound, Gone,
+    Forbidden."""
     now = now or timezone.now()
     with change(now) as outbox:
         row = rp_administered(reference, principal, now)

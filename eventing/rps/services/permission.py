@@ -1,4 +1,4 @@
-"""Whether a principal may do what it asks at an RP: one sentence of refusal for all services."""
+"""Permissions of principals at an RP, with one refusal for all services."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 
 
 def require(descriptor: Descriptor, principal: Principal, operation: str) -> None:
-    """Raises Forbidden, or Unauthenticated without a token, unless `principal` may do `operation` at the RP."""
+    """Raise Forbidden, or Unauthenticated without a token, unless `principal` may do `operation` at the RP."""
     if not descriptor.allows(principal, operation):
         if principal.anonymous:
             raise Unauthenticated(TOKEN_NEEDED)
@@ -23,26 +23,28 @@ def require(descriptor: Descriptor, principal: Principal, operation: str) -> Non
 
 
 def require_creation(principal: Principal) -> None:
-    """Raises Forbidden for a token of a foreign issuer, or one that is narrowed to other operations or to RPs.
+    """Raise Forbidden for a token of a foreign issuer, or one that is narrowed to other operations or to RPs.
 
-    Policies open RPs to people from elsewhere; what the domain takes on is up to those it knows. Any other may create.
+    Policies open RPs to principals from elsewhere, but only the domain's own principals may create RPs.
     """
     if principal.anonymous:
         raise Unauthenticated(TOKEN_NEEDED)
     if not principal.local:
-        raise Forbidden("Only bearers of this domain's own tokens create rendezvous points.")
+        raise Forbidden("Creating rendezvous points requires a token of this domain.")
     if not principal.permits("administer"):
-        raise Forbidden("Your token is narrowed to other operations than administer; it cannot create.")
+        raise Forbidden(
+            "Your token is narrowed to operations other than administer; it cannot create rendezvous points."
+        )
 
 
 def rp_administered(reference: str, principal: Principal, now: datetime) -> RendezvousPoint:
-    """The RP, locked, if `principal` administers it in this domain; replicas too.
+    """Return the RP, locked, if `principal` administers it in this domain, including replicas.
 
-    Raises NotFound, Gone, Forbidden (administrative RPs among it), InvalidRequest.
+    Raises NotFound, Gone, Forbidden (also for administrative RPs), InvalidRequest.
     """
     if names.is_id(reference) and is_admin(reference):
         raise Forbidden(
-            "Administrative rendezvous points live with what they report on; they are not changed themselves."
+            "Administrative rendezvous points cannot be changed; they exist as long as the rendezvous point that they report on."
         )
     row = rendezvous_point_get(reference, now=now, lock=True)
     require(descriptor_of(row), principal, "administer")
@@ -50,10 +52,9 @@ def rp_administered(reference: str, principal: Principal, now: datetime) -> Rend
 
 
 def require_home(row: RendezvousPoint) -> None:
-    """Raises Conflict for a replica: only the home changes, renews or deletes an RP."""
+    """Raise Conflict for a replica: only the home changes, renews or deletes an RP."""
     if row.home:
         raise Conflict(
-            f"This is a replica of a rendezvous point of {row.home}: only {row.home} changes, renews or deletes it. Ask"
-            f" there, or end the replica here: herald replica leave {row.id}.",
+            f"This is a replica of a rendezvous point of {row.home}, which only {row.home} can change, renew or delete. Send the request there, or end the replica here: herald replica leave {row.id}.",
             home=row.home,
         )

@@ -1,4 +1,4 @@
-"""What a policy decides and why, for those who may know it."""
+"""Explanations of policy decisions, for permitted principals."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from eventing.access.rules.tokens import Read, own_principal
 from eventing.conf import config
 from eventing.core.errors import Unauthenticated
 from eventing.core.principals import Principal
-from eventing.rps.rules.policy_explain import Explanation, explain
+from eventing.rps.rules.policy_explain import PolicyExplanationAnswer, explain
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.services.permission import require
 
-_LASTS_S = 60  # a made-up token's life, if its claims do not say
+_LASTS_S = 60  # lifetime of a hypothetical token, if its claims state none
 
 
 def policy_explanation(
@@ -27,18 +27,19 @@ def policy_explanation(
     bearer: Callable[[], Principal],
     own: bool = False,
     now: float | None = None,
-) -> Explanation:
-    """Whether a bearer may do `operation` at the RP, and what decides it.
+) -> PolicyExplanationAnswer:
+    """Decide whether a bearer may do `operation` at the RP, and explain what decides.
 
     Args:
         reference: the RP's id or name.
-        asker: who wants to know: whoever may administer the RP may ask about everybody.
-        bearer: tells who it is about; called once the asker may ask. What it refuses with Unauthenticated is the answer.
-        own: whether the asker is the bearer. Those who may neither describe nor administer the RP do not get to see
-            its rules this way.
+        asker: the requesting principal; one that may administer the RP may ask about every bearer.
+        bearer: returns the principal in question; called once the asker is permitted. Its refusal with Unauthenticated
+            is the answer.
+        own: whether the asker is the bearer. The RP's rules are hidden from a bearer that may neither describe nor
+            administer it.
         now: Unix time in seconds; None for the present.
 
-    Raises NotFound, InvalidRequest, Gone, Forbidden, and what `bearer` raises but for Unauthenticated.
+    Raises NotFound, InvalidRequest, Gone, Forbidden, and the errors of `bearer` except Unauthenticated.
     """
     descriptor = descriptor_get(reference)
     if not own:
@@ -46,17 +47,17 @@ def policy_explanation(
     try:
         principal = bearer()
     except Unauthenticated as error:
-        return Explanation(False, "token", error.detail)
+        return PolicyExplanationAnswer(False, "token", error.detail, [])
     explanation = explain(descriptor, principal, operation, now=time.time() if now is None else now)
     if own and not any(descriptor.allows(asker, reading) for reading in ("describe", "administer")):
-        return replace(explanation, rules=())
+        explanation.rules = []
     return explanation
 
 
 def made_up(claims: Mapping[str, Any], *, now: float | None = None) -> Principal:
-    """Whom a token with these claims would speak for, had its issuer (`iss`) signed it.
+    """Make the principal of a hypothetical token with these claims, signed by its issuer (`iss`).
 
-    It is read as a real one; only what every token has may be left out: `sub`, `aud`, `exp`. Raises Unauthenticated.
+    The claims are checked as in a real token, but `sub`, `aud` and `exp` may be absent. Raises Unauthenticated.
     """
     domain, now = config().domain, time.time() if now is None else now
     audiences = (domain, config().base_url)

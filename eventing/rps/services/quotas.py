@@ -1,7 +1,8 @@
-"""Quotas of principals, asked in the transaction that creates what they limit, under a lock: exact, however many ask at once.
+"""Quotas of principals, checked under a lock in the transaction that creates the limited thing: exact under
+concurrency.
 
-Administrators are not held to them: the domain's own quotas bound what they make, and they sign themselves tokens for as
-many subjects as they like.
+Administrators are exempt: the domain's own quotas bound what they create, and they could sign tokens for any number of
+subjects.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from eventing.rps.selectors.rendezvous_points import reserved_bytes
 
 
 def require_rp_quota(principal: Principal, owner: str, more_bytes: int, *, rps: int = 0) -> None:
-    """Raises QuotaExceeded when `owner` may not reserve `more_bytes` more, or have `rps` more. Under the domain's lock.
+    """Raise QuotaExceeded if `owner` may not reserve `more_bytes` more, or have `rps` more. Under the domain's lock.
 
     Args:
-        principal: who asks; an administrator may give others more than they may take.
-        owner: identity of the creator whose quota it is.
+        principal: the requesting principal; an administrator may grant others more than their quota.
+        owner: identity of the creator whose quota is used.
     """
     rps_max, bytes_max = config().rps_per_principal, config().history_bytes_per_principal
     if principal.admin or not (rps_max or bytes_max):
@@ -31,25 +32,27 @@ def require_rp_quota(principal: Principal, owner: str, more_bytes: int, *, rps: 
     free = max(bytes_max - has_bytes, 0)
     if bytes_max and more_bytes > free:
         raise QuotaExceeded(
-            f"The history would reserve {more_bytes} bytes; you have {free} left of yours. Ask for less.",
+            f"The history would reserve {more_bytes} bytes; you have {free} left of your quota. Request less.",
             limit=bytes_max,
             free=free,
         )
 
 
 def require_domain_quota(more_bytes: int, *, rps: int = 0) -> None:
-    """Raises QuotaExceeded when the domain cannot reserve `more_bytes` or take `rps` more. Under the domain's lock."""
+    """Raise QuotaExceeded if the domain cannot reserve `more_bytes` or hold `rps` more. Under the domain's lock."""
     if rps and quotas.rps_in_domain() + rps > config().rps_max:
-        raise QuotaExceeded(f"This domain takes at most {config().rps_max} rendezvous points.", limit=config().rps_max)
+        raise QuotaExceeded(
+            f"This domain has reached its limit of {config().rps_max} rendezvous points.", limit=config().rps_max
+        )
     free = domain_bytes_free()
     if more_bytes > max(free, 0):
         raise QuotaExceeded(
-            f"The history would reserve {more_bytes} bytes; the domain has {max(free, 0)} left. Ask for less.",
+            f"The history would reserve {more_bytes} bytes; the domain has {max(free, 0)} left. Request less.",
             limit=config().history_quota_bytes,
             free=max(free, 0),
         )
 
 
 def domain_bytes_free() -> int:
-    """Bytes of the domain's quota that are not reserved; negative if it was lowered below what is."""
+    """Bytes of the domain's quota that are not reserved; negative if the quota was lowered below the reservations."""
     return config().history_quota_bytes - reserved_bytes()

@@ -1,4 +1,4 @@
-"""Creating, changing, renewing and deleting rendezvous points."""
+"""Creation, change, renewal and deletion of rendezvous points."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from eventing.core.timestamps import timestamp
 from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
-from eventing.rest.idempotency_records import Claim, claim_fulfil
+from eventing.rest.idempotency_records import IdempotencyClaim, claim_fulfil
+from eventing.rest.shapes import LeaseAnswer
 from eventing.rps.models import TITLE_CHARS_MAX, RendezvousPoint
-from eventing.rps.ports import domain_fingerprint, policy_changed, rp_ending
+from eventing.rps.ports import domain_fingerprint, policy_changed, rp_ending, subscriptions_ending_with
 from eventing.rps.selectors.event_data import rp_data
 from eventing.rps.services.descriptors import descriptor_sign
 from eventing.rps.services.permission import require_creation, require_home, rp_administered
 from eventing.rps.services.quotas import require_domain_quota, require_rp_quota
-from eventing.rps.services.watches import LOCAL, watches_change, watches_end, watches_set, watches_tell
+from eventing.rps.services.watches import LOCAL, watches_announce, watches_change, watches_end, watches_set
 from eventing.sql.leases import LEASE_COLUMNS, lease_grant, lease_renew
 from eventing.sql.locking import lock_domain
 from eventing.sql.random_ids import random_id
@@ -52,18 +53,19 @@ def rendezvous_point_create(
     renew_on_use: bool = True,
     audience: Any = None,
     watch: Any = None,
-    claim: Claim | None = None,
+    claim: IdempotencyClaim | None = None,
     now: datetime | None = None,
 ) -> RendezvousPoint:
-    """Create an RP whose creator is `principal`, or refuse it whole.
+    """Create an RP whose creator is `principal`, or refuse the whole request.
 
     Args:
         name: hierarchical name under this domain; None for none.
-        lease_s: lease asked, seconds; None for the domain's default. Longer than the domain's longest is shortened.
-        history: bounds asked (`max_events`, `max_bytes`, `max_age_s`); absent or None ones take defaults.
+        lease_s: requested lease in seconds; None for the domain's default. Longer than the domain's longest is
+            shortened.
+        history: requested bounds (`max_events`, `max_bytes`, `max_age_s`); absent or None ones take defaults.
         policy: policy document; None opens it to all of the domain.
         renew_on_use: whether publishing and reading renew the lease (subscriptions/services/lease_use.py).
-        audience, watch: who must be reading, and what is watched (rps/rules/audience.py, rps/rules/watches.py); None for nothing.
+        audience, watch: required readers, and watch rules (rps/rules/audience.py, rps/rules/watches.py); None for none.
         claim: idempotency claim that this creation fulfils.
 
     Raises InvalidRequest, Forbidden, Conflict (the name is taken), QuotaExceeded, and redis.RedisError before anything
@@ -88,7 +90,7 @@ def rendezvous_point_create(
     row.genesis = _genesis(row, now)
     row.id = rp_id(row.genesis)
     row.descriptor = descriptor_sign(row, now)
-    control.log_state(DOMAIN_ADMIN)  # the data plane is there
+    control.log_state(DOMAIN_ADMIN)  # check that the data plane answers
     with change(now) as outbox:
         lock_domain()
         _require_name_free(row, outbox)
@@ -103,7 +105,7 @@ def rendezvous_point_create(
         outbox.ensure(row.id)
         outbox.event(events.RP_CREATED, row.id, {"rp": rp_data(row)}, domain_too=True, counted=True)
         outbox.lease_event(events.LEASE_GRANTED, row)
-        watches_tell(row, outbox, by=principal.identity)
+        watches_announce(row, outbox, by=principal.identity)
         outbox.act("rp.create", principal, "rp", row.id, name=row.name, granted_s=row.granted_s)
     return row
 
@@ -116,11 +118,11 @@ def rendezvous_point_update(
     versions: frozenset[int] | None = None,
     now: datetime | None = None,
 ) -> RendezvousPoint:
-    """Change what `changes` names (of CHANGEABLE); `history` members not named stay, None ones take their defaults.
+    """Change the members in `changes` (of CHANGEABLE); `history` members not named stay, None ones take their defaults.
 
-    At a replica only what is this domain's own (LOCAL) is changed here; that makes no new version.
-    `versions` are those that the caller would change (If-Match); None for any. Nothing changed keeps the version.
-    Raises NotFound, Gone, Forbidden, PreconditionFailed, InvalidRequest, Conflict, QuotaExceeded.
+    At a replica only local members (LOCAL) can be changed; that makes no new version. `versions` are those that may be
+    changed (If-Match); None for any. A request without effect keeps the version. Raises NotFound, Gone, Forbidden,
+    PreconditionFailed, InvalidRequest, Conflict, QuotaExceeded.
     """
     now = now or timezone.now()
     unknown = sorted(set(changes) - set(CHANGEABLE) - set(LOCAL))
@@ -160,8 +162,9 @@ def rendezvous_point_update(
 
 def rendezvous_point_renew(
     *, reference: str, principal: Principal, lease_s: int | None = None, now: datetime | None = None
-) -> dict[str, Any]:
-    """Renew the lease; it counts from now. Returns it (`asked_s`, `granted_s`, `expires_at`). Raises NotFound, Gone (it has ended already), Forbidden, InvalidRequest."""
+) -> LeaseAnswer:
+    """Renew the lease from now; `lease_s` as for a creation. Raises NotFound, Gone (it has already ended), Forbidden,
+    InvalidRequest."""
     now = now or timezone.now()
     with change(now) as outbox:
         row = _administered(reference, principal, now)
@@ -170,7 +173,7 @@ def rendezvous_point_renew(
         outbox.announce(row.id)
         outbox.lease_event(events.LEASE_RENEWED, row)
         outbox.act("rp.renew", principal, "rp", row.id, granted_s=row.granted_s)
-    return events.lease_data(row)
+    return LeaseAnswer.of(row)
 
 
 def rendezvous_point_delete(
@@ -180,7 +183,8 @@ def rendezvous_point_delete(
     versions: frozenset[int] | None = None,
     now: datetime | None = None,
 ) -> None:
-    """Delete the RP with its history and subscriptions. Raises NotFound, Gone, Forbidden, PreconditionFailed."""
+    """Delete the RP with its history and subscriptions; `versions` as for an update. Raises NotFound, Gone, Forbidden,
+    PreconditionFailed."""
     now = now or timezone.now()
     with change(now) as outbox:
         row = _administered(reference, principal, now)
@@ -190,8 +194,8 @@ def rendezvous_point_delete(
 
 
 def remove(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
-    """Take the RP out, within the caller's transaction. Its administrative log is left to the sweep, to be read until then."""
-    data = {"rp": rp_data(row), "reason": reason, "subscriptions": row.subscriptions.count()}
+    """Remove the RP, within the caller's transaction. Its administrative log is left to the sweep and readable until then."""
+    data = {"rp": rp_data(row), "reason": reason, "subscriptions": subscriptions_ending_with(row.id)}
     rp = row.id
     rp_ending(row, outbox, reason)
     watches_end(row, outbox)
@@ -203,14 +207,14 @@ def remove(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
 
 
 def _administered(reference: str, principal: Principal, now: datetime) -> RendezvousPoint:
-    """The RP, locked, if `principal` administers it and this domain is its home."""
+    """Return the RP, locked, if `principal` administers it and this domain is its home."""
     row = rp_administered(reference, principal, now)
     require_home(row)
     return row
 
 
 def _apply(row: RendezvousPoint, changes: Mapping[str, Any], outbox: Outbox) -> list[str]:
-    """Put `changes` into `row`, checked; the names of what differs now."""
+    """Apply checked `changes` to `row`; return the names of the members that differ now."""
     before = _stated(row)
     if "name" in changes:
         row.name = None if changes["name"] is None else _own_name(changes["name"])
@@ -232,7 +236,7 @@ def _apply(row: RendezvousPoint, changes: Mapping[str, Any], outbox: Outbox) -> 
 
 
 def _stated(row: RendezvousPoint) -> dict[str, Any]:
-    """What CHANGEABLE names, as JSON."""
+    """Return the members in CHANGEABLE, as JSON."""
     return {
         "name": row.name,
         "title": row.title,
@@ -261,7 +265,7 @@ def _admitted(asked: Mapping[str, int | None]) -> HistoryBounds:
 
 
 def _ack(text: str) -> str:
-    """The acknowledgement level, if this domain's Redis has the replicas for it. Raises InvalidRequest, Conflict."""
+    """Parse the acknowledgement level and check the number of Redis replicas. Raises InvalidRequest, Conflict."""
     ack = Ack.parse(text)
     if ack.replicas and (connected := control.replicas_connected()) < ack.replicas:
         raise Conflict(f"ack {ack} needs {ack.replicas} Redis replicas, and this domain's Redis has {connected}.")
@@ -269,7 +273,7 @@ def _ack(text: str) -> str:
 
 
 def _own_name(name: str) -> str:
-    """The full name, which must be under this domain's authority: nobody else's names are given here."""
+    """Make the full name, which must be under this domain's authority: a domain gives only names of its own."""
     path = names.normalise(name, config().domain)
     if not path.startswith(f"/{config().domain}/"):
         raise InvalidRequest(f"A name here begins with /{config().domain}/, or has no leading slash.")
@@ -283,7 +287,7 @@ def _title(title: str) -> str:
 
 
 def _genesis(row: RendezvousPoint, now: datetime) -> dict[str, Any]:
-    """What the id certifies: who defined the RP where and when, and its initial statement."""
+    """Make the genesis that the id certifies: creator, domain and time of the definition, and its initial content."""
     key = domain_fingerprint()
     return {
         "domain": config().domain,
@@ -302,7 +306,7 @@ def _genesis(row: RendezvousPoint, now: datetime) -> dict[str, Any]:
 
 
 def _require_name_free(row: RendezvousPoint, outbox: Outbox) -> None:
-    """Raises Conflict when another RP holds the name; one whose lease has ended is removed instead."""
+    """Raise Conflict if another RP holds the name; an RP whose lease has ended is removed instead."""
     if row.name is None:
         return
     holder = RendezvousPoint.objects.select_for_update().filter(name=row.name).exclude(id=row.id).first()
@@ -316,4 +320,4 @@ def _require_name_free(row: RendezvousPoint, outbox: Outbox) -> None:
 
 def _require_version(row: RendezvousPoint, versions: frozenset[int] | None) -> None:
     if versions is not None and row.version not in versions:
-        raise PreconditionFailed(f"Its version is {row.version} now; read it again and repeat your change.")
+        raise PreconditionFailed(f"The present version is {row.version}; read it and repeat your change.")

@@ -1,11 +1,12 @@
-"""Trimming a history because somebody asks for it: what is before a cursor goes, here and for good.
+"""Trimming of a history on request: events up to a cursor are deleted here, permanently.
 
-For readers it is as if the bounds had removed it: whoever is behind is told a gap with both ends, then goes on. In this
-domain only: other replicas keep what they hold, and nothing that went is fetched from them again.
+For readers the effect is the same as of the bounds: a reader that is behind gets a gap with both ends, then continues.
+The trim is local: other replicas keep their events, and removed events are not fetched from them again.
 
-What this domain published and has not sent yet is gone for its peers as well. Where the RP is shared it is therefore sealed
-first (SEAL_S at most): the chain then still proves that there was something, and what. What could not be sealed, or was
-never shared, is left out of the seals, and the floor that this domain signs says so to whoever asks (replication/services/sealing.py).
+Events of this domain that were not yet sent are lost for its peers as well. Where the RP is shared they are therefore
+sealed first (for SEAL_S at most): the chain then still proves their existence and content. Events that could not be
+sealed, or were never shared, are left out of the seals, and this domain's signed low-water mark states so
+(replication/services/sealing.py).
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ from eventing.rps.ports import links_of_rps, seal_next
 from eventing.rps.services.permission import rp_administered
 
 ALL = "all"
-SEAL_S = 2.0  # who trims waits no longer for seals; a run of 1,000 events takes some ms
+# A run of 1,000 events takes some milliseconds.
+SEAL_S = 2.0  # bound: seconds of sealing before a trim; the rest is trimmed unsealed, and covered by the low-water mark
 
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """What a trim came to: events removed by it, and the log's extent afterwards."""
+    """Result of a trim: events removed by it, and the log's extent afterwards."""
 
     removed: int
     epoch: str
@@ -46,25 +48,23 @@ class Trim:
 def history_trim(
     *, reference: str, principal: Principal, before: str, reason: str = "", now: datetime | None = None
 ) -> Trim:
-    """Remove what the history of an RP holds up to and including a cursor.
+    """Remove the events of an RP's history up to and including a cursor.
 
     Args:
-        principal: who administers the RP in this domain.
-        before: a cursor of this domain's log, in its present epoch: whoever stands there or further misses nothing; or
-            ALL: everything that is there now.
-        reason: for those who read the audit or the administrative RP.
+        principal: administrator of the RP in this domain.
+        before: a cursor of this domain's log, in its present epoch: readers at or beyond it lose nothing; or ALL: all
+            present events.
+        reason: explanation in the audit and at the administrative RP.
 
     Raises NotFound, Gone, Forbidden, InvalidRequest, InvalidCursor (another epoch, beyond the end), redis.RedisError.
     """
     now = now or timezone.now()
     if len(reason) > REASON_CHARS_MAX:
         raise InvalidRequest(f"A reason has at most {REASON_CHARS_MAX} characters.")
-    with change(now):  # may they at all? Before anything is sealed for it
+    with change(now):  # check permission before anything is sealed
         rp = rp_administered(reference, principal, now).id
     _seal(rp)
-    with change(
-        now
-    ) as outbox:  # it is in the audit before anything goes: a process that dies then has not done it unseen
+    with change(now) as outbox:  # the audit entry precedes the removal: a process that crashes then leaves a trace
         row = rp_administered(rp, principal, now)
         log = control.log_state(row.id) or control.ensure_log(row.id, row.bounds)
         keep = _first_kept(before, log)
@@ -74,7 +74,7 @@ def history_trim(
     try:
         trimmed = control.trim_log_before(rp, log.epoch, keep)
     except NoLog:
-        raise InvalidCursor("The log is being made anew, and is empty. Read again to get a cursor of it.") from None
+        raise InvalidCursor("The log has just been replaced and is empty. Read again to get a cursor of it.") from None
     log = control.log_state(rp) or log
     if trimmed.removed:
         with change(now) as outbox:
@@ -88,14 +88,16 @@ def _first_kept(before: str, log: LogState) -> int:
         return log.next
     cursor = Cursor.parse(before)
     if cursor.epoch != log.epoch:
-        raise InvalidCursor(f"The log's epoch is {log.epoch} now; read again to get a cursor of it.", epoch=log.epoch)
+        raise InvalidCursor(
+            f"The log's epoch is now {log.epoch}; read again to get a cursor of this epoch.", epoch=log.epoch
+        )
     if cursor.offset >= log.next:
         raise InvalidCursor(f"The last event has offset {log.next - 1}.")
     return cursor.offset + 1
 
 
 def _seal(rp: str) -> None:
-    """Seal what this domain has published there, if anybody else has a part in it, within SEAL_S."""
+    """Seal this domain's events at the RP, within SEAL_S, if another domain participates."""
     head = federated.heads([rp])[0]
     if head is None or not (head.sealed or links_of_rps([rp])):
         return

@@ -1,7 +1,7 @@
-"""Writes of watch rules and audiences: at an RP, and in the domain.
+"""Writes of watch rules and audiences, at an RP and in the domain.
 
-At an RP they are this domain's alone, at replicas too: neither signed nor told to other domains, as a pause is. They
-change without a new version of the descriptor.
+At an RP they are local, also at replicas: neither signed nor sent to other domains, like a pause. They change without a
+new version of the descriptor.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.rps.models import DomainWatches, RendezvousPoint
 from eventing.rps.rules.audience import parse_audience
-from eventing.rps.rules.watches import WATCHED_RPS_MAX, Rule, parse_rules, rules_of
+from eventing.rps.rules.watches import WATCHED_RPS_MAX, WatchRule, parse_rules, rules_of
 from eventing.rps.selectors.watches import domain_watches, watched_rps
+from eventing.rps.shapes import WatchRuleData
 from eventing.sql.locking import lock_domain
 
 LOCAL = ("audience", "watch")
-"""Members of an RP that are this domain's own; changed at replicas too."""
+"""Local members of an RP; changed at replicas too."""
 
 COLUMNS = ["audience", "watch", "watched_at"]
 
 
 def watches_set(row: RendezvousPoint, changes: Mapping[str, Any], now: datetime) -> list[str]:
-    """Put `audience` and `watch` of `changes` into `row`, checked (None: none); the caller saves. Returns what differs now.
+    """Check `audience` and `watch` of `changes` and set them in `row` (None: none); the caller saves. Returns the names
+    of changed members.
 
-    Raises InvalidRequest, and QuotaExceeded when too many RPs of the domain have rules; the caller holds the domain's lock.
+    Raises InvalidRequest, and QuotaExceeded if too many RPs of the domain have rules; the caller holds the domain's
+    lock.
     """
     before = {name: getattr(row, name) for name in LOCAL}
     if "audience" in changes:
@@ -45,43 +48,44 @@ def watches_set(row: RendezvousPoint, changes: Mapping[str, Any], now: datetime)
     if changed:
         if row.watched_at is None and watched_rps() >= WATCHED_RPS_MAX:
             raise QuotaExceeded(
-                f"{WATCHED_RPS_MAX} rendezvous points of this domain have rules or audiences, and no more are looked after."
+                f"{WATCHED_RPS_MAX} rendezvous points of this domain have rules or audiences, which is the maximum."
             )
         row.watched_at = now if row.watch or row.audience else None
     return changed
 
 
 def watches_change(row: RendezvousPoint, changes: Mapping[str, Any], principal: Principal, outbox: Outbox) -> None:
-    """Change the rules of an RP that exists, within the caller's transaction."""
+    """Change the rules of an existing RP, within the caller's transaction."""
     before = rules_of(row.id, row.watch, row.audience)
     changed = watches_set(row, changes, outbox.now)
     if changed:
         row.save(update_fields=COLUMNS)
         outbox.announce(row.id)
         outbox.act("rp.watch", principal, "rp", row.id, changed=changed)
-        watches_tell(row, outbox, by=principal.identity, before=before)
+        watches_announce(row, outbox, by=principal.identity, before=before)
 
 
-def watches_tell(row: RendezvousPoint, outbox: Outbox, *, by: str, before: Sequence[Rule] = ()) -> None:
-    """Report the rules of an RP, where there are or were any."""
+def watches_announce(row: RendezvousPoint, outbox: Outbox, *, by: str, before: Sequence[WatchRule] = ()) -> None:
+    """Report the rules of an RP, if there are or were any; `by`: identity of the actor, `before`: the rules before the
+    change."""
     rules = rules_of(row.id, row.watch, row.audience)
     if rules or before:
-        _tell(outbox, row.id, rules, before, by)
+        _announce(outbox, row.id, rules, before, by)
 
 
 def watches_end(row: RendezvousPoint, outbox: Outbox) -> None:
-    """Report that the rules of an RP end with it, within the caller's transaction."""
+    """Report the end of an RP's rules, within the caller's transaction."""
     if before := rules_of(row.id, row.watch, row.audience):
-        _tell(outbox, row.id, [], before, "")
+        _announce(outbox, row.id, [], before, "")
 
 
 def domain_watches_replace(
     *, principal: Principal, watch: Any, versions: frozenset[int] | None = None, now: datetime | None = None
 ) -> DomainWatches:
-    """Give the domain these rules instead of those it has. For operators.
+    """Replace the domain's rules. For operators.
 
     Args:
-        versions: those that the caller would change (If-Match); None for any.
+        versions: versions that may be changed (If-Match); None for any.
 
     Raises Forbidden, InvalidRequest, PreconditionFailed.
     """
@@ -92,30 +96,22 @@ def domain_watches_replace(
         lock_domain()
         row = domain_watches() or DomainWatches(version=0, changed_at=now)
         if versions is not None and row.version not in versions:
-            raise PreconditionFailed(f"Their version is {row.version} now; read them again and repeat your change.")
+            raise PreconditionFailed(f"The present version is {row.version}; read the rules and repeat your change.")
         if not row.version or not same_json(row.watch, parsed):
             before = rules_of("", row.watch)
             outbox.act("watch.replace", principal, "domain", "", version=[row.version, row.version + 1])
             row.watch, row.version, row.changed_at = parsed, row.version + 1, now
             row.save()
-            _tell(outbox, "", rules_of("", parsed), before, principal.identity)
+            _announce(outbox, "", rules_of("", parsed), before, principal.identity)
     return row
 
 
-def rule_data(rule: Rule, since: datetime) -> dict[str, Any]:
-    """A rule as events and snapshots show it; `since`: when the rules of its RP, or of the domain, changed last."""
-    return {
-        "id": rule.id,
-        "rp": rule.rp or None,
-        "kind": rule.kind,
-        "severity": rule.severity,
-        "for_s": rule.for_s,
-        "settings": dict(rule.settings),
-        "since": timestamp(since),
-    }
+def rule_data(rule: WatchRule, since: datetime) -> WatchRuleData:
+    """Describe a rule for events and snapshots; `since`: the last change of the rules of its RP, or of the domain."""
+    return WatchRuleData.of(rule, rp=rule.rp or None, settings=dict(rule.settings), since=timestamp(since))
 
 
-def _tell(outbox: Outbox, rp: str, rules: Sequence[Rule], before: Sequence[Rule], by: str) -> None:
+def _announce(outbox: Outbox, rp: str, rules: Sequence[WatchRule], before: Sequence[WatchRule], by: str) -> None:
     kept = {rule.id for rule in rules}
     data = {
         "rp": rp or None,

@@ -12,25 +12,26 @@ from eventing.core.roles import reads_only
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag, page_answer
 from eventing.rest.idempotency import created_once
-from eventing.rest.idempotency_records import Claim
+from eventing.rest.idempotency_records import IdempotencyClaim
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.services.permission import require
 from eventing.subscriptions.api import representations
-from eventing.subscriptions.api.requests import SubscriptionCreation
+from eventing.subscriptions.api.requests import SubscriptionCreationSerializer
 from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
 from eventing.subscriptions.selectors.subscriptions import subscription_get, subscriptions_page
 from eventing.subscriptions.services.subscriptions import subscription_create
+from eventing.subscriptions.shapes import SubscriptionAnswer, SubscriptionPage
 
 
-class RendezvousPointSubscriptions(View):
-    """The durable subscriptions at a rendezvous point."""
+class RendezvousPointSubscriptionsView(View):
+    """List of the durable subscriptions at a rendezvous point."""
 
     @extend_schema(
         operation_id="rps_subscriptions_list",
         summary="List durable subscriptions",
-        description="All for whoever administers the rendezvous point, their own for everybody else.",
+        description="With the operation `administer` at the rendezvous point: all subscriptions; else the caller's own.",
         parameters=[docs.REFERENCE_BEFORE_ACTION, docs.CURSOR, docs.LIMIT],
-        responses={200: docs.ref("SubscriptionPage")},
+        responses={200: SubscriptionPage},
     )
     def get(self, request: Request, reference: str) -> Response:
         """List."""
@@ -46,25 +47,25 @@ class RendezvousPointSubscriptions(View):
     @extend_schema(
         operation_id="rps_subscriptions_create",
         summary="Create a durable subscription",
-        description="Its events wait in the history while you are away, until its lease ends.",
+        description="Events wait in the history while the reader is not connected, until the lease expires.",
         parameters=[docs.REFERENCE_BEFORE_ACTION, docs.IDEMPOTENCY_KEY, docs.ETAG, docs.LOCATION],
-        request=SubscriptionCreation,
-        responses={201: docs.ref("Subscription")},
+        request=SubscriptionCreationSerializer,
+        responses={201: SubscriptionAnswer},
         examples=[
             OpenApiExample(
-                "Everything there is, then what comes", value={"lease_s": 86400, "from": "earliest"}, request_only=True
+                "All stored events, then new ones", value={"lease_s": 86400, "from": "earliest"}, request_only=True
             ),
             OpenApiExample(
-                "The last event only", value={"history": {"max_events": 1}, "from": "last"}, request_only=True
+                "Only the last event", value={"history": {"max_events": 1}, "from": "last"}, request_only=True
             ),
         ],
     )
     def post(self, request: Request, reference: str) -> Response:
         """Create."""
-        body: dict[str, Any] = self.body(SubscriptionCreation)
+        body: dict[str, Any] = self.body(SubscriptionCreationSerializer)
         body["start"] = body.pop("from", "now")
 
-        def create(claim: Claim | None) -> str:
+        def create(claim: IdempotencyClaim | None) -> str:
             return subscription_create(reference=reference, principal=self.principal, claim=claim, **body).id
 
         return created_once(self, create, _created)

@@ -1,4 +1,4 @@
-"""Bodies of requests about durable subscriptions. Bounds that depend on settings are the services'; here is the form."""
+"""Bodies of requests about durable subscriptions. Services check bounds that depend on settings."""
 
 from __future__ import annotations
 
@@ -9,46 +9,47 @@ from rest_framework import serializers
 
 from eventing.core.events.cursors import CURSOR_CHARS_MAX
 from eventing.rest.documents import CURSOR_PATTERN
-from eventing.rest.fields import Integer, Members, Text
-from eventing.rest.requests import LEASE_HELP, HistoryRequest
+from eventing.rest.fields import StrictInteger, StrictObject, StrictString
+from eventing.rest.requests import LEASE_HELP, HistoryRequestSerializer
 from eventing.subscriptions.rules.shared_subscriptions import REPLICAS_MAX
 
 
-class DeliverRequest(Members):
-    """How a subscription's events reach the subscriber."""
+class DeliverRequestSerializer(StrictObject):
+    """Delivery of a subscription's events."""
 
     mode = serializers.ChoiceField(choices=["pull"])
 
 
-class SubscriptionChange(Members):
-    """What can be changed of a subscription; absent members stay."""
+class SubscriptionChangeSerializer(StrictObject):
+    """A change of a subscription; absent members stay as they are."""
 
-    history = HistoryRequest(required=False, allow_null=True)
-    deliver = DeliverRequest(required=False, allow_null=True)
+    history = HistoryRequestSerializer(required=False, allow_null=True)
+    deliver = DeliverRequestSerializer(required=False, allow_null=True)
 
 
 @extend_schema_field({"type": "string", "pattern": f"^(now|earliest|last|{CURSOR_PATTERN})$"})
-class Begin(Text):
-    """Where reading begins; the service reads it."""
+class Begin(StrictString):
+    """The place where reading begins; the service validates it."""
 
 
-class SubscriptionCreation(SubscriptionChange):
+class SubscriptionCreationSerializer(SubscriptionChangeSerializer):
     """A new durable subscription; every member has a default."""
 
-    lease_s = Integer(required=False, allow_null=True, help_text=LEASE_HELP)
-    replicas = Integer(
+    lease_s = StrictInteger(required=False, allow_null=True, help_text=LEASE_HELP)
+    replicas = StrictInteger(
         required=False,
         min_value=1,
         max_value=REPLICAS_MAX,
-        help_text="How many domains hold it, this one among them: one delivers, the others take over when it falls silent.",
+        help_text="Number of domains that hold the subscription, this one included: one delivers, the others take "
+        "over if it fails.",
     )
 
     def get_fields(self) -> dict[str, Any]:
-        """With `from`, which Python cannot name."""
+        """Return the fields with `from`, a keyword of Python."""
         begin = Begin(
             required=False,
             min_length=1,
             max_length=CURSOR_CHARS_MAX,
-            help_text="Where reading begins: now (the default), earliest, last, or a cursor.",
+            help_text="Where reading begins: `now` (the default), `earliest`, `last`, or a cursor.",
         )
         return {**super().get_fields(), "from": begin}

@@ -1,4 +1,4 @@
-"""/api/v1/subscriptions: durable subscriptions. Reading and acknowledging are the hot path's (eventing/gateway/endpoints/pull.py)."""
+"""/api/v1/subscriptions: durable subscriptions. Reads and acknowledgements are in eventing/gateway/endpoints/pull.py."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from rest_framework.response import Response
 
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag
-from eventing.rest.requests import LeaseRequest
+from eventing.rest.requests import LeaseRequestSerializer
+from eventing.rest.shapes import RenewalAnswer
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.subscriptions.api import representations
-from eventing.subscriptions.api.requests import SubscriptionChange
+from eventing.subscriptions.api.requests import SubscriptionChangeSerializer
 from eventing.subscriptions.models import Subscription as SubscriptionRow
 from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
 from eventing.subscriptions.selectors.subscriptions import subscription_get
 from eventing.subscriptions.services.permission import require_managed
 from eventing.subscriptions.services.subscriptions import subscription_delete, subscription_renew, subscription_update
+from eventing.subscriptions.shapes import SubscriptionAnswer
 
 
-class Subscription(View):
+class SubscriptionView(View):
     """One durable subscription."""
 
     @extend_schema(
         operation_id="subscriptions_get",
         summary="Describe a durable subscription",
-        description="For its owner and whoever administers its rendezvous point. `ETag` is its version.",
+        description="For the owner, and with the operation `administer` at the rendezvous point. `ETag` is the version.",
         parameters=[docs.SUBSCRIPTION_ID, docs.ETAG],
-        responses={200: docs.ref("Subscription")},
+        responses={200: SubscriptionAnswer},
     )
     def get(self, request: Request, subscription_id: str) -> Response:
         """Describe."""
@@ -38,18 +40,19 @@ class Subscription(View):
     @extend_schema(
         operation_id="subscriptions_change",
         summary="Change a durable subscription",
-        description="Absent members stay. With `If-Match` only the versions it names are changed.",
+        description="Absent members stay as they are. With `If-Match` the change applies only to the versions that it "
+        "names.",
         parameters=[docs.SUBSCRIPTION_ID, docs.IF_MATCH, docs.ETAG],
-        request=SubscriptionChange,
-        responses={200: docs.ref("Subscription")},
-        examples=[OpenApiExample("Fall less far behind", value={"history": {"max_age_s": 3600}}, request_only=True)],
+        request=SubscriptionChangeSerializer,
+        responses={200: SubscriptionAnswer},
+        examples=[OpenApiExample("Keep fewer events", value={"history": {"max_age_s": 3600}}, request_only=True)],
     )
     def patch(self, request: Request, subscription_id: str) -> Response:
         """Change."""
         row = subscription_update(
             subscription_id=subscription_id,
             principal=self.principal,
-            changes=self.body(SubscriptionChange),
+            changes=self.body(SubscriptionChangeSerializer),
             versions=self.expected_versions(),
         )
         return _answer(row)
@@ -68,23 +71,23 @@ class Subscription(View):
         return Response(status=204)
 
 
-class SubscriptionRenewal(View):
+class SubscriptionRenewalView(View):
     """The lease of a durable subscription."""
 
     @extend_schema(
         operation_id="subscriptions_renew",
         summary="Renew a durable subscription's lease",
-        description="It counts from now and never ends earlier than it would have.",
+        description="The lease counts from now and never ends earlier than before.",
         parameters=[docs.SUBSCRIPTION_ID],
-        request=LeaseRequest,
-        responses={200: docs.ref("Renewal")},
-        examples=[OpenApiExample("A day more", value={"lease_s": 86400}, request_only=True)],
+        request=LeaseRequestSerializer,
+        responses={200: RenewalAnswer},
+        examples=[OpenApiExample("One day", value={"lease_s": 86400}, request_only=True)],
     )
     def post(self, request: Request, subscription_id: str) -> Response:
         """Renew."""
-        body = self.body(LeaseRequest)
+        body = self.body(LeaseRequestSerializer)
         lease = subscription_renew(subscription_id=subscription_id, principal=self.principal, **body)
-        return Response({"lease": lease})
+        return Response(RenewalAnswer(lease=lease))
 
 
 def _answer(row: SubscriptionRow) -> Response:

@@ -1,4 +1,4 @@
-"""Tables of the subject."""
+"""Tables of durable subscriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durable subscriptions that are recorded at several domains: the keeper's signed word on each, and who was told."""
+"""Durable subscriptions recorded at several domains: the keeper's signed record of each, and its recipients."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ DOMAIN_CHARS = 253
 
 
 class SharedSubscription(models.Model):
-    """One shared subscription, beside its row in Subscription; alone once it has ended, until its lease would have.
+    """A shared subscription, beside its row in Subscription; kept alone after its end, until its lease would have
+    expired.
 
     Attributes:
-        keeper: where it was created.
+        keeper: the domain where it was created.
         version: of the record.
         statement: the record, packed (rps/rules/statements.py: packed).
-        ended: it was deleted; the record says so.
-        told: which version each other holder has taken; used by the keeper, and by who was asked for the record.
-        expires_at: when nothing of it is needed any more.
-    What moves with every acknowledgement and beat is in the data plane (log/shared_subscriptions.py).
+        ended: whether it was deleted, as the record states.
+        told: the version that each other holder has acknowledged; used by the keeper, and by a holder asked for the
+            record.
+        expires_at: when the row can be removed.
+
+    Values that change with every acknowledgement and beat are in the data plane (log/shared_subscriptions.py).
     """
 
     id = models.CharField(primary_key=True, max_length=SUBSCRIPTION_ID_CHARS)
@@ -39,7 +42,7 @@ class SharedSubscription(models.Model):
             models.CheckConstraint(condition=Q(version__gte=1), name="shared_subscription_has_a_version")
         ]
         indexes: ClassVar = [
-            models.Index(fields=["keeper"], name="shared_by_keeper"),  # counted against what is kept for a domain
+            models.Index(fields=["keeper"], name="shared_by_keeper"),  # counted against the domain's quota
             models.Index(fields=["expires_at"], name="shared_by_end"),
         ]
 

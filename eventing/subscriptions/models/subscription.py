@@ -1,4 +1,4 @@
-"""Durable subscriptions: a reader's standing interest with a lease. What it has acknowledged is in the data plane."""
+"""Durable subscriptions: a reader's standing interest with a lease. The acknowledged cursor is in the data plane."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.conf import config
-from eventing.core.events.cursors import PLACE_CHARS_MAX
+from eventing.core.events.cursors import POSITION_CHARS_MAX
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.rps.models import RendezvousPoint
 from eventing.sql.columns import HistoryColumns, LeaseColumns, lease_and_history_constraints, lease_indexes
@@ -17,11 +17,13 @@ REFERENCE_CHARS = 32
 
 
 class Subscription(LeaseColumns, HistoryColumns):
-    """One durable subscription.
+    """A durable subscription.
 
-    `at` is the id of the RP read: an RP's own, its administrative RP's, or the domain's. `rp` is the RP that it ends with;
-    None for the domain's administrative RP only. `start` is the cursor it began at, used while the data plane holds none.
-    `keeper` is the domain where a shared one was created (shared_subscription.py); empty for one that is this domain's alone.
+    `at` is the id of the RP read: an RP's own, its administrative RP's, or the domain's. `rp` is the RP whose end also
+    ends the subscription; None for the domain's administrative RP only. `start` is the cursor at which it began, used
+    while the data plane has none.
+    `keeper` is the domain where a shared subscription was created (shared_subscription.py); empty for one that only
+    this domain holds.
     """
 
     lease_of = "subscription"
@@ -34,7 +36,7 @@ class Subscription(LeaseColumns, HistoryColumns):
     owner = models.CharField(max_length=IDENTITY_CHARS_MAX)
     version = models.BigIntegerField(default=1)
     deliver = models.JSONField()
-    start = models.CharField(max_length=PLACE_CHARS_MAX)
+    start = models.CharField(max_length=POSITION_CHARS_MAX)
     keeper = models.CharField(max_length=253, blank=True, default="")
     created_at = models.DateTimeField()
 
@@ -57,15 +59,17 @@ class Subscription(LeaseColumns, HistoryColumns):
 
     @property
     def lease_at(self) -> str:
-        """The RP that is read."""
+        """Return the RP that is read."""
         return self.at
 
     @property
     def lease_s_default(self) -> int:
-        """As of any lease, by the setting for subscriptions."""
+        """Return the setting's default lease for subscriptions, seconds."""
         return config().subscription_lease_s
 
     @property
     def asked_again_s(self) -> int | None:
-        """What the owner of a shared subscription asked for is known at its keeper only: elsewhere it is what was granted."""
+        """Return the lease that the owner asked for; only a shared subscription's keeper knows it, elsewhere it is the
+        granted one.
+        """
         return self.granted_s if self.keeper not in ("", config().domain) else self.asked_s

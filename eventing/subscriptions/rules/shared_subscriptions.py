@@ -1,11 +1,11 @@
-"""What domains sign about shared durable subscriptions, which are recorded at several replicas of an RP. Pure.
+"""Signed statements about shared durable subscriptions, which are recorded at several replicas of an RP. Pure.
 
-| statement | signed by | says |
+| statement | signed by | content |
 |---|---|---|
-| record | the keeper, where it was created | whose it is, where it begins, who holds it in which order; or that it has ended |
-| line | the holder that delivers now | its term and beat (overlay/takeover.py), and what the owner has acknowledged |
+| record | the keeper, where it was created | owner, start, holders in order of succession; or the end |
+| line | the holder that delivers now | term and beat (overlay/takeover.py), and the owner's acknowledgements |
 
-Each is the canonical JSON of exactly its members, so there is one form of each and nothing in it is ignored.
+Each is the canonical JSON of exactly its members, so there is one form of each and no member is ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from eventing.core.ids import canonical_json
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.core.seals.seals import signed_by
 from eventing.core.signing import Signed
-from eventing.overlay.takeover import TERM_MAX, Rules
+from eventing.overlay.takeover import TERM_MAX, TakeoverRules
 from eventing.rps.rules.statements import BadStatement, Keys
 
 VERSION = 1
@@ -33,7 +33,7 @@ RECORD_BYTES_MAX = 8 * 1024  # identity, five names and a vector of 65 feeds tak
 LINE_BYTES_MAX = 4 * 1024  # a vector of 65 feeds takes 2.5 KiB
 OWNER_CHARS_MAX = 767 + 1 + 253  # an identity, and the domain put before it
 LEASE_MS_MIN, LEASE_MS_MAX = 1000, 300_000
-FUTURE_MS = 60_000  # how far ahead of our clock another domain's may be
+FUTURE_MS = 60_000  # how far another domain's clock may be ahead
 
 _Number = Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
 _Positive = Annotated[int, Meta(ge=1, le=SEQUENCE_MAX)]
@@ -46,7 +46,7 @@ _Holders = Annotated[list[_Domain], Meta(min_length=1, max_length=REPLICAS_MAX)]
 
 
 class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far behind it may fall; a holder grants at most its replica's own bounds."""
+    """Bounds of a subscription's lag; a holder grants at most its replica's own bounds."""
 
     max_events: _Positive
     max_bytes: _Positive
@@ -54,17 +54,17 @@ class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keeper's word on a subscription.
+    """The keeper's statement about a subscription.
 
     Attributes:
-        version: from 1; of two records the higher one counts.
+        version: from 1; the higher of two records prevails.
         owner: identity of the owner as `abroad` writes it.
-        holders: who records it, in the order of succession, the keeper first.
-        lease_ms: how long the lease to deliver is.
-        start: the vector that it begins at.
-        mode: of delivery; "pull" is the only one yet.
-        expires_at_ms: the end of its own lease, Unix milliseconds; a line may state a later one.
-        ended: it was deleted, or is kept here no more.
+        holders: domains that record it, in the order of succession, the keeper first.
+        lease_ms: length of the lease to deliver.
+        start: the vector at which it begins.
+        mode: of delivery; only "pull" so far.
+        expires_at_ms: end of the subscription's lease, Unix milliseconds; a line may state a later one.
+        ended: whether it was deleted, or is no longer kept.
     """
 
     v: int
@@ -84,21 +84,22 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ended: bool
 
     @property
-    def rules(self) -> Rules:
-        """What takeover needs of it."""
-        return Rules(tuple(self.holders), self.lease_ms)
+    def rules(self) -> TakeoverRules:
+        """Return the rules for takeover."""
+        return TakeoverRules(tuple(self.holders), self.lease_ms)
 
 
-class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the holder that delivers says of it.
+class LineStatement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The statement of the holder that delivers.
 
     Attributes:
         by: the holder.
-        term: that it delivers in; 0 of one that does not deliver and only says what it knows to be acknowledged, because
-            the line that it heard says less: it took acknowledgements while it could not talk to others.
-        acked: what the owner has acknowledged of each feed.
-        expires_at_ms: the end of the subscription's own lease, as the owner renewed it.
-        told: the holders that the deliverer sends its lines to itself; whoever hears it tells the others it reaches.
+        term: the term in which it delivers; 0 of a holder that does not deliver and only states acknowledgements that
+            the received line lacks, taken while it could not reach the others.
+        acked: the acknowledged sequence of each feed.
+        expires_at_ms: end of the subscription's lease, as the owner renewed it.
+        told: holders to which the deliverer sends its lines itself; a recipient forwards them to others that it
+            reaches.
     """
 
     v: int
@@ -113,16 +114,16 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at_ms: _Positive
 
 
-S = TypeVar("S", Record, Line)
+S = TypeVar("S", Record, LineStatement)
 
 
-def sign(statement: Record | Line, private_jwk: Mapping[str, Any]) -> Signed:
+def sign(statement: Record | LineStatement, private_jwk: Mapping[str, Any]) -> Signed:
     """Sign a statement with its domain's key."""
     return signing.sign(signing.SUBSCRIPTION, canonical_json(msgspec.to_builtins(statement)), private_jwk)
 
 
 def record_read(statement: Signed) -> Record:
-    """Read a record and check all that needs no key. Raises BadStatement."""
+    """Decode a record and check everything that needs no key. Raises BadStatement."""
     read = _read(statement, Record, RECORD_BYTES_MAX, "record")
     if read.holders[0] != read.keeper or len(set(read.holders)) != len(read.holders):
         raise BadStatement("The holders of a subscription are different domains, its keeper first.")
@@ -131,31 +132,33 @@ def record_read(statement: Signed) -> Record:
     return read
 
 
-def line_read(statement: Signed) -> Line:
-    """Read a line and check all that needs no key. Raises BadStatement."""
-    return _read(statement, Line, LINE_BYTES_MAX, "line")
+def line_read(statement: Signed) -> LineStatement:
+    """Decode a line and check everything that needs no key. Raises BadStatement."""
+    return _read(statement, LineStatement, LINE_BYTES_MAX, "line")
 
 
 def verified(statement: Signed, at_ms: int, keys: Keys, now_ms: int) -> None:
-    """Check whose it is. Raises BadStatement.
+    """Verify the signer of a statement. Raises BadStatement.
 
     Args:
-        at_ms: when it says that it was made.
-        keys: of who must have signed it.
+        at_ms: the time of the statement, as it states.
+        keys: of the domain that must have signed it.
     """
     if at_ms > now_ms + FUTURE_MS:
-        raise BadStatement("The statement is from the future: one of the clocks is wrong.")
+        raise BadStatement("The statement is from the future. Compare the clocks of the two domains.")
     if not signed_by(signing.SUBSCRIPTION, statement, at_ms, keys):
         raise BadStatement("The statement is not signed by a key that its domain had at that time.")
 
 
 def abroad(owner: str, keeper: str) -> str:
-    """The owner's identity as every domain understands it; `owner` is as the keeper knows it (Principal.identity)."""
+    """Return the owner's identity as every domain understands it; `owner` is as the keeper knows it
+    (Principal.identity).
+    """
     return owner if "#" in owner else f"{keeper}#{owner}"
 
 
 def here(owner: str, domain: str) -> str:
-    """The identity that a domain knows the same owner by: its own people by their subject alone."""
+    """Return the identity by which a domain knows the same owner: its own people by their subject alone."""
     prefix = f"{domain}#"
     return owner[len(prefix) :] if owner.startswith(prefix) else owner
 
@@ -169,5 +172,5 @@ def _read(statement: Signed, kind: type[S], bytes_max: int, name: str) -> S:
     except (ValueError, RecursionError) as error:
         raise BadStatement(f"A subscription's {name} cannot be read: {str(error)[:200]}") from None
     if not canonical or (read.v, read.kind) != (VERSION, name):
-        raise BadStatement(f"A subscription's {name} is canonical JSON of version {VERSION}.")
+        raise BadStatement(f"A subscription's {name} must be canonical JSON of version {VERSION}.")
     return read

@@ -1,7 +1,7 @@
-"""The durable subscriptions that operators look through: of the whole domain, with how far each is behind.
+"""Lists of the whole domain's durable subscriptions for operators, with their lag.
 
-What is acknowledged and where the logs end is in the data plane, so the order by lag is made from what is read there: of
-LAGS_MAX subscriptions at LOGS_MAX RPs at most. Beyond that the answer says that it is not of all.
+Acknowledged cursors and ends of logs are in the data plane, so the order by lag covers at most LAGS_MAX subscriptions
+at LOGS_MAX RPs. Beyond that the answer states that it is partial.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from django.utils import timezone
 from eventing.core.errors import InvalidCursor, InvalidRequest
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.lag import Lag
-from eventing.log.lags import COLUMNS, Asked, Found, asked_of, lags
+from eventing.log.lags import COLUMNS, LagQuery, LagResult, asked_of, lags
 from eventing.sql.pages import LIMIT_DEFAULT, cursor_of, key_of
 from eventing.subscriptions.models import Subscription
 
-LAGS_MAX = 10_000  # looked at for the order by lag: as many as one RP takes
-LOGS_MAX = 2000  # of so many RPs at most; measured: 0.2 s
+# The most subscriptions of one RP.
+LAGS_MAX = 10_000  # bound: subscriptions that an order by lag covers; the answer states that it is partial
+# Measured: 0.2 s.
+LOGS_MAX = 2000  # bound: RPs of these subscriptions; the answer states that it is partial
 SORTS = ("id", "ends", "lag")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_WRONG = "Use the `next` of the page before, with the same filters."
+_WRONG = "Use `next` of the previous page, with the same filters."
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """A subscription, what it has acknowledged, and how far that is behind its log."""
+class SubscriptionLag:
+    """A subscription, its acknowledged cursor, and its lag."""
 
     row: Subscription
     cursor: Cursor
@@ -39,9 +41,9 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page; `complete`: whether all that match were looked at for the order."""
+    """A page; `complete`: whether the order covers all subscriptions that match."""
 
-    items: list[Behind]
+    items: list[SubscriptionLag]
     next: str | None
     complete: bool
 
@@ -55,16 +57,17 @@ def subscriptions_listed(
     limit: int = LIMIT_DEFAULT,
     now: datetime | None = None,
 ) -> Listing:
-    """The durable subscriptions of the domain.
+    """Return a page of the domain's durable subscriptions.
 
     Args:
-        at: only those at the RP with this id; `owner`: only this identity's.
-        sort: of SORTS: by id, whose lease ends soonest first, or that is furthest behind first.
+        at: only those at the RP with this id.
+        owner: only this identity's.
+        sort: of SORTS: by id, by end of lease (earliest first), or by lag (greatest first).
 
     Raises InvalidRequest, InvalidCursor, redis.RedisError.
     """
     if sort not in SORTS:
-        raise InvalidRequest(f"sort is one of {', '.join(SORTS)}.")
+        raise InvalidRequest(f"sort must be one of {', '.join(SORTS)}.")
     rows = Subscription.objects.filter(expires_at__gt=now or timezone.now())
     if at is not None:
         rows = rows.filter(at=at)
@@ -78,21 +81,21 @@ def subscriptions_listed(
     return Listing(subscriptions_behind(found), cursor_of(f"subscriptions-{sort}", key) if more else None, True)
 
 
-def subscriptions_behind(rows: Sequence[Subscription]) -> list[Behind]:
-    """The same of rows that are at hand, in order. Raises redis.RedisError."""
+def subscriptions_behind(rows: Sequence[Subscription]) -> list[SubscriptionLag]:
+    """Return these rows with cursor and lag, in order. Raises redis.RedisError."""
     return [_behind(row, one) for row, one in zip(rows, lags([_asked(row) for row in rows]), strict=True)]
 
 
-def _asked(row: Subscription) -> Asked:
-    return Asked(row.at, row.id, row.start, row.bounds, bool(row.keeper))
+def _asked(row: Subscription) -> LagQuery:
+    return LagQuery(row.at, row.id, row.start, row.bounds, bool(row.keeper))
 
 
-def _behind(row: Subscription, found: Found) -> Behind:
-    return Behind(row, found.cursor, found.lag)
+def _behind(row: Subscription, found: LagResult) -> SubscriptionLag:
+    return SubscriptionLag(row, found.cursor, found.lag)
 
 
 def _by_lag(rows: QuerySet[Subscription], cursor: str | None, limit: int) -> Listing:
-    looked, complete = _looked_at(rows)
+    looked, complete = _lag_queries(rows)
     behind = {one.id: found for one, found in zip(looked, lags(looked), strict=True)}
     keys = [(-found.lag.events, one) for one, found in behind.items()]
     if cursor is not None:
@@ -108,10 +111,10 @@ def _by_lag(rows: QuerySet[Subscription], cursor: str | None, limit: int) -> Lis
     return Listing(items, cursor_of("subscriptions-lag", following) if more else None, complete)
 
 
-def _looked_at(rows: QuerySet[Subscription]) -> tuple[list[Asked], bool]:
-    """The subscriptions that an order by lag is made of, and whether those are all."""
+def _lag_queries(rows: QuerySet[Subscription]) -> tuple[list[LagQuery], bool]:
+    """Return the subscriptions that the order by lag covers, and whether those are all."""
     logs: set[str] = set()
-    found: list[Asked] = []
+    found: list[LagQuery] = []
     for one in asked_of(rows.order_by("at", "id").values(*COLUMNS)[: LAGS_MAX + 1]):
         logs.add(one.rp)
         if len(logs) > LOGS_MAX or len(found) == LAGS_MAX:

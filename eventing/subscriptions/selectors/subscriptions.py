@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from eventing.core.errors import Gone, NotFound
@@ -20,16 +23,16 @@ SUBSCRIPTION_PATTERN = re.compile(r"sub_[a-z2-7]{26}")
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriptionView:
+class SubscriptionState:
     """A durable subscription as the hot path needs it.
 
     Attributes:
-        rp: id of the RP read (an administrative one's, too).
+        rp: id of the RP read (possibly an administrative RP).
         owner: subject that may read and acknowledge.
-        history: how far behind the log's end it may fall, within the RP's own bounds.
-        start: the cursor it began at; it stands there while the data plane holds no cursor of it.
+        history: bounds of its lag, within the RP's own bounds.
+        start: the cursor at which it began, valid while the data plane has none.
         expires_at: Unix time in seconds.
-        keeper: the domain where a shared one was created; empty for one that is this domain's alone.
+        keeper: the domain where a shared subscription was created; empty for one that only this domain holds.
         renewed_from: Unix seconds from which on use renews the lease; infinity for never.
     """
 
@@ -43,15 +46,15 @@ class SubscriptionView:
     renewed_from: float = math.inf
 
 
-def subscription_view(subscription_id: str, *, now: datetime | None = None) -> SubscriptionView:
-    """The subscription for the hot path. Raises NotFound, and Gone for one whose lease has ended."""
+def subscription_view(subscription_id: str, *, now: datetime | None = None) -> SubscriptionState:
+    """Return the subscription for the hot path. Raises NotFound, and Gone if its lease has expired."""
     row = subscription_get(subscription_id, now=now)
     start, until = Cursor.parse(row.start), row.expires_at.timestamp()
-    return SubscriptionView(row.id, row.at, row.owner, row.bounds, start, until, row.keeper, renewed_from(row))
+    return SubscriptionState(row.id, row.at, row.owner, row.bounds, start, until, row.keeper, renewed_from(row))
 
 
 def subscription_get(subscription_id: str, *, now: datetime | None = None, lock: bool = False) -> Subscription:
-    """The row; `lock` keeps it from changing until the transaction ends. Raises NotFound and Gone."""
+    """Return the row; `lock` locks it until the transaction ends. Raises NotFound and Gone."""
     row = None
     if SUBSCRIPTION_PATTERN.fullmatch(subscription_id):
         rows = Subscription.objects.select_for_update() if lock else Subscription.objects.all()
@@ -59,8 +62,20 @@ def subscription_get(subscription_id: str, *, now: datetime | None = None, lock:
     if row is None:
         raise NotFound("There is no such subscription.")
     if row.expires_at <= (now or timezone.now()):
-        raise Gone("The subscription is gone: its lease ended.")
+        raise Gone("The subscription has ended: its lease expired.")
     return row
+
+
+def subscriptions_of_rp(rp: str, count: int) -> list[Subscription]:
+    """Return up to `count` subscriptions at the RP, by id."""
+    return list(Subscription.objects.filter(at=rp).order_by("id")[:count])
+
+
+def subscriptions_ending(rps: Collection[str], before: datetime, each_max: int) -> list[tuple[str, str, datetime]]:
+    """Return RP, id and end of the subscriptions at these RPs that end before a time: of each RP the first `each_max`."""
+    soonest = Window(RowNumber(), partition_by="at", order_by=["expires_at", "id"])  # however many another RP has
+    ending = Subscription.objects.filter(at__in=rps, expires_at__lt=before).annotate(place=soonest)
+    return list(ending.filter(place__lte=each_max).values_list("at", "id", "expires_at"))
 
 
 def subscriptions_page(
@@ -71,7 +86,9 @@ def subscriptions_page(
     limit: int = LIMIT_DEFAULT,
     now: datetime | None = None,
 ) -> Page[Subscription]:
-    """The subscriptions at the RP with id `at`, by id; with `owner` only that subject's. Raises InvalidCursor."""
+    """Return a page of the subscriptions at the RP with id `at`, by id; with `owner` only that subject's. Raises
+    InvalidCursor.
+    """
     rows = Subscription.objects.filter(at=at, expires_at__gt=now or timezone.now()).order_by("id")
     if owner is not None:
         rows = rows.filter(owner=owner)

@@ -1,1 +1,1 @@
-"""Writes of the subject: keyword-only functions, one transaction each."""
+"""Writes of durable subscriptions: keyword-only functions, one transaction each."""

@@ -1,10 +1,10 @@
-"""Renewing the leases of what is used: of RPs that are published at and read, of durable subscriptions that are read.
+"""Renewal of leases by use: of RPs that are published at and read, of durable subscriptions that are read.
 
-The life of a renewal: an operation succeeds -> whoever served it notes the use in memory, if the lease is old enough for use
-to renew it (core/leases.py) -> within seconds the notes are brought here, many in one transaction -> the lease counts
-from now for as long as its owner asked last, never ends earlier, and is reported as any renewal.
+The life of a renewal: an operation succeeds -> the gateway notes the use in memory, if the lease is old enough for use
+to renew it (core/leases.py) -> within seconds the notes are passed to this module, many in one transaction -> the lease
+counts from now for the duration that its owner asked for last, never ends earlier, and is reported as any renewal.
 
-A note that is lost with its process costs nothing: use renews a lease that has three quarters left, and the next one does it.
+A note that is lost with its process does no harm: use renews a lease with three quarters left, and the next use does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from eventing.conf import config
-from eventing.log.shared_subscriptions import Place, read_all
+from eventing.log.shared_subscriptions import SubscriptionKey, read_all
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.overlay import takeover
@@ -24,20 +24,20 @@ from eventing.sql.leases import LEASE_COLUMNS, lease_renew, renewed_from
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.services.shared_subscriptions import now_ms, shared_changed
 
-USE_BATCH = 200  # leases of one transaction: two events each, an announcement for those of RPs
+# Two events each, and an announcement for those of RPs.
+USE_BATCH = 200  # bound: leases renewed by use in one transaction; the others are in the next transaction
 
 
 def leases_use(
     *, rps: Collection[str] = (), subscriptions: Collection[str] = (), now: datetime | None = None
 ) -> dict[str, float]:
-    """Renew the leases of RPs and durable subscriptions that were used; those that are not due, or have ended, are left.
+    """Renew the leases of used RPs and durable subscriptions; those that are not due, or have expired, are left.
 
-    Safe to call at any time, twice, and side by side.
+    Safe to call at any time, twice, and concurrently.
 
-    Returns:
-        By id, from when on use will renew the lease again, Unix seconds; without those that are not here any more.
+    Returns: By id, from when on use renews the lease again, Unix seconds; without those that no longer exist.
 
-    Raises redis.RedisError where who delivers a shared subscription cannot be asked.
+    Raises redis.RedisError if the delivering domain of a shared subscription cannot be read.
     """
     now = now or timezone.now()
     found: dict[str, float] = {}
@@ -81,10 +81,12 @@ def _renew(row: RendezvousPoint | Subscription, outbox: Outbox) -> None:
 
 
 def _renewable(row: Subscription, now: datetime) -> bool:
-    """Whether a renewal here reaches all holders of a shared subscription: at its keeper, and where it is delivered."""
+    """Return whether a renewal here reaches all holders of a shared subscription: at its keeper, and where it is
+    delivered.
+    """
     if row.keeper in ("", config().domain):
         return True
-    standing = read_all([Place(row.at, row.id)])[0].standing
+    standing = read_all([SubscriptionKey(row.at, row.id)])[0].standing
     return standing is not None and takeover.delivers(standing, config().domain, now_ms(now))
 
 

@@ -1,4 +1,4 @@
-"""Whether a principal may see or manage a durable subscription: one sentence of refusal for all services."""
+"""Permission of a principal to see or manage a durable subscription, with one refusal for all services."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from eventing.subscriptions.models import Subscription
 
 
 def may_manage(row: Subscription, descriptor: Descriptor, principal: Principal, operation: str) -> bool:
-    """Whether `principal` may see or manage a subscription: its owner within the token's operations, or who administers.
+    """Return whether `principal` may see or manage a subscription: as its owner within the token's operations, or by
+    `administer`.
 
-    Who only reads all of the domain sees it too; the services that change one call `require_writer` besides.
+    A principal that may read all of the domain may see it too; services that change one call `require_writer` besides.
     """
     granted = principal.permits(operation, descriptor.id, descriptor.name)
     if row.owner == principal.identity and granted:
@@ -21,6 +22,8 @@ def may_manage(row: Subscription, descriptor: Descriptor, principal: Principal, 
 
 
 def require_managed(row: Subscription, descriptor: Descriptor, principal: Principal) -> None:
-    """Raises Forbidden unless `principal` owns the subscription or administers its RP."""
+    """Raise Forbidden unless `principal` owns the subscription or administers its RP."""
     if not may_manage(row, descriptor, principal, "subscribe"):
-        raise Forbidden("Only its owner, or who administers the rendezvous point, may do this with a subscription.")
+        raise Forbidden(
+            "This operation on a subscription is for its owner, or requires `administer` at the rendezvous point."
+        )

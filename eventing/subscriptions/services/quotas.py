@@ -1,6 +1,6 @@
-"""The quota of principals for durable subscriptions, checked in the transaction that creates one, under a lock.
+"""The quota of principals for durable subscriptions, checked under a lock in the transaction that creates one.
 
-Administrators are not held to it, as to no quota of principals (rps/services/quotas.py).
+Administrators are exempt, as from all quotas of principals (rps/services/quotas.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from eventing.subscriptions.selectors.quotas import subscriptions_of
 
 
 def require_subscription_quota(principal: Principal) -> None:
-    """Raises QuotaExceeded when the principal owns as many durable subscriptions as it may. Locks the principal."""
+    """Raise QuotaExceeded if the principal has reached its quota of durable subscriptions. Locks the principal."""
     limit = config().subscriptions_per_principal
     if principal.admin or not limit:
         return

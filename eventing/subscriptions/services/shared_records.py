@@ -1,8 +1,9 @@
-"""Shared durable subscriptions as a holder takes them over from others: records of their keepers, lines of who delivers.
+"""Shared durable subscriptions received by a holder: records of their keepers, lines of the delivering holders.
 
-Nothing is believed: a record counts if its keeper signed it and takes part in the RP, and if who brought it is a peer that
-may have us host; a line if a holder of the record signed it. Whose policy lets the owner read is asked whenever it reads,
-with its token (gateway/endpoints/pull.py). Everything that a peer makes us store is counted against a bound.
+Everything is verified: a record is accepted if its keeper signed it and takes part in the RP, and if its carrier is a
+peer with the trust `host`; a line if a holder of the record signed it. The policy is checked whenever the owner reads,
+with the owner's token (gateway/endpoints/pull.py). Everything that a peer makes this domain store is counted against a
+bound.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from django.db import transaction
 
 from eventing.conf import config
 from eventing.core.errors import Conflict, Forbidden, Gone, NotFound, QuotaExceeded
@@ -21,7 +24,7 @@ from eventing.core.events.vectors import covers
 from eventing.core.leases import grant
 from eventing.core.signing import Signed
 from eventing.log import control, federated
-from eventing.log.shared_subscriptions import Change, Kept, Place, due_set, join, read_all, write_all
+from eventing.log.shared_subscriptions import Kept, StandingChange, SubscriptionKey, due_set, join, read_all, write_all
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.overlay import takeover
@@ -34,19 +37,28 @@ from eventing.rps.rules.statements import BadStatement, packed, unpacked
 from eventing.sql.leases import LEASE_COLUMNS
 from eventing.subscriptions.models import SharedSubscription, Subscription
 from eventing.subscriptions.ports import takes_part
-from eventing.subscriptions.rules.shared_subscriptions import Line, Record, here, line_read, record_read, verified
+from eventing.subscriptions.rules.shared_subscriptions import (
+    LineStatement,
+    Record,
+    here,
+    line_read,
+    record_read,
+    verified,
+)
 from eventing.subscriptions.selectors.event_data import subscription_data
 from eventing.subscriptions.selectors.shared_subscriptions import record_of, shared_running
 from eventing.subscriptions.services import subscriptions
 from eventing.subscriptions.services.shared_subscriptions import TOMBSTONE_S, keep_s_of, now_ms
 
 PER_KEEPER_MAX = 1000  # subscriptions of one keeper that are held here; a line each some seconds, 10 KB each
-TRIES_MAX = 8  # of one change of a standing; others would have to win as often in the same milliseconds
-RENEWED_S = 1  # a lease that a line states is later by less is not written
+TRIES_MAX = (
+    8  # attempts at one change of a standing; each fails only if another process changed it in the same milliseconds
+)
+RENEWED_S = 1  # seconds; a smaller extension of a lease by a line is not written
 
 
 def record_take(statement: Signed, *, carrier: Peer, now: datetime) -> str:
-    """Take a record that a peer brought. Returns the subscription's id.
+    """Accept a record from a peer. Returns the subscription's id.
 
     Raises BadStatement, NotFound (no such RP here), Forbidden, QuotaExceeded, Conflict, Gone.
     """
@@ -57,12 +69,15 @@ def record_take(statement: Signed, *, carrier: Peer, now: datetime) -> str:
         raise
     me = config().domain
     if me not in record.holders or me == record.keeper or carrier.name not in record.holders:
-        raise Forbidden("A subscription is recorded at its holders only, and told by them.")
+        raise Forbidden("Only a subscription's holders record it and send its record.")
     rp = RendezvousPoint.objects.filter(id=record.rp, expires_at__gt=now).first()
     if rp is None:
-        raise NotFound("There is no such rendezvous point here.")
+        raise NotFound("There is no such rendezvous point in this domain.")
     if not carrier.host or carrier.name not in links_of_rps([record.rp]).get(record.rp, ()):
-        raise Forbidden(f"{me} holds subscriptions for peers that it shares the rendezvous point with and lets host.")
+        raise Forbidden(
+            f"{me} holds subscriptions only for peers that take part in the rendezvous point and are "
+            "trusted with `host`."
+        )
     if not takes_part(record.rp, record.keeper, now):
         raise Forbidden("The keeper does not take part in the rendezvous point.")
     keys = domain_keys(record.keeper)
@@ -79,15 +94,15 @@ def record_take(statement: Signed, *, carrier: Peer, now: datetime) -> str:
 
 
 def _store(record: Record, statement: Signed, rp: RendezvousPoint, outbox: Outbox, carrier: str) -> None:
-    """Keep a verified record, unless we know better, within the caller's transaction."""
+    """Keep a verified record, unless a better one is held, within the caller's transaction."""
     now = outbox.now
     shared = SharedSubscription.objects.select_for_update().filter(id=record.id).first()
     row = Subscription.objects.select_for_update().filter(id=record.id).first()
     if shared is None and row is not None:
-        raise Conflict("There is another subscription of this id here.")
+        raise Conflict("Another subscription with this id exists here.")
     if shared is not None:
         if (shared.keeper, shared.rp) != (record.keeper, record.rp):
-            raise Forbidden("The subscription of this id is another domain's, or at another rendezvous point.")
+            raise Forbidden("The subscription with this id is of another domain, or at another rendezvous point.")
         if not _preferred(record, statement, shared, carrier):
             return
     until = min(datetime.fromtimestamp(record.expires_at_ms / 1000, UTC), now + timedelta(seconds=config().lease_s_max))
@@ -98,7 +113,7 @@ def _store(record: Record, statement: Signed, rp: RendezvousPoint, outbox: Outbo
             _keep(shared, record, statement, max(until, now))
         return
     if row is None and until <= now:
-        raise Gone("Its lease has ended.")
+        raise Gone("The subscription's lease has expired.")
     if shared is None:
         _require_room(record, now)
         shared = SharedSubscription(id=record.id, rp=record.rp, keeper=record.keeper)
@@ -107,13 +122,15 @@ def _store(record: Record, statement: Signed, rp: RendezvousPoint, outbox: Outbo
 
 
 def _preferred(record: Record, statement: Signed, shared: SharedSubscription, carrier: str) -> bool:
-    """Whether a record takes the place of the one that is held: the newer; of two that contradict, the same one everywhere."""
+    """Return whether a record replaces the held one: it is newer; of two contradictory ones every domain prefers the
+    same.
+    """
     held = bytes(shared.statement)
     if record.version != shared.version:
         return record.version > shared.version
     if packed(statement) == held or statement.payload == _payload(held):
         return False
-    detail = "Two records of one version of a subscription."
+    detail = "Two different records of one version of a subscription."
     misbehaviour_note("equivocation", carrier=carrier, origin=record.keeper, rp=record.rp, detail=detail)
     return statement.payload > _payload(held)
 
@@ -131,7 +148,7 @@ def _keep(shared: SharedSubscription, record: Record, statement: Signed, until: 
 def _row(
     row: Subscription | None, record: Record, rp: RendezvousPoint, until: datetime, outbox: Outbox
 ) -> Subscription:
-    """The subscription here, as the record says."""
+    """Return the subscription's row here, as the record states."""
     now = outbox.now
     new = row is None
     if row is None:
@@ -158,7 +175,7 @@ def _row(
 
 
 def _begin_here(record: Record, rp: RendezvousPoint) -> str:
-    """The place in the log here up to which everything stands that it begins at."""
+    """Return the cursor in the log here before the first event that the record's start does not cover."""
     log = control.log_state(rp.id) or control.ensure_log(rp.id, rp.bounds)
     own = Feed(config().domain, log.epoch).key
     lacking = federated.first_lacking(rp.id, believed(record.start, log, own), own)
@@ -166,17 +183,17 @@ def _begin_here(record: Record, rp: RendezvousPoint) -> str:
 
 
 def _listen(row: Subscription, record: Record, now: datetime) -> None:
-    """Begin as a holder: know where it begins, and wait for the line of who delivers."""
-    place, keep_s = Place(record.rp, record.id), keep_s_of(row, now)
+    """Begin as a holder: store the start, and wait for the line of the delivering holder."""
+    place, keep_s = SubscriptionKey(record.rp, record.id), keep_s_of(row, now)
     join(place, record.start, keep_s)
     kept = read_all([place])[0]
     if kept.standing is None:
-        write_all([Change(place, kept.raw, takeover.newcomer(record.rules, now_ms(now)), b"", keep_s)])
+        write_all([StandingChange(place, kept.raw, takeover.newcomer(record.rules, now_ms(now)), b"", keep_s)])
     due_set({record.id: now_ms(now) + record.lease_ms})
 
 
 def _lease(row: Subscription, until: datetime, now: datetime) -> None:
-    """Let the lease end at `until`, with its warning before."""
+    """Set the end of the lease to `until`, with the warning before it."""
     left_s = max(1, int((until - now).total_seconds()))
     granted = grant(left_s, now, default_s=left_s, longest_s=left_s)
     row.asked_s, row.granted_s, row.warned_at = None, left_s, None
@@ -184,14 +201,15 @@ def _lease(row: Subscription, until: datetime, now: datetime) -> None:
 
 
 def _require_room(record: Record, now: datetime) -> None:
-    """Raises QuotaExceeded where a keeper, or the RP, has as many as it may."""
+    """Raise QuotaExceeded if the keeper's or the RP's quota is reached."""
     if SharedSubscription.objects.filter(keeper=record.keeper).count() >= PER_KEEPER_MAX:
         raise QuotaExceeded(
-            f"At most {PER_KEEPER_MAX} subscriptions of one domain are held here.", limit=PER_KEEPER_MAX
+            f"{PER_KEEPER_MAX} subscriptions of this domain are held here already, which is the most.",
+            limit=PER_KEEPER_MAX,
         )
     limit = config().subscriptions_per_rp_max
     if Subscription.objects.filter(at=record.rp).count() >= limit:
-        raise QuotaExceeded(f"A rendezvous point takes at most {limit} durable subscriptions.", limit=limit)
+        raise QuotaExceeded(f"A rendezvous point has at most {limit} durable subscriptions.", limit=limit)
 
 
 # Lines
@@ -199,12 +217,12 @@ def _require_room(record: Record, now: datetime) -> None:
 
 @dataclass(slots=True)
 class Taken:
-    """What became of the lines of one message.
+    """The outcome of the lines in one message.
 
     Attributes:
         unknown: ids of subscriptions that are not recorded here.
-        news: what is known here that is newer than a line: its sender is told.
-        acked: where more is acknowledged here than a line says: its sender is told.
+        news: held lines newer than the received ones, for the sender.
+        acked: acknowledgements beyond a received line's, for the sender.
     """
 
     unknown: list[str] = field(default_factory=list)
@@ -213,9 +231,11 @@ class Taken:
 
 
 def lines_take(lines: list[tuple[Signed, int]], *, carrier: Peer, now: datetime) -> Taken:
-    """Take lines that a peer brought, each with the milliseconds that it saw left of the lease. What is bad is counted."""
+    """Process lines from a peer, each with the milliseconds of the lease that the peer saw left. Invalid ones are
+    counted.
+    """
     taken = Taken()
-    read: list[tuple[Signed, Line, int]] = []
+    read: list[tuple[Signed, LineStatement, int]] = []
     for statement, left_ms in lines:
         try:
             read.append((statement, line_read(statement), left_ms))
@@ -230,7 +250,7 @@ def lines_take(lines: list[tuple[Signed, int]], *, carrier: Peer, now: datetime)
         shared, row = known[line.id]
         record = record_of(shared)
         if carrier.name not in record.holders or line.by not in record.holders:
-            misbehaviour_note("forged", carrier=carrier.name, rp=record.rp, detail="A line of no holder.")
+            misbehaviour_note("forged", carrier=carrier.name, rp=record.rp, detail="A line that no holder signed.")
             continue
         if line.by not in keys:
             keys[line.by] = domain_keys(line.by)
@@ -240,7 +260,7 @@ def lines_take(lines: list[tuple[Signed, int]], *, carrier: Peer, now: datetime)
             misbehaviour_note("forged", carrier=carrier.name, origin=line.by, rp=record.rp, detail=str(error))
             continue
         if not takes_part(record.rp, line.by, now):
-            continue  # it takes part no more: what it says counts no more
+            continue  # it takes part no longer, so its lines are void
         kept = _line_take(record, row, statement, line, left_ms, now)
         standing = kept.standing
         if standing is not None and (standing.term, standing.deliverer) != (line.term, line.by):
@@ -250,19 +270,21 @@ def lines_take(lines: list[tuple[Signed, int]], *, carrier: Peer, now: datetime)
     return taken
 
 
-def _line_take(record: Record, row: Subscription, statement: Signed, line: Line, left_ms: int, now: datetime) -> Kept:
-    """Take in one verified line. Returns what is kept then."""
-    me, place, keep_s = config().domain, Place(record.rp, record.id), keep_s_of(row, now)
+def _line_take(
+    record: Record, row: Subscription, statement: Signed, line: LineStatement, left_ms: int, now: datetime
+) -> Kept:
+    """Apply a verified line. Returns the standing afterwards."""
+    me, place, keep_s = config().domain, SubscriptionKey(record.rp, record.id), keep_s_of(row, now)
     join(place, line.acked, keep_s)
     _prolong(row, line, now)
-    said = takeover.Line(line.term, line.by, line.beat, left_ms)
+    said = takeover.DeliveryLine(line.term, line.by, line.beat, left_ms)
     kept = read_all([place])[0]
     for _ in range(TRIES_MAX):
         before = kept.standing or takeover.newcomer(record.rules, now_ms(now))
-        after = takeover.heard(record.rules, me, before, said, now_ms(now))
+        after = takeover.on_line(record.rules, me, before, said, now_ms(now))
         if after == kept.standing or not takeover.newer(record.rules, before, said):
             break
-        if write_all([Change(place, kept.raw, after, packed(statement), keep_s)])[0]:
+        if write_all([StandingChange(place, kept.raw, after, packed(statement), keep_s)])[0]:
             relays = set(record.holders) - {me, line.by, *line.told}
             due_set({record.id: 0 if relays else takeover.due_ms(record.rules, me, after, now_ms(now))})
             return kept._replace(standing=after)
@@ -270,8 +292,8 @@ def _line_take(record: Record, row: Subscription, statement: Signed, line: Line,
     return kept
 
 
-def _prolong(row: Subscription, line: Line, now: datetime) -> None:
-    """Let the subscription's own lease last as the owner renewed it where it is delivered."""
+def _prolong(row: Subscription, line: LineStatement, now: datetime) -> None:
+    """Extend the subscription's lease to the end stated by the delivering holder."""
     until = min(datetime.fromtimestamp(line.expires_at_ms / 1000, UTC), now + timedelta(seconds=config().lease_s_max))
     if until <= row.expires_at + timedelta(seconds=RENEWED_S):
         return
@@ -287,9 +309,21 @@ def _prolong(row: Subscription, line: Line, now: datetime) -> None:
 
 
 def shared_purge(*, now: datetime) -> int:
-    """Forget ends that are over, and records whose subscription went with its RP. Returns how many."""
+    """Remove expired ends, and records whose subscription ended with its RP. Returns how many."""
     over, _ = SharedSubscription.objects.filter(expires_at__lte=now).delete()
     running = SharedSubscription.objects.filter(ended=False)
     lost = running.exclude(id__in=Subscription.objects.exclude(keeper="").values("id"))
     gone, _ = lost.delete()
     return over + gone
+
+
+@transaction.atomic
+def record_held(subscription: str, holder: str, version: int) -> bool:
+    """Note which version of the record another holder has; 0: none. Returns whether that is new."""
+    shared = SharedSubscription.objects.select_for_update().filter(id=subscription).first()
+    if shared is None or holder not in record_of(shared).holders or shared.told.get(holder) == version:
+        return False
+    told: dict[str, Any] = {**shared.told, holder: version}
+    shared.told = told
+    shared.save(update_fields=["told"])
+    return True

@@ -1,4 +1,4 @@
-"""Creating, changing, renewing and deleting durable subscriptions."""
+"""Writes of durable subscriptions: create, change, renew, delete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from eventing.core.principals import Principal
 from eventing.log import control, federated
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
-from eventing.rest.idempotency_records import Claim, claim_fulfil
+from eventing.rest.idempotency_records import IdempotencyClaim, claim_fulfil
+from eventing.rest.shapes import LeaseAnswer
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
@@ -57,19 +58,20 @@ def subscription_create(
     deliver: Mapping[str, Any] | None = None,
     start: str = "now",
     replicas: int = 1,
-    claim: Claim | None = None,
+    claim: IdempotencyClaim | None = None,
     now: datetime | None = None,
 ) -> Subscription:
-    """Create a durable subscription of `principal` at the RP, administrative ones included.
+    """Create a durable subscription of `principal` at the RP, which may be an administrative one.
 
     Args:
-        history: how far it may fall behind (`max_events`, `max_bytes`, `max_age_s`); what is not stated, or lies beyond
-            the RP's own bounds, is the RP's.
+        history: bounds of its lag (`max_events`, `max_bytes`, `max_age_s`); the RP's bounds apply where not stated or
+            narrower.
         deliver: {"mode": "pull"}; None means the same.
         start: "now", "earliest", "last" or a cursor; all but "now" need the operation `history`.
-        replicas: how many domains are to hold it, this one among them (subscriptions/services/shared_subscriptions.py).
+        replicas: number of domains that hold it, this one included (subscriptions/services/shared_subscriptions.py).
 
-    Raises NotFound, Gone, Forbidden, InvalidRequest, InvalidCursor, QuotaExceeded, redis.RedisError (nothing is made then).
+    Raises NotFound, Gone, Forbidden, InvalidRequest, InvalidCursor, QuotaExceeded, redis.RedisError (nothing is created
+    then).
     """
     now = now or timezone.now()
     require_writer(principal)
@@ -101,7 +103,8 @@ def subscription_create(
         outbox.event(events.SUBSCRIPTION_CREATED, row.at, created, domain_too=True, counted=True)
         outbox.lease_event(events.LEASE_GRANTED, row)
         outbox.act("subscription.create", principal, "subscription", row.id, rp=row.at, granted_s=row.granted_s)
-        # Before the commit: if this fails, nothing is made; if the commit fails, a cursor is left that ends with the log.
+        # Before the commit: if this fails, nothing is created; if the commit fails, the cursor left over is removed
+        # with the log.
         control.subscription_cursor_set(row.at, row.id, cursor)
         if shared is not None:
             shared.begin()
@@ -116,7 +119,11 @@ def subscription_update(
     versions: frozenset[int] | None = None,
     now: datetime | None = None,
 ) -> Subscription:
-    """Change `history` or `deliver`. `history` members not named stay; None ones become the RP's.
+    """Change `history` or `deliver` of a durable subscription.
+
+    Args:
+        changes: the new values; `history` members not named stay as they are, None sets the RP's bound.
+        versions: those of If-Match; None for any.
 
     Raises NotFound, Gone, Forbidden, PreconditionFailed, InvalidRequest.
     """
@@ -147,8 +154,8 @@ def subscription_update(
 
 def subscription_renew(
     *, subscription_id: str, principal: Principal, lease_s: int | None = None, now: datetime | None = None
-) -> dict[str, Any]:
-    """Renew the lease; it counts from now. Returns it (`asked_s`, `granted_s`, `expires_at`). Raises NotFound, Gone (it has ended already), Forbidden, InvalidRequest."""
+) -> LeaseAnswer:
+    """Renew the lease from now. Raises NotFound, Gone (it has expired already), Forbidden, InvalidRequest."""
     now = now or timezone.now()
     with change(now) as outbox:
         row, _ = _managed(subscription_id, principal, now)
@@ -158,7 +165,7 @@ def subscription_renew(
         shared_changed(row, now)
         outbox.lease_event(events.LEASE_RENEWED, row)
         outbox.act("subscription.renew", principal, "subscription", row.id, rp=row.at, granted_s=row.granted_s)
-    return events.lease_data(row)
+    return LeaseAnswer.of(row)
 
 
 def subscription_delete(
@@ -168,7 +175,13 @@ def subscription_delete(
     versions: frozenset[int] | None = None,
     now: datetime | None = None,
 ) -> None:
-    """End the subscription. Raises NotFound, Gone, Forbidden, PreconditionFailed."""
+    """End the subscription.
+
+    Args:
+        versions: those of If-Match; None for any.
+
+    Raises NotFound, Gone, Forbidden, PreconditionFailed.
+    """
     now = now or timezone.now()
     lag = losses_of([subscription_id]).get(subscription_id)
     with change(now) as outbox:
@@ -183,11 +196,11 @@ def subscription_delete(
 def remove(
     row: Subscription, outbox: Outbox, reason: str, *, lag: Lag | None = None, by: Principal | None = None
 ) -> None:
-    """Take the subscription out, within the caller's transaction.
+    """Delete the subscription within the caller's transaction.
 
     Args:
-        lag: how far it is behind, if the caller has looked.
-        by: who deletes it; None for nobody here.
+        lag: its lag, if the caller has read it.
+        by: the principal that deletes it; None for none here.
     """
     subscription_ending(row, outbox, reason, lag=lag, by=by)
     data = {"subscription": subscription_data(row), "reason": reason}
@@ -199,7 +212,7 @@ def remove(
 
 
 def _managed(subscription_id: str, principal: Principal, now: datetime) -> tuple[Subscription, Descriptor]:
-    """The subscription, locked, and its RP's descriptor, if `principal` may manage it."""
+    """Return the subscription, locked, and its RP's descriptor, if `principal` may manage it."""
     require_writer(principal)
     row = subscription_get(subscription_id, now=now, lock=True)
     descriptor = descriptor_get(row.at, now=now)
@@ -208,13 +221,13 @@ def _managed(subscription_id: str, principal: Principal, now: datetime) -> tuple
 
 
 def _bounds(asked: Mapping[str, int | None], granted: HistoryBounds) -> HistoryBounds:
-    """What is asked, within the RP's bounds; what is not stated is the RP's."""
+    """Return the requested bounds within the RP's bounds; the RP's where not stated."""
     unknown = sorted(set(asked) - set(HISTORY_MEMBERS))
     if unknown:
         raise InvalidRequest(f"history has no member {', '.join(unknown)}.")
     for member, value in asked.items():
         if value is not None and value < 1:
-            raise InvalidRequest(f"history.{member} is at least 1.")
+            raise InvalidRequest(f"history.{member} must be at least 1.")
     wanted = HistoryBounds(
         asked.get("max_events") or granted.max_events,
         asked.get("max_bytes") or granted.max_bytes,
@@ -227,12 +240,13 @@ def _deliver(deliver: Mapping[str, Any] | None) -> dict[str, Any]:
     if deliver is None:
         return {"mode": "pull"}
     if set(deliver) != {"mode"} or deliver["mode"] not in MODES:
-        raise InvalidRequest(f'deliver is {{"mode": "{MODES[0]}"}}; other modes are not offered here yet.')
+        raise InvalidRequest(f'deliver is {{"mode": "{MODES[0]}"}}; other modes are not supported yet.')
     return dict(deliver)
 
 
-def _cursor(wanted: positions.Place | Cursor, descriptor: Descriptor) -> Cursor:
-    """Where the subscription begins. A cursor is taken as it is: whether it is still held is told when it is read.
+def _cursor(wanted: positions.NamedPosition | Cursor, descriptor: Descriptor) -> Cursor:
+    """Return the cursor at which the subscription begins. A cursor is not checked against the history: the first read
+    does that.
 
     One of another replica becomes the place here up to which its vector covers everything.
     """
@@ -250,16 +264,20 @@ def _cursor(wanted: positions.Place | Cursor, descriptor: Descriptor) -> Cursor:
 
 
 def _require_room(at: str, rp: str | None, now: datetime) -> None:
-    """Raises QuotaExceeded when the RP has as many subscriptions as it may. Locks the RP; NotFound or Gone if it went."""
+    """Raise QuotaExceeded if the RP has reached its quota of subscriptions. Locks the RP; NotFound or Gone if it has
+    ended.
+    """
     if rp is None:
         lock_domain()
     else:
         rendezvous_point_get(rp, now=now, lock=True)
     limit = config().subscriptions_per_rp_max
     if Subscription.objects.filter(at=at).count() >= limit:
-        raise QuotaExceeded(f"A rendezvous point takes at most {limit} durable subscriptions.", limit=limit)
+        raise QuotaExceeded(f"A rendezvous point has at most {limit} durable subscriptions.", limit=limit)
 
 
 def _require_version(row: Subscription, versions: frozenset[int] | None) -> None:
     if versions is not None and row.version not in versions:
-        raise PreconditionFailed(f"Its version is {row.version} now; read it again and repeat your change.")
+        raise PreconditionFailed(
+            f"The subscription's version is {row.version} now. Read it again and repeat your change."
+        )

@@ -1,1 +1,1 @@
-"""Shared durable subscriptions between their holders."""
+"""Exchange of shared durable subscriptions between their holders."""

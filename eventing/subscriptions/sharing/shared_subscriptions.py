@@ -1,10 +1,11 @@
-"""Shared durable subscriptions between their holders: records and lines go out, come in, and time does its part.
+"""Exchange of shared durable subscriptions between their holders: sending and receiving records and lines, and
+timeouts.
 
-The life of a line: the sweep (once a second) finds that the beat of a subscription delivered here is due, or that its owner
-acknowledged -> the standing is written, then the line signed -> all subscriptions' lines for one peer go in one request ->
-the peer takes it in, and answers with what it knows better -> holders that the deliverer does not reach are told by those
-that do. A holder that hears nothing for the lease takes over in its turn (overlay/takeover.py), once it has asked the others
-whether somebody delivers: it may have been away itself.
+The life of a line: the sweep (once a second) finds that the beat of a subscription delivered here is due, or that its
+owner acknowledged -> the standing is written, then the line signed -> all subscriptions' lines for one peer are sent in
+one request -> the peer applies them, and answers with newer lines of its own -> holders that the deliverer does not
+reach receive them from those that it does. A holder without a line for the length of the lease takes over in its turn
+(overlay/takeover.py), after it has asked the others for a delivering holder: it may have been cut off itself.
 """
 
 from __future__ import annotations
@@ -15,28 +16,27 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, connection
 from django.utils import timezone
 
 from eventing.access.selectors.keys import signing_key
 from eventing.conf import config
-from eventing.core.errors import HeraldError
+from eventing.core.errors import ApplicationError
 from eventing.core.events.cursors import VECTOR_FEEDS_MAX
 from eventing.core.signing import Signed
-from eventing.log import control
 from eventing.log.shared_subscriptions import (
-    Change,
     Kept,
-    Place,
+    StandingChange,
+    SubscriptionKey,
     due,
     due_add,
     due_forget,
     due_set,
+    index_begin,
+    indexed,
     read_all,
-    turn_end,
-    turn_take,
+    sweep_lease,
     write_all,
 )
 from eventing.overlay import takeover
@@ -50,34 +50,39 @@ from eventing.peering.wire.messages import VERSION, BadMessage
 from eventing.rps.rules.statements import BadStatement, packed, unpacked
 from eventing.subscriptions.models import SharedSubscription, Subscription
 from eventing.subscriptions.rules.shared_subscriptions import VERSION as STATEMENT_VERSION
-from eventing.subscriptions.rules.shared_subscriptions import Line, line_read, sign
-from eventing.subscriptions.selectors.shared_subscriptions import record_of, shared_running, statement_of
-from eventing.subscriptions.services.shared_records import Taken, lines_take, record_take, shared_purge
+from eventing.subscriptions.rules.shared_subscriptions import LineStatement, line_read, sign
+from eventing.subscriptions.selectors.shared_subscriptions import (
+    record_of,
+    shared_ids,
+    shared_kept,
+    shared_running,
+    statement_of,
+)
+from eventing.subscriptions.services.shared_records import Taken, lines_take, record_held, record_take, shared_purge
 from eventing.subscriptions.services.shared_subscriptions import keep_s_of, now_ms
 from eventing.subscriptions.sharing.messages import (
     LINES_MAX,
     RECORDS_MAX,
     SENTENCE_CHARS_MAX,
-    Answer,
     Message,
-    Refused,
+    RefusedRecord,
     SentLine,
+    SharingAnswer,
     decoded,
     encode,
 )
 
 PATH = "/federation/v1/subscriptions"
 BATCH = 500  # subscriptions of one sweep; more are due again at the next
-CALL_S_MAX = 2.0  # of one request; a peer that does not answer must not keep the beats to others back
-TURN_MS = 8000  # longer than a sweep's two rounds take; one that died with the turn keeps others from it for no longer
+CALL_S_MAX = 2.0  # of one request; a peer that does not answer must not delay the beats to others
+TURN_MS = 8000  # longer than a sweep's two rounds take; a process that died with the lock blocks others no longer
 AT_ONCE = 8  # peers
-INDEXED_S = 10  # between two looks at whether everything held has its time, and what is over
-RECORD_AGAIN_MS = 2000  # before a record that was not taken is sent again
-_INDEXED_KEY = "herald:shared-indexed"
+INDEXED_S = 10  # seconds between two repairs of the index of due times
+RECORD_AGAIN_MS = 2000  # before a record that was not acknowledged is sent again
 logger = logging.getLogger(__name__)
 
 
-# What other domains send
+# Receiving
 
 
 def subscriptions(sender: Sender, body: bytes) -> bytes:
@@ -90,20 +95,22 @@ def subscriptions(sender: Sender, body: bytes) -> bytes:
         try:
             record_take(statement, carrier=peer, now=now)
         except BadStatement as error:
-            refused.append(Refused(position, str(error)[:SENTENCE_CHARS_MAX]))
-        except HeraldError as error:
-            refused.append(Refused(position, error.detail[:SENTENCE_CHARS_MAX]))
+            refused.append(RefusedRecord(position, str(error)[:SENTENCE_CHARS_MAX]))
+        except ApplicationError as error:
+            refused.append(RefusedRecord(position, error.detail[:SENTENCE_CHARS_MAX]))
         except IntegrityError:
-            refused.append(Refused(position, "It is being recorded right now."))
+            refused.append(RefusedRecord(position, "The subscription is being recorded at the moment. Try again."))
     taken = lines_take([(one.statement, one.left_ms) for one in message.lines], carrier=peer, now=now)
-    return encode(Answer(VERSION, refused, taken.unknown[:LINES_MAX], _news(taken, now)))
+    return encode(SharingAnswer(VERSION, refused, taken.unknown[:LINES_MAX], _news(taken, now)))
 
 
 def _news(taken: Taken, now: datetime) -> list[SentLine]:
-    """What is known here that is newer: lines of who delivers, and what is acknowledged."""
+    """Return newer information held here: lines of delivering holders, and acknowledgements."""
     held = list(shared_running({*taken.news, *taken.acked}).items())
     found: list[SentLine] = []
-    for (one, (shared, row)), kept in zip(held, read_all([Place(row.at, one) for one, (_, row) in held]), strict=True):
+    for (one, (shared, row)), kept in zip(
+        held, read_all([SubscriptionKey(row.at, one) for one, (_, row) in held]), strict=True
+    ):
         line = _line(shared, row, kept, kept.standing, now)
         ours = line is not None and line_read(line.statement).by == config().domain
         if line is not None and (one in taken.news or ours):
@@ -118,7 +125,7 @@ def _news(taken: Taken, now: datetime) -> list[SentLine]:
 
 @dataclass(slots=True)
 class _Outgoing:
-    """What one peer is told. `sent` are the ids and versions of the records, in their order."""
+    """The message to one peer. `sent` are the ids and versions of the records, in their order."""
 
     records: list[Signed] = field(default_factory=list)
     sent: list[tuple[str, int]] = field(default_factory=list)
@@ -126,43 +133,41 @@ class _Outgoing:
 
 
 def subscriptions_sweep(*, now: datetime | None = None) -> int:
-    """Do what time asks for of the shared subscriptions held here. Safe to run twice and side by side: one has the turn.
+    """Carry out what is due for the shared subscriptions held here. Safe to run twice and concurrently: one process has
+    the lock.
 
-    Returns how many were looked at. Raises redis.RedisError.
+    Returns how many were due. Raises redis.RedisError.
     """
-    now, token = now or timezone.now(), secrets.token_hex(8)
-    if not due(now_ms(now), 1) and control.client().exists(_INDEXED_KEY):
-        return 0  # without a write: most domains share none
-    if not turn_take(token, TURN_MS):
+    now, lease = now or timezone.now(), sweep_lease(secrets.token_hex(8), TURN_MS)
+    if not due(now_ms(now), 1) and indexed():
+        return 0  # without a write: most domains have no shared subscription
+    if not lease.acquire():
         return 0
     try:
-        if control.client().set(_INDEXED_KEY, "1", nx=True, ex=INDEXED_S):
-            due_add(SharedSubscription.objects.values_list("id", flat=True), now_ms(now))
+        if index_begin(INDEXED_S):
+            due_add(shared_ids(), now_ms(now))
             shared_purge(now=now)
         ids, began = due(now_ms(now), BATCH), time.monotonic()
         if ids:
             asked, outgoing = _due(ids, now)
             silent = _send_all(outgoing)
             left = [line for name, what in outgoing.items() if name not in silent for line in what.lines]
-            unsent = {
-                line_read(line.statement).id for line in left
-            }  # there was no time: they are asked with the next sweep
+            unsent = {line_read(line.statement).id for line in left}  # out of time: they are asked in the next sweep
             if asked := [one for one in asked if one not in unsent]:
                 _, outgoing = _due(asked, now + timedelta(seconds=time.monotonic() - began), asked=True)
                 _send_all({name: what for name, what in outgoing.items() if name not in silent})
         return len(ids)
     finally:
-        turn_end(token)
+        lease.release()
 
 
 def _due(ids: list[str], now: datetime, *, asked: bool = False) -> tuple[list[str], dict[str, _Outgoing]]:
-    """Let time pass for these.
+    """Apply the passing of time to these subscriptions.
 
-    Returns:
-        Those that are taken over next, unless the answers of the other holders are against it; and what is to be told to
-        whom. `asked` says that these answers are in.
+    Returns: Those to take over next, unless another holder's answer is against it; and the messages by peer. `asked`
+    states that these answers have been received.
     """
-    held = SharedSubscription.objects.in_bulk(ids)
+    held = shared_kept(ids)
     running = shared_running(ids)
     due_forget([one for one in ids if one not in held])
     outgoing: dict[str, _Outgoing] = {}
@@ -192,14 +197,14 @@ def _due(ids: list[str], now: datetime, *, asked: bool = False) -> tuple[list[st
 def _ticked(
     running: dict[str, tuple[SharedSubscription, Subscription]], now: datetime, *, asked: bool
 ) -> dict[str, tuple[Kept, Standing]]:
-    """The standings after time has passed, as they are written; without those that somebody else changed meanwhile.
+    """Return the standings after time has passed, as written; without those that another process changed meanwhile.
 
-    Those that would be taken over stay as they are until the other holders were asked.
+    Those that would be taken over are left until the other holders have been asked.
     """
     me, at_ms = config().domain, now_ms(now)
-    places = {one: Place(row.at, row.id) for one, (_, row) in running.items()}
+    places = {one: SubscriptionKey(row.at, row.id) for one, (_, row) in running.items()}
     found: dict[str, tuple[Kept, Standing]] = {}
-    changes: list[Change] = []
+    changes: list[StandingChange] = []
     for one, kept in zip(places, read_all(list(places.values())), strict=True):
         shared, row = running[one]
         rules = record_of(shared).rules
@@ -210,11 +215,11 @@ def _ticked(
         if standing != kept.standing:
             line = _line(shared, row, kept, standing, now)
             own = packed(line.statement) if line is not None and standing.deliverer == me else b""
-            changes.append(Change(places[one], kept.raw, standing, own, keep_s_of(row, now)))
+            changes.append(StandingChange(places[one], kept.raw, standing, own, keep_s_of(row, now)))
             if standing.deliverer == me and standing.term > 1 and standing.beat == 1:
                 logger.info("This domain delivers the subscription %s from now on, term %d.", one, standing.term)
     for change, written in zip(changes, write_all(changes), strict=True):
-        if not written:  # it is still due, and looked at again
+        if not written:  # it is still due, and read again
             del found[change.place.id]
     return found
 
@@ -222,7 +227,9 @@ def _ticked(
 def _line(
     shared: SharedSubscription, row: Subscription, kept: Kept, standing: Standing | None, now: datetime
 ) -> SentLine | None:
-    """The line to tell others: our own if we deliver, else the one that we heard; None if nobody is known to deliver."""
+    """Return the line to send: this domain's own if it delivers, else the received one; None if no delivering holder is
+    known.
+    """
     me, at_ms = config().domain, now_ms(now)
     if standing is None:
         return None
@@ -237,9 +244,11 @@ def _line(
     return SentLine(unpacked(kept.line), max(0, min(standing.until_ms - at_ms, record_of(shared).lease_ms)))
 
 
-def _stated(shared: SharedSubscription, row: Subscription, kept: Kept, now: datetime, term: int, beat: int) -> Line:
-    """A line of ours; in term 0 of what is acknowledged only."""
-    return Line(
+def _stated(
+    shared: SharedSubscription, row: Subscription, kept: Kept, now: datetime, term: int, beat: int
+) -> LineStatement:
+    """Return a line of this domain; in term 0 with acknowledgements only."""
+    return LineStatement(
         v=STATEMENT_VERSION,
         kind="line",
         id=row.id,
@@ -261,7 +270,7 @@ def _lines(
     now: datetime,
     outgoing: dict[str, _Outgoing],
 ) -> None:
-    """Our own line to all holders that we reach; one of another to those that it does not reach itself."""
+    """Add this domain's line for all holders in reach, or another's for those that the other does not reach itself."""
     line = _line(shared, row, kept, standing, now)
     if line is None:
         return
@@ -275,7 +284,7 @@ def _lines(
 def _question(
     shared: SharedSubscription, row: Subscription, kept: Kept, now: datetime, outgoing: dict[str, _Outgoing]
 ) -> None:
-    """To all holders that we reach, what is acknowledged here: who knows of a deliverer answers with its line."""
+    """Add the acknowledgements here for all holders in reach: one that knows of a deliverer answers with its line."""
     key = signing_key(now)
     if key is None:
         return
@@ -285,7 +294,7 @@ def _question(
 
 
 def _records(shared: SharedSubscription, outgoing: dict[str, _Outgoing]) -> bool:
-    """The record to the holders that lack it. Whether some do."""
+    """Add the record for the holders that lack it. Returns whether there are any."""
     mine, lacking = shared.keeper == config().domain, False
     for holder in record_of(shared).holders:
         if holder == config().domain or (not mine and holder not in shared.told):
@@ -300,7 +309,7 @@ def _records(shared: SharedSubscription, outgoing: dict[str, _Outgoing]) -> bool
 
 
 def _reached(shared: SharedSubscription) -> list[Peer]:
-    """The other holders that we can tell something."""
+    """Return the other holders that this domain can reach."""
     others = (_active(holder) for holder in record_of(shared).holders if holder != config().domain)
     return [peer for peer in others if peer is not None]
 
@@ -311,7 +320,7 @@ def _active(name: str) -> Peer | None:
 
 
 def _send_all(outgoing: dict[str, _Outgoing]) -> set[str]:
-    """Tell all peers, at the same time. Returns those that did not answer."""
+    """Send all peers their messages concurrently. Returns those that did not answer."""
     work = sorted(outgoing.items())
     if len(work) <= 1:
         return {name for name, what in work if not _send(name, what)}
@@ -325,7 +334,7 @@ def _send_on_thread(name: str, what: _Outgoing) -> bool:
         return _send(name, what)
     except Exception:
         logger.exception(
-            "What %s is to know of shared subscriptions could not be told; it is with the next sweep.", name
+            "The message to %s about shared subscriptions failed; it is sent again with the next sweep.", name
         )
         return False
     finally:
@@ -333,7 +342,9 @@ def _send_on_thread(name: str, what: _Outgoing) -> bool:
 
 
 def _send(name: str, what: _Outgoing) -> bool:
-    """Tell one peer, in as few requests as the bounds allow. Whether it answers; `what` keeps what there was no time for."""
+    """Send one peer its message, in as few requests as the bounds allow. Returns whether it answers; `what` keeps the
+    unsent rest.
+    """
     until = time.monotonic() + CALL_S_MAX
     while (what.records or what.lines) and (left_s := until - time.monotonic()) > 0:
         records, what.records = what.records[:RECORDS_MAX], what.records[RECORDS_MAX:]
@@ -344,9 +355,9 @@ def _send(name: str, what: _Outgoing) -> bool:
             return False
         try:
             data = call(peer.url, name, PATH, encode(Message(VERSION, records, lines)), left_s)
-            _answered(peer, sent, decoded(data, Answer))
+            _answered(peer, sent, decoded(data, SharingAnswer))
         except PeerError as error:
-            logger.info("%s does not take what it is told of shared subscriptions: %s", name, error.detail)
+            logger.info("%s refuses the message about shared subscriptions: %s", name, error.detail)
             return False
         except BadMessage as error:
             misbehaviour_note("malformed", carrier=name, detail=str(error))
@@ -354,8 +365,8 @@ def _send(name: str, what: _Outgoing) -> bool:
     return True
 
 
-def _answered(peer: Peer, sent: list[tuple[str, int]], answer: Answer) -> None:
-    """Note what the peer has now, and learn what it knows better."""
+def _answered(peer: Peer, sent: list[tuple[str, int]], answer: SharingAnswer) -> None:
+    """Record what the peer has acknowledged, and apply its newer lines."""
     refused = {one.position: one.why for one in answer.refused}
     for position, (one, version) in enumerate(sent):
         if position in refused:
@@ -369,13 +380,6 @@ def _answered(peer: Peer, sent: list[tuple[str, int]], answer: Answer) -> None:
 
 
 def _told(subscription: str, holder: str, version: int) -> None:
-    """The holder has this version of the record; 0: it lacks the record, whoever told it once."""
-    with transaction.atomic():
-        shared = SharedSubscription.objects.select_for_update().filter(id=subscription).first()
-        if shared is None or holder not in record_of(shared).holders or shared.told.get(holder) == version:
-            return
-        told: dict[str, Any] = {**shared.told, holder: version}
-        shared.told = told
-        shared.save(update_fields=["told"])
-    if not version:
+    """Record that the holder has this version of the record; 0: it lacks the record."""
+    if record_held(subscription, holder, version) and not version:
         due_set({subscription: 0})

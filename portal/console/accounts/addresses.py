@@ -1,4 +1,4 @@
-"""Where a request of the console comes from."""
+"""Client address of a console request."""
 
 from __future__ import annotations
 
@@ -10,5 +10,6 @@ UNKNOWN = "unknown"
 
 
 def address_of(request: HttpRequest) -> str:
-    """The client's address; behind proxies that are trusted, the one that they name. UNKNOWN if the server does not say."""
+    """Return the client's address; behind trusted proxies the address that they report. UNKNOWN if the server reports
+    none."""
     return request_address(request) or UNKNOWN

@@ -1,8 +1,8 @@
 """One-time links that log a user in without a password: the first administrator, an invitation, a forgotten password.
 
 A link is valid for LOGIN_LINK_S (an invitation for INVITATION_S), works once, and replaces the user's earlier link. Its
-address is this domain's own base URL, never the Host header of a request: nobody can have a link sent to their own site.
-Whoever can read the terminal or run commands on the data folder is the operator already.
+address is this domain's own base URL, never the Host header of a request, so that no request can create a link to
+another site. A person who can read the terminal or run commands on the data folder is the operator already.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from portal.models import LoginLink
 ADMINISTRATOR_NAME = "admin"
 
 LOGIN_LINK_S = 3600
-"""How long a login link is valid. Longer leaves more time to whoever finds it in a scrolled-back terminal."""
+"""Seconds for which a login link is valid. A longer time helps an attacker who finds the link in a terminal's
+history."""
 
 INVITATION_S = 24 * 3600
-"""How long a link is valid that an administrator hands to somebody else, who may be asleep."""
+"""Seconds for which a link is valid that an administrator hands to another person, who may be asleep."""
 
 TOKEN_BYTES = 32
 TOKEN_CHARS_MAX = 64
@@ -35,7 +36,7 @@ TOKEN_CHARS_MAX = 64
 def ensure_administrator() -> User | None:
     """The first active administrator; made when there is no user at all.
 
-    None when there are users but no active administrator: somebody decided that, and a restart does not undo it.
+    None when there are users but no active administrator: a restart does not undo a deactivation.
     """
     users = get_user_model().objects
     with transaction.atomic():
@@ -58,12 +59,12 @@ def login_link_create(user: User, *, valid_s: int = LOGIN_LINK_S) -> str:
 
 
 def login_url_create(user: User, *, valid_s: int = LOGIN_LINK_S) -> str:
-    """As `login_link_create`, whole, to be handed on."""
+    """Create a one-time link as `login_link_create` does, and return its absolute URL."""
     return config().base_url + login_link_create(user, valid_s=valid_s)
 
 
 def login_link_redeem(token: str) -> User | None:
-    """The user whom the link logs in; the link is spent then. None when it is unknown, spent, late, or the user inactive."""
+    """Redeem a link and return its user. None when the link is unknown, used or expired, or the user is inactive."""
     if not 0 < len(token) <= TOKEN_CHARS_MAX:
         return None
     with transaction.atomic():
@@ -77,5 +78,5 @@ def login_link_redeem(token: str) -> User | None:
 
 
 def _hash(token: str) -> str:
-    """The tokens are random and long, so a plain hash keeps them; nothing could be guessed from it."""
+    """Return the hash of a token. Tokens are random and long, so that a plain hash reveals nothing."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Tokens of a console user's name end with the right that they were given by."""
+"""Revocation of a console user's tokens when the user loses rights."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ DOMAIN = "domain"
 
 
 def tokens_revoke(user: User, *, by: Principal | None, reason: str) -> None:
-    """Revoke what tokens were issued until now in the user's name, the console's own included: connections with them end.
+    """Revoke all tokens issued so far in the user's name; connections that use them, and the user's console
+    connections, end.
 
-    `by` is an administrator; None for the domain itself. Tokens issued later are good: a user who comes back needs no lifting.
+    `by` is an administrator; None for the domain itself. Tokens issued later are valid: a user who is activated again
+    needs no lifting of the revocation.
     """
     issuer = config().domain
     domain = Principal(issuer, DOMAIN, True, float("inf"), {"iss": issuer, "sub": DOMAIN, "admin": True})

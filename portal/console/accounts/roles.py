@@ -1,10 +1,10 @@
-"""Roles as they are stored: an administrator is a superuser, the others are groups of the role's name."""
+"""Storage of roles: an administrator is a superuser, other roles are groups of the role's name."""
 
 from __future__ import annotations
 
 from django.contrib.auth.models import Group, User
 
-from eventing.access.verification.console_users import role_of
+from eventing.access.selectors.console_users import role_of
 from eventing.core.errors import InvalidRequest
 from eventing.core.roles import ADMINISTRATOR, ROLES
 

@@ -1,15 +1,18 @@
-"""Sessions of the console: begun by every way to log in, seen by their user, ended one and all.
+"""Sessions of the console: begun at each login, shown to their user, ended one by one or all together.
 
-A session ends when it was not used for HERALD_CONSOLE_SESSION_S, and after SESSION_S_MAX however it is used. Its row here
-says whose it is; Django's own row, which lets the browser in, is deleted to end it.
+A session ends when it was not used for HERALD_CONSOLE_SESSION_S, and after SESSION_S_MAX however it is used. Its row
+here names the user; Django's own row, which authenticates the browser, is deleted to end it.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from django.contrib.auth import login
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.http import HttpRequest
 from django.utils import timezone
@@ -26,7 +29,9 @@ SEEN_EVERY_S = 60
 SESSIONS_PER_USER_MAX = 50
 """Beyond it the ones longest unseen end."""
 
-EXPIRED_BATCH = 500
+SESSIONS_AT_ONCE = 500
+"""Most sessions of one query."""
+
 STARTED = "started_at"
 SEEN = "seen_at"
 BY_LINK = "logged_in_by_link"
@@ -46,7 +51,8 @@ def log_in(request: HttpRequest, user: User, *, backend: str, by_link: bool = Fa
 
 
 def session_note(request: HttpRequest, user: User) -> None:
-    """Write down that the session is `user`'s and in use now; called for each request, it writes every SEEN_EVERY_S."""
+    """Record that the session belongs to `user` and is in use; called for each request, it writes every
+    SEEN_EVERY_S."""
     now = timezone.now()
     moment = int(now.timestamp())
     if STARTED in request.session and moment - request.session.get(SEEN, 0) < SEEN_EVERY_S:
@@ -69,26 +75,34 @@ def session_note(request: HttpRequest, user: User) -> None:
         },
     )
     extra = ConsoleSession.objects.filter(user=user).order_by("-seen_at").values_list("session_key", flat=True)
-    _end(list(extra[SESSIONS_PER_USER_MAX : SESSIONS_PER_USER_MAX + EXPIRED_BATCH]))
+    _end(list(extra[SESSIONS_PER_USER_MAX : SESSIONS_PER_USER_MAX + SESSIONS_AT_ONCE]))
 
 
-def session_is_over(request: HttpRequest) -> bool:
-    """Whether the session has lasted SESSION_S_MAX."""
-    begun = request.session.get(STARTED)
-    return begun is not None and timezone.now().timestamp() - begun > SESSION_S_MAX
+def session_ends_at(session: SessionBase) -> float:
+    """Return the Unix time in seconds at which the session ends, however often it is used."""
+    return float(session.get(STARTED, math.inf)) + SESSION_S_MAX
+
+
+def sessions_alive(keys: Collection[str]) -> set[str]:
+    """Return the keys of sessions that have neither been ended nor expired by disuse."""
+    listed, now = list(keys), timezone.now()
+    alive: set[str] = set()
+    for first in range(0, len(listed), SESSIONS_AT_ONCE):
+        batch = listed[first : first + SESSIONS_AT_ONCE]
+        rows = Session.objects.filter(session_key__in=batch, expire_date__gt=now)
+        alive.update(rows.values_list("session_key", flat=True))
+    return alive
 
 
 def session_rekeyed(request: HttpRequest, before: str | None) -> None:
-    """Django gave the session another key (a new password does): its row follows."""
+    """Move a session's row to its new key, which Django assigns after a new password."""
     ConsoleSession.objects.filter(session_key=before).update(session_key=request.session.session_key)
 
 
 def sessions_of(user: User) -> list[ConsoleSession]:
-    """The user's open sessions, the latest used first."""
+    """Return the user's open sessions, most recently used first."""
     rows = list(ConsoleSession.objects.filter(user=user).order_by("-seen_at")[:SESSIONS_PER_USER_MAX])
-    now = timezone.now()
-    keys = [row.session_key for row in rows]
-    alive = set(Session.objects.filter(session_key__in=keys, expire_date__gt=now).values_list("session_key", flat=True))
+    alive = sessions_alive([row.session_key for row in rows])
     return [row for row in rows if row.session_key in alive]
 
 
@@ -108,6 +122,6 @@ def _end(keys: list[str]) -> int:
 
 def _forget_expired(now: datetime) -> None:
     """Remove a batch of sessions that ended by time: nobody else does, and each login may leave one."""
-    keys = list(Session.objects.filter(expire_date__lte=now).values_list("session_key", flat=True)[:EXPIRED_BATCH])
+    keys = list(Session.objects.filter(expire_date__lte=now).values_list("session_key", flat=True)[:SESSIONS_AT_ONCE])
     _end(keys)
     ConsoleSession.objects.filter(seen_at__lte=now - timedelta(seconds=SESSION_S_MAX)).delete()

@@ -1,11 +1,11 @@
-"""Guessing made slow: how often somebody may fail to log in, and how long they wait then.
+"""Throttling of logins: free failures, and waits after further ones.
 
-Three counts, each with its own patience, so that a stranger locks out nobody but themself:
+Three counts, each with its own limits, so that a stranger can lock out only themself:
 
-- of an account from an address: PAIR fails, then waits that double. It is what a person who mistypes meets.
-- of an address, whatever the account, one-time links included: ADDRESS.
-- of an account, from wherever: ACCOUNT, and never a lock-out: one try each ACCOUNT_PACE_S. Addresses that the account has
-  logged in from are not counted there, so its owner does not stand in the same queue as those who guess.
+- of an account from an address: PAIR fails, then waits that double. This is the limit for a person who mistypes. - of
+an address, whatever the account, one-time links included: ADDRESS. - of an account, from any address: ACCOUNT, and
+never a lock-out: one try each ACCOUNT_PACE_S. Addresses that the account has logged in from are not counted there, so
+guessing by others does not delay its owner.
 
 An attempt is counted as failed before the password is looked at, in one transaction, and taken back when it was right:
 a hundred at once are a hundred attempts. Failures are forgiven with time, the owner of an account most slowly: see
@@ -41,9 +41,9 @@ IPV6_SITE_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How many failures are free, the first wait, and the longest, seconds; each further failure doubles the wait.
+    """Number of free failures, first wait and longest wait in seconds; each further failure doubles the wait.
 
-    One failure is forgiven in `forgiven_s` seconds without another: so fast may somebody guess who knows all this.
+    One failure is forgiven in `forgiven_s` seconds without another: the rate of guessing of an attacker who waits.
     """
 
     free: int
@@ -52,7 +52,7 @@ class Patience:
     forgiven_s: int
 
     def wait_s(self, failures: int) -> int:
-        """How long to wait after so many failures; 0 while they are free."""
+        """Return the seconds to wait after so many failures; 0 while failures are free."""
         over = failures - self.free
         return 0 if over < 0 else min(self.first_s << min(over, 16), self.longest_s)
 
@@ -65,12 +65,13 @@ ACCOUNT = Patience(free=50, first_s=10, longest_s=10, forgiven_s=60)
 """All addresses together that the account is not known from: at most 8,640 guesses a day, spread over any number of machines."""
 
 PROVIDER = Patience(free=60, first_s=30, longest_s=3600, forgiven_s=60)
-"""Logins begun at the identity provider from an address: each makes a row for its state, and most come back."""
+"""Logins begun at the identity provider from an address: each creates a row for its state, and most are completed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that was counted; tell how it ended with `succeeded`. `wait_s` above 0: it is refused, try again then."""
+    """A counted attempt; call `succeeded` when it succeeds. With `wait_s` above 0 the attempt is refused for so many
+    seconds."""
 
     wait_s: int
     _pair: str = ""
@@ -78,7 +79,8 @@ class Attempt:
     _account: str = ""
 
     def succeeded(self) -> None:
-        """It was right: the pair is forgiven and known, and the others lose the failure that was counted in advance."""
+        """Record success: reset the pair and mark it as known, and take back the failure counted in advance for the
+        others."""
         now = timezone.now()
         with transaction.atomic():
             LoginAttempts.objects.filter(key=self._pair).update(failures=0, locked_until=None, succeeded_at=now)
@@ -106,7 +108,8 @@ def attempt_login(*, account: str, address: str, now: datetime | None = None) ->
 
 
 def attempt_link(*, address: str, now: datetime | None = None) -> Attempt:
-    """Count the use of a one-time link from `address` in advance, or refuse it. Links cannot be guessed; this spares us the trying."""
+    """Count the use of a one-time link from `address` in advance, or refuse it. Links cannot be guessed; the limit
+    bounds the cost of attempts."""
     return _attempt_at(_key("address", _site(address)), ADDRESS, now)
 
 
@@ -116,7 +119,7 @@ def attempt_provider(*, address: str, now: datetime | None = None) -> Attempt:
 
 
 def provider_succeeded(*, address: str) -> None:
-    """A login at the identity provider came back and was right."""
+    """Forgive a login at the identity provider that succeeded."""
     Attempt(0, _address=_key("provider", _site(address))).succeeded()
 
 
@@ -131,7 +134,7 @@ def _attempt_at(key: str, patience: Patience, now: datetime | None) -> Attempt:
 
 
 def _row(key: str, patience: Patience, now: datetime) -> LoginAttempts:
-    """The count under `key`, locked, made if there is none, less what time has forgiven."""
+    """Return the count under `key`, locked, created if missing, reduced by the failures forgiven since."""
     row, made = LoginAttempts.objects.select_for_update().get_or_create(key=key, defaults={"failed_at": now})
     if made:
         _forget(now)
@@ -156,7 +159,7 @@ def _left_s(row: LoginAttempts, now: datetime) -> int:
 
 
 def _forget(now: datetime) -> None:
-    """Remove what no longer matters; beyond ROWS_MAX also the oldest of the rest."""
+    """Remove expired counts; beyond ROWS_MAX also the oldest of the others."""
     old = now - timedelta(seconds=FORGOTTEN_S)
     LoginAttempts.objects.filter(
         Q(succeeded_at=None) | Q(succeeded_at__lte=now - timedelta(seconds=KNOWN_S)), failed_at__lte=old
@@ -168,7 +171,7 @@ def _forget(now: datetime) -> None:
 
 
 def _site(address: str) -> str:
-    """What counts as one place: the address, or the network of one IPv6 subscriber."""
+    """Return the unit of counting: the address, or the network of one IPv6 subscriber."""
     try:
         ip = ipaddress.ip_address(address.split("%")[0])
     except ValueError:

@@ -1,5 +1,5 @@
-"""Changes to the console's users. Each is one transaction, is recorded in the audit, and keeps two rules: a domain keeps an
-administrator who can log in, and whoever may do less than before loses what they hold: sessions, and tokens of their name.
+"""Changes to the console's users. Each is one transaction, is recorded in the audit, and keeps two rules: a domain
+keeps an administrator who can log in, and a user who is given fewer rights loses sessions and tokens.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from eventing.access.verification.console_users import role_of
+from eventing.access.selectors.console_users import role_of
 from eventing.audit.services import REFUSED, audit_record
-from eventing.core.errors import Conflict, Forbidden, HeraldError, InvalidRequest, NotFound
+from eventing.core.errors import ApplicationError, Conflict, Forbidden, InvalidRequest, NotFound
 from eventing.core.principals import Principal
 from eventing.core.roles import ADMINISTRATOR, ROLES
 from eventing.sql.locking import lock_domain
@@ -28,15 +28,17 @@ NAME = re.compile(r"[a-z0-9](?:[a-z0-9._@+-]{0,62}[a-z0-9])?")
 """One spelling per name, of characters that look like no others; no `#`, which marks foreign principals."""
 
 EXTERNAL_PREFIX = "oidc-"
-"""Names of users of an identity provider begin so (portal/console/oidc); nobody is invited under such a name."""
+"""Prefix of the names of an identity provider's users (portal/console/oidc); invitations under such a name are
+refused."""
 
 USERS_MAX = 1000
 """Console users, not clients: those bring tokens and have no rows."""
 
 
 def user_invite(*, name: str, role: str, by: Principal | None = None) -> tuple[User, str]:
-    """Add a user without a password. Returns them and the address of a one-time link, to be handed over; nothing else lets
-    them in. `by` is who does it; None for whoever runs commands on the domain. Raises InvalidRequest, Conflict, Forbidden.
+    """Add a user without a password. Returns the user and the URL of a one-time link, to be handed over; there is no
+    other way to log in. `by` is the acting principal; None for commands on the domain's machine. Raises InvalidRequest,
+    Conflict, Forbidden.
     """
     with _administration("user.invite", by, name):
         if not NAME.fullmatch(name) or name.startswith(EXTERNAL_PREFIX):
@@ -47,13 +49,13 @@ def user_invite(*, name: str, role: str, by: Principal | None = None) -> tuple[U
         with transaction.atomic():
             lock_domain()
             if User.objects.filter(username__iexact=name).exists():
-                raise Conflict(f"There is a user {name} already.")
+                raise Conflict(f"A user {name} already exists.")
             if User.objects.count() >= USERS_MAX:
-                raise Conflict(f"A console has at most {USERS_MAX} users; OIDC or tokens serve more.")
+                raise Conflict(f"A console has at most {USERS_MAX} users; use OIDC or tokens for more.")
             try:
                 user = User.objects.create_user(name)
             except IntegrityError:
-                raise Conflict(f"There is a user {name} already.") from None
+                raise Conflict(f"A user {name} already exists.") from None
             role_store(user, role)
             _record("user.invite", by, user, role=role)
         return user, login_url_create(user, valid_s=INVITATION_S)
@@ -67,7 +69,7 @@ def user_role_change(*, user_id: int, role: str, by: Principal | None = None) ->
             user = _locked(user_id)
             before = role_of(user)
             if hasattr(user, "external_identity"):
-                raise Conflict("The identity provider gives this user's role at each login; change it there.")
+                raise Conflict("The identity provider assigns this user's role at each login; change it there.")
             if before == role:
                 return user
             if before == ADMINISTRATOR:
@@ -80,7 +82,7 @@ def user_role_change(*, user_id: int, role: str, by: Principal | None = None) ->
 
 
 def user_deactivate(*, user_id: int, by: Principal | None = None) -> User:
-    """Let a user in no more: sessions end, links die, tokens of their name are revoked. What they made stays.
+    """Deactivate a user: end sessions and links, and revoke the user's tokens. Objects that the user created stay.
 
     Raises NotFound, Conflict (the last administrator), Forbidden.
     """
@@ -101,7 +103,7 @@ def user_deactivate(*, user_id: int, by: Principal | None = None) -> User:
 
 
 def user_activate(*, user_id: int, by: Principal | None = None) -> User:
-    """Let a deactivated user in again, with the role they had. Raises NotFound, Forbidden."""
+    """Activate a deactivated user with the previous role. Raises NotFound, Forbidden."""
     with _administration("user.activate", by, str(user_id)):
         with transaction.atomic():
             user = _locked(user_id)
@@ -112,7 +114,8 @@ def user_activate(*, user_id: int, by: Principal | None = None) -> User:
 
 
 def user_reset(*, user_id: int, by: Principal | None = None) -> tuple[User, str]:
-    """Take the user's password and sessions away. Returns them and the address of a one-time link to set another.
+    """Remove the user's password and end all sessions. Returns the user and the URL of a one-time link to set a new
+    password.
 
     Raises NotFound, Conflict (not active, or of an identity provider), Forbidden.
     """
@@ -122,7 +125,7 @@ def user_reset(*, user_id: int, by: Principal | None = None) -> tuple[User, str]
             if not user.is_active:
                 raise Conflict("The user is deactivated; activate them first.")
             if hasattr(user, "external_identity"):
-                raise Conflict("This user logs in at the identity provider and has no password here.")
+                raise Conflict("This user logs in at the identity provider and has no password in this domain.")
             user.set_unusable_password()
             user.save(update_fields=["password"])
             ended = sessions_end(user)
@@ -147,12 +150,17 @@ def password_changed(*, user: User, by: Principal, keep: str | None) -> None:
 
 
 def users_listed() -> list[User]:
-    """All users, those who can log in first, by name."""
+    """Return all users, active ones first, by name."""
     return list(
         User.objects.select_related("external_identity")
         .prefetch_related("groups")
         .order_by("-is_active", "username")[:USERS_MAX]
     )
+
+
+def user_named(name: str) -> User | None:
+    """A user by name, deactivated ones too; None if there is none."""
+    return User.objects.filter(username=name).first()
 
 
 def user_get(user_id: int) -> User:
@@ -164,12 +172,12 @@ def user_get(user_id: int) -> User:
 
 
 def may_administer_users(principal: Principal | None) -> bool:
-    """Administrators only, not narrowed ones: whoever manages users could make themself anything."""
+    """Return whether the principal is an administrator with an unnarrowed credential: managing users means any role."""
     return principal is None or (principal.local and principal.admin and not principal.narrowed)
 
 
 class _administration:  # noqa: N801 - used as a statement
-    """The act of an administrator; what is refused is recorded as well."""
+    """Context of an administrator's act: checks the right, and records refusals."""
 
     def __init__(self, action: str, by: Principal | None, on: str) -> None:
         self._action, self._by, self._on = action, by, on
@@ -181,10 +189,10 @@ class _administration:  # noqa: N801 - used as a statement
             raise error
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, HeraldError):
+        if isinstance(error, ApplicationError):
             self._record(error)
 
-    def _record(self, error: HeraldError) -> None:
+    def _record(self, error: ApplicationError) -> None:
         audit_record(action=self._action, outcome=REFUSED, principal=self._by, on=("user", self._on), error=error)
 
 
@@ -200,7 +208,9 @@ def _locked(user_id: int) -> User:
 def _require_another_administrator(user: User) -> None:
     others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
     if not others.exists():
-        raise Conflict(f"{user.get_username()} is the last administrator who can log in; make another one first.")
+        raise Conflict(
+            f"{user.get_username()} is the last administrator who can log in; appoint another administrator first."
+        )
 
 
 def _require_role(role: str) -> None:
@@ -209,7 +219,7 @@ def _require_role(role: str) -> None:
 
 
 def weaker(role: str, before: str) -> bool:
-    """Whether `role` may do less than `before`."""
+    """Return whether `role` has fewer rights than `before`."""
     order = (NO_ROLE, *ROLES)
     return order.index(role) < order.index(before)
 

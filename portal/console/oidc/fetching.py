@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import ssl
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
+from eventing.access.verification.fetching import tls_context
 from eventing.core.errors import Unavailable
 
 TIMEOUT_S = 5.0
@@ -21,14 +20,8 @@ BYTES_MAX = 256 * 1024
 """Discovery documents and key sets have some kilobytes."""
 
 
-@lru_cache(maxsize=1)
-def _certificates() -> ssl.SSLContext:
-    """The authorities that httpx trusts by default, loaded once: it takes some 30 ms."""
-    return httpx.create_ssl_context(trust_env=False)
-
-
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
+    """Return whether a host name or address is this machine's own."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -36,7 +29,7 @@ def is_loopback(host: str) -> bool:
 
 
 def secure_url(url: Any) -> bool:
-    """Whether `url` is one that a secret may be sent to: https, or http on this machine."""
+    """Return whether a secret may be sent to `url`: https, or http on this machine."""
     try:
         parts = urlsplit(url)
         return bool(parts.hostname) and (
@@ -54,12 +47,12 @@ def fetch_json(
     headers: Mapping[str, str] | None = None,
     auth: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The JSON object at `url`. Raises Unavailable, saying what the provider did; never what was sent."""
+    """Return the JSON object at `url`. Raises Unavailable with the provider's failure, never with the request."""
     if not secure_url(url):
         raise Unavailable("The identity provider names an address that is not https.")
     content = bytearray()
     try:
-        with httpx.Client(timeout=TIMEOUT_S, follow_redirects=False, trust_env=False, verify=_certificates()) as client:
+        with httpx.Client(timeout=TIMEOUT_S, follow_redirects=False, trust_env=False, verify=tls_context()) as client:
             basic = httpx.BasicAuth(*auth) if auth else None
             with client.stream(method, url, data=data, headers=headers, auth=basic) as response:
                 for part in response.iter_bytes():

@@ -10,6 +10,7 @@ from typing import Any
 
 from eventing.conf import config
 from eventing.core.config import Config
+from eventing.core.container import per_process
 from eventing.core.errors import Unauthenticated, Unavailable
 from portal.console.oidc.fetching import fetch_json, secure_url
 
@@ -18,16 +19,17 @@ DISCOVERED_S = 3600
 
 KEYS_S = 600
 KEYS_AGAIN_S = 30
-"""An unknown key id has the keys fetched anew, but not more often than this: anybody can send key ids."""
+"""An unknown key id triggers a new fetch of the keys, but not more often than this."""
 
 KEYS_MAX = 32
 ALGORITHMS = {"RS256": "RSA", "ES256": "EC"}
-"""What an id token may be signed with, and the kind of key that goes with it. RS256 is what every provider must offer."""
+"""Accepted signature algorithms of id tokens, and the key type of each. Every provider must offer RS256."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What the flow needs to know; `basic` whether our secret goes in a header (the default) or in the form."""
+    """Endpoints and algorithm of the provider; `basic`: whether the client secret is sent in a header (the default) or
+    in the form."""
 
     issuer: str
     authorization_endpoint: str
@@ -39,7 +41,7 @@ class Provider:
 
 
 def client_secret(config: Config) -> str:
-    """Our secret at the provider. Raises Unavailable when its file cannot be read."""
+    """Return the client secret. Raises Unavailable when its file cannot be read."""
     if config.oidc_client_secret:
         return config.oidc_client_secret
     try:
@@ -49,7 +51,7 @@ def client_secret(config: Config) -> str:
 
 
 class Directory:
-    """The configured provider, found when it is first needed; a start never waits for it. Used by several threads."""
+    """The configured provider, discovered when first needed; a start never waits for it. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,7 +59,7 @@ class Directory:
         self._keys: tuple[float, list[dict[str, Any]]] = (float("-inf"), [])
 
     def provider(self) -> Provider:
-        """The provider. Raises Unavailable when it does not answer or contradicts the setting."""
+        """Return the provider. Raises Unavailable when it does not respond or contradicts the setting."""
         with self._lock:
             now = time.monotonic()
             if self._found is None or now - self._found[0] > DISCOVERED_S:
@@ -119,4 +121,4 @@ def _matching(keys: list[dict[str, Any]], key_id: str | None, algorithm: str) ->
     return fit[0] if len(fit) == 1 or (fit and key_id is not None) else None
 
 
-directory = Directory()
+directory = per_process(Directory)

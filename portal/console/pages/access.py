@@ -1,4 +1,5 @@
-"""The edges of a view: who asks, and how an error looks. A page shows an error page, an endpoint answers a problem document."""
+"""Decorators of views: authentication and error handling. A page shows an error page, an endpoint answers with a
+problem document."""
 
 from __future__ import annotations
 
@@ -12,16 +13,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.shortcuts import render
 from django.utils.timezone import now
 from django.views.decorators.cache import never_cache
-from redis.exceptions import RedisError
 
-from eventing.access.verification.console_users import user_principal
-from eventing.core.errors import Forbidden, HeraldError, Unauthenticated, Unavailable
+from eventing.access.selectors.console_users import user_principal
+from eventing.core.errors import ApplicationError, Forbidden, Unauthenticated, Unavailable
 from eventing.core.principals import Principal
+from eventing.store.errors import RedisError
 from portal.console.accounts.users import may_administer_users
 
 View = Callable[..., HttpResponseBase]
 PRINCIPAL_S = 60.0
-"""How long a principal lives that a page makes for itself; no page takes longer."""
+"""Lifetime of the principal of a page request; no page takes longer."""
 
 _TEMPLATES = {400: "400.html", 403: "403.html", 503: "503.html"}
 
@@ -32,12 +33,13 @@ def current_user(request: HttpRequest) -> User:
 
 
 def principal_of(user: User) -> Principal:
-    """Who a console user is to the services: the same subject and rights as in the token that the console gets."""
+    """Return the principal of a console user for services: the same subject and rights as on the console's
+    WebSocket."""
     return user_principal(user, expires_at=now().timestamp() + PRINCIPAL_S)
 
 
 def page(view: View) -> View:
-    """A page for logged-in users; refusals of the services become error pages of the same look."""
+    """Decorate a page for logged-in users; errors of services become error pages."""
 
     @never_cache
     @login_required
@@ -45,36 +47,37 @@ def page(view: View) -> View:
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             return view(request, *args, **kwargs)
-        except HeraldError as error:
+        except ApplicationError as error:
             return error_page(request, error)
         except RedisError:
-            return error_page(request, Unavailable("Redis does not answer."))
+            return error_page(request, Unavailable("Redis does not respond."))
 
     return wrapped
 
 
 def administrator_page(view: View) -> View:
-    """A page for administrators of the domain."""
+    """Decorate a page for administrators of the domain."""
 
     @page
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not may_administer_users(principal_of(current_user(request))):
-            raise Forbidden("Only an administrator of this domain may see and change this.")
+            raise Forbidden("Only administrators of this domain may use this page.")
         return view(request, *args, **kwargs)
 
     return wrapped
 
 
-def error_page(request: HttpRequest, error: HeraldError) -> HttpResponse:
-    """The page for an error; what is gone and what never was look the same."""
+def error_page(request: HttpRequest, error: ApplicationError) -> HttpResponse:
+    """Return the page for an error; deleted objects and objects that never existed look the same."""
     status = 404 if error.status in (404, 410) else error.status
     template = _TEMPLATES.get(status, "404.html" if status == 404 else "400.html")
     return render(request, template, {"detail": error.detail}, status=status)
 
 
 def endpoint(view: View) -> View:
-    """What a page's script asks: answers JSON, errors as problem documents, never a redirect to the login page."""
+    """Decorate an endpoint for scripts: JSON answers, errors as problem documents, never a redirect to the login
+    page."""
 
     @never_cache
     @wraps(view)
@@ -83,13 +86,13 @@ def endpoint(view: View) -> View:
             if not request.user.is_authenticated:
                 raise Unauthenticated("Your session has ended; log in again.")
             return view(request, *args, **kwargs)
-        except HeraldError as error:
+        except ApplicationError as error:
             return _problem(error)
         except RedisError:
-            return _problem(Unavailable("The data plane does not answer; try again."))
+            return _problem(Unavailable("The data plane does not respond; try again."))
 
     return wrapped
 
 
-def _problem(error: HeraldError) -> HttpResponse:
+def _problem(error: ApplicationError) -> HttpResponse:
     return JsonResponse(error.document(), status=error.status, content_type="application/problem+json")

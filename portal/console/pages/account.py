@@ -1,4 +1,4 @@
-"""A user's own account: role, password, and where they are logged in."""
+"""Page of the user's account: role, password and sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.console.pages.words import agent
 @page
 @require_GET
 def account(request: HttpRequest) -> HttpResponse:
-    """Who you are here, and your sessions."""
+    """Show the user's account and sessions."""
     user = current_user(request)
     own = request.session.session_key
     sessions = [{"row": row, "agent": agent(row.agent), "here": row.session_key == own} for row in sessions_of(user)]

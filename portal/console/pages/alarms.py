@@ -1,4 +1,4 @@
-"""The page of alarms: those in force, live, and those that were. Its script asks the REST interface for the rows."""
+"""Page of alarms: active ones, live, and past ones. Its script loads the rows from the REST interface."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from eventing.operations.selectors.alarms import STATES
 from portal.console.pages.access import current_user, page, principal_of
 from portal.console.pages.lists import rights_of
 
-_WORDS = {"open": "in force", "cleared": "cleared", "all": "all"}
+_WORDS = {"open": "active", "cleared": "cleared", "all": "all"}
 
 
 @page
 @require_GET
 def alarms(request: HttpRequest) -> HttpResponse:
-    """Alarms, newest first. For who oversees the domain."""
+    """Show alarms, newest first. For viewers, operators and administrators."""
     principal = principal_of(current_user(request))
     require_overseer(principal)
     states = [(state, _WORDS[state]) for state in STATES]

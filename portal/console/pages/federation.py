@@ -1,4 +1,4 @@
-"""The console's page about peers: the map, and one peer whole. Its script asks for what it shows; who may do what is said here."""
+"""Page of peers: the map, and one peer in detail. Its script loads the data; rights are decided here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console's forms: what people type, with numbers in the units they think in. Rules live in the services."""
+"""Forms of the console, with numbers in everyday units. Rules are in the services."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from eventing.conf import config
-from eventing.core.errors import HeraldError
+from eventing.core.errors import ApplicationError
 from eventing.core.events.history import EVENTS_DEFAULT
 from eventing.core.names import NAME_CHARS_MAX
 from eventing.rps.models import TITLE_CHARS_MAX
@@ -19,13 +19,13 @@ _PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
 
 class PlainForm(forms.Form):
-    """No colon after labels, and a service's refusal shown at its field."""
+    """Form without colons after labels that shows a service's refusal at its field."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("label_suffix", "")
         super().__init__(*args, **kwargs)
 
-    def refuse(self, error: HeraldError) -> None:
+    def refuse(self, error: ApplicationError) -> None:
         """Show `error`: at the field it begins with or names, else above the form."""
         words = error.detail.lower()
         fields = (
@@ -42,7 +42,7 @@ class PlainForm(forms.Form):
         self.add_error(field, error.detail)
 
     def seconds(self, field: str) -> int | None:
-        """The duration typed into `field` and its unit, in seconds."""
+        """Return the duration in `field` and its unit field, in seconds."""
         number: int | None = self.cleaned_data[field]
         return None if number is None else number * UNITS_S[self.cleaned_data[f"{field}_unit"]]
 
@@ -52,7 +52,7 @@ def _unit_field(what: str) -> forms.ChoiceField:
 
 
 class LeaseForm(PlainForm):
-    """How long an RP shall exist, from now."""
+    """Duration of an RP's lease, from now."""
 
     lease = forms.IntegerField(label="Lease", min_value=1, max_value=NUMBER_MAX)
     lease_unit = _unit_field("the lease")
@@ -70,7 +70,7 @@ class RendezvousPointForm(LeaseForm):
         label="Name",
         required=False,
         max_length=NAME_CHARS_MAX,
-        help_text="Optional. Parts separated by slashes, such as <code>weather/bergen</code>; it can also be used by its id.",
+        help_text="Optional. Parts separated by slashes, such as <code>weather/bergen</code>; the id can be used as well.",
         widget=forms.TextInput(attrs=_PLAIN),
     )
     title = forms.CharField(
@@ -84,25 +84,28 @@ class RendezvousPointForm(LeaseForm):
         min_value=1,
         max_value=NUMBER_MAX,
         initial=EVENTS_DEFAULT,
-        help_text="How many of the newest events late readers can still get.",
+        help_text="Number of newest events kept for late readers.",
     )
     max_age = forms.IntegerField(
-        label="Forget events after",
+        label="Delete events after",
         required=False,
         min_value=1,
         max_value=NUMBER_MAX,
-        help_text="Empty: they are kept whatever their age.",
+        help_text="Empty: events are kept regardless of age.",
     )
     max_age_unit = _unit_field("the age")
     ack = forms.ChoiceField(
-        label="Answer a publisher when its event is",
-        choices=[("stored", "on disk (stored)"), ("accepted", "in memory (accepted): faster, lost in a power cut")],
+        label="Acknowledge an event when it is",
+        choices=[
+            ("stored", "on disk (stored)"),
+            ("accepted", "in memory (accepted): faster, but lost on power failure"),
+        ],
         initial="stored",
     )
     renewal = forms.ChoiceField(
         label="Renew the lease",
         required=False,
-        choices=[("use", "while it is used: published at or read"), ("request", "by request only")],
+        choices=[("use", "on use, by publishing or reading"), ("request", "on request only")],
         initial="use",
     )
     field_order = ("name", "title", "lease", "lease_unit", "max_events", "renewal", "max_age", "max_age_unit", "ack")
@@ -113,10 +116,10 @@ class RendezvousPointForm(LeaseForm):
         super().__init__(*args, **kwargs)
         self.fields[
             "lease"
-        ].help_text = f"It is deleted with its history and subscriptions when this has passed, unless used or renewed. At most {duration(config().lease_s_max)}."
+        ].help_text = f"The rendezvous point, its history and its subscriptions are deleted when the lease expires. At most {duration(config().lease_s_max)}."
 
     def wanted(self) -> dict[str, Any]:
-        """The arguments of `rendezvous_point_create` for what was typed."""
+        """Return the arguments of `rendezvous_point_create` for the form's values."""
         typed = self.cleaned_data
         return {
             "name": typed["name"] or None,

@@ -1,4 +1,5 @@
-"""Pages that show a list of the REST interface: each a template, and the script of its name, which asks for the rows."""
+"""Pages that show a list of the REST interface: each a template, and the script of the same name, which loads the
+rows."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from portal.console.pages.words import UNITS_S
 
 
 def rights_of(principal: Principal) -> dict[str, bool]:
-    """What a page may offer; the REST interface checks again. `live`: whether it may follow the domain's events."""
+    """Return what a page may offer; the REST interface checks again. `live`: whether the page may follow the domain's
+    events."""
     return {
         "live": oversees(principal),
         "operates": operates(principal),
@@ -51,7 +53,7 @@ def keys(request: HttpRequest) -> HttpResponse:
 @page
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
-    """Who did what."""
+    """Show the audit."""
     return _for_overseers(request, "portal/audit.html", outcomes=OUTCOMES)
 
 

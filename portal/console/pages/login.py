@@ -1,4 +1,4 @@
-"""Getting in and out: by password or one-time link, throttled and recorded, and setting a password afterwards."""
+"""Login by password or one-time link, throttled and audited; logout; setting a password."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from portal.console.accounts import login_link_redeem
 from portal.console.accounts.addresses import address_of
 from portal.console.accounts.sessions import BY_LINK, log_in, session_rekeyed
 from portal.console.accounts.throttling import Attempt, attempt_link, attempt_login
-from portal.console.accounts.users import password_changed
+from portal.console.accounts.users import password_changed, user_named
 from portal.console.pages import words
 from portal.console.pages.access import current_user, page, principal_of
 
@@ -36,7 +36,8 @@ PASSWORD_CHARS_MAX = 4096
 
 
 class LoginForm(AuthenticationForm):
-    """Name and password, checked only if the attempt is not refused; `wait_s` says how long it is refused."""
+    """Form of name and password, checked only if the attempt is not throttled; `wait_s`: seconds for which it is
+    throttled."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -70,7 +71,7 @@ class Login(LoginView):
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """What the template shows beside the form: the identity provider, when there is one."""
+        """Add the identity provider, if one is set, to the template's variables."""
         return super().get_context_data(**kwargs) | {"oidc": bool(config().oidc_issuer)}
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
@@ -81,7 +82,7 @@ class Login(LoginView):
         return redirect(self.get_success_url())
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
-        """Say that it was wrong, or how long to wait."""
+        """Show that the credentials are wrong, or the time to wait."""
         wait_s = cast(LoginForm, form).wait_s
         if not wait_s:
             return super().form_invalid(form)
@@ -91,7 +92,8 @@ class Login(LoginView):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def login_once(request: HttpRequest, token: str) -> HttpResponse:
-    """A one-time link. Only the button redeems it: whatever merely looks at links (previews, scanners) spends nothing."""
+    """Log in by a one-time link. Only the button redeems it, so that previews and scanners of links do not use it
+    up."""
     template = "portal/login_once.html"
     if request.method != "POST":
         return render(request, template)
@@ -100,10 +102,10 @@ def login_once(request: HttpRequest, token: str) -> HttpResponse:
         return _wait_page(request, {}, attempt.wait_s, template)
     user = login_link_redeem(token)
     if user is None:
-        _record_failure("", "The link is unknown, spent or too old.", "link")
+        _record_failure("", "The link is unknown, used or expired.", "link")
         return render(request, template, {"spent": True}, status=410)
     _succeed(request, user, attempt)
-    text = "You are logged in. <a href='{}'>Set a password</a>, and you need no link next time."
+    text = "You are logged in. <a href='{}'>Set a password</a> to log in without a link next time."
     if not user.has_usable_password():
         messages.info(request, format_html(text, reverse_lazy("portal:password")))
     return redirect("portal:overview")
@@ -123,12 +125,10 @@ def log_out(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @page
 def password(request: HttpRequest) -> HttpResponse:
-    """Set a password, or change it; the old one is asked for unless there is none or the session began with a link."""
+    """Set or change a password; the old one is required unless there is none or the session began with a link."""
     user = current_user(request)
     if hasattr(user, "external_identity"):
-        return render(
-            request, "403.html", {"detail": "You log in at your identity provider; the password is there."}, status=403
-        )
+        return render(request, "403.html", {"detail": "Your identity provider manages your password."}, status=403)
     needs_old = user.has_usable_password() and not request.session.get(BY_LINK)
     attempt = None
     if request.method == "POST" and needs_old:
@@ -146,7 +146,7 @@ def password(request: HttpRequest) -> HttpResponse:
         session_rekeyed(request, before)
         request.session.pop(BY_LINK, None)
         password_changed(user=user, by=principal_of(user), keep=request.session.session_key)
-        messages.success(request, "The password is set. Your other sessions are logged out.")
+        messages.success(request, "The password is set. Your other sessions are ended.")
         return redirect("portal:account")
     if attempt and "old_password" not in form.errors:
         attempt.succeeded()  # the old one was right; the new one was not good enough
@@ -160,13 +160,14 @@ def _succeed(request: HttpRequest, user: User, attempt: Attempt) -> None:
 
 
 def _record_failure(name: str, reason: str, by: str) -> None:
-    """In the audit; a name is kept only if it is somebody's: people type their password in the wrong field."""
-    who = name if name and User.objects.filter(username=name).exists() else ""
+    """Audit a failed login; the name is recorded only if a user has it, because people type passwords into the wrong
+    field."""
+    who = name if name and user_named(name) is not None else ""
     audit_record(action="login.failed", outcome=REFUSED, who=who, reason=reason, details={"by": by})
 
 
 def _wait_page(request: HttpRequest, context: dict[str, Any], wait_s: int, template: str) -> HttpResponse:
-    """The page again, saying when the next attempt is worth while; the same for whoever is real and who is not."""
+    """Show the page again with the time of the next allowed attempt; the same for existing and unknown users."""
     response = render(request, template, context | {"wait": words.duration(wait_s)}, status=429)
     response["Retry-After"] = str(wait_s)
     return response

@@ -1,122 +1,82 @@
-"""Logging in at the identity provider: the way there and the way back."""
+"""Login at the identity provider: redirect and callback."""
 
 from __future__ import annotations
 
-import logging
-from typing import Any
-
-import jwt
-from django.core.exceptions import SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
-from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView
 
 from eventing.audit.refusals import refusals
 from eventing.audit.services import audit_record
 from eventing.conf import config
-from eventing.core.errors import HeraldError, Unauthenticated
+from eventing.core.errors import ApplicationError, Unauthenticated
 from portal.console.accounts.addresses import address_of
+from portal.console.accounts.external_users import external_user
 from portal.console.accounts.sessions import log_in
 from portal.console.accounts.throttling import attempt_provider, provider_succeeded
-from portal.console.oidc.backend import Backend, callback_url
-from portal.console.oidc.provider import directory
+from portal.console.oidc import flow
 from portal.console.pages import words
 from portal.console.pages.access import principal_of
 
 STATE_S = 600
-"""Whoever does not come back from the provider within this begins again."""
+"""Time for a login at the provider; a later return is refused."""
 
 BACKEND = "portal.console.oidc.backend.Backend"
 CODE_CHARS_MAX = 4096
-log = logging.getLogger(__name__)
-
-
-class _Begin(OIDCAuthenticationRequestView):  # type: ignore[misc]
-    """The library's way there, with the provider's address as discovered and ours as set."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super(OIDCAuthenticationRequestView, self).__init__(**kwargs)
-        self.OIDC_OP_AUTH_ENDPOINT = directory.provider().authorization_endpoint
-        self.OIDC_RP_CLIENT_ID = config().oidc_client_id
-
-    @staticmethod
-    def get_settings(attr: str, *args: Any) -> Any:
-        fixed = {"OIDC_RP_SCOPES": "openid profile email", "OIDC_USE_PKCE": True, "OIDC_USE_NONCE": True}
-        return fixed[attr] if attr in fixed else Backend.get_settings(attr, *args)
-
-    def get_extra_params(self, request: HttpRequest) -> dict[str, str]:
-        return {"redirect_uri": callback_url()}
-
-
-class _Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]
-    """The library's way back: looks up and spends the state, then has the backend do the rest."""
-
-    get_settings = staticmethod(Backend.get_settings)
-
-    def login_failure(self) -> HttpResponse:
-        raise Unauthenticated("This login was not begun in this browser, or too long ago; begin it again.")
-
-    def login_success(self) -> HttpResponse:
-        target = self.request.session.pop("oidc_login_next", None)
-        self.request.session.pop("oidc_states", None)
-        log_in(self.request, self.user, backend=BACKEND)
-        audit_record(action="login", principal=principal_of(self.user), details={"by": "oidc"})
-        return redirect(target or "portal:overview")
 
 
 @never_cache
 @require_GET
 def begin(request: HttpRequest) -> HttpResponseBase:
-    """To the provider."""
+    """Redirect to the provider."""
     if not config().oidc_issuer:
         raise Http404
     attempt = attempt_provider(address=address_of(request))
     if attempt.wait_s:
         response = _refused(
-            request, f"Too many logins were begun from here; try again in {words.duration(attempt.wait_s)}.", 429
+            request,
+            f"Too many logins were begun from your address; try again in {words.duration(attempt.wait_s)}.",
+            429,
         )
         response["Retry-After"] = str(attempt.wait_s)
         return response
+    target = request.GET.get("next", "")
+    if not url_has_allowed_host_and_scheme(target, allowed_hosts=None):
+        target = ""
     try:
-        answer: HttpResponseBase = _Begin.as_view()(request)
-    except HeraldError as error:
+        address = flow.begin(request.session, target)
+    except ApplicationError as error:
         return _refused(request, error.detail, error.status)
     if not request.user.is_authenticated:
         request.session.set_expiry(STATE_S)
-    return answer
+    return redirect(address)
 
 
 @never_cache
 @require_GET
 def callback(request: HttpRequest) -> HttpResponseBase:
-    """Back from the provider: with a code, or with an error that we do not repeat."""
+    """Handle the provider's redirect: with a code, or with an error, which is not repeated."""
     if not config().oidc_issuer:
         raise Http404
+    code, state = request.GET.get("code", ""), request.GET.get("state", "")
     try:
-        if "code" not in request.GET or "state" not in request.GET or len(request.GET["code"]) > CODE_CHARS_MAX:
-            raise Unauthenticated("The identity provider did not log you in; begin again.")
-        answer: HttpResponseBase = _Callback.as_view()(request)
-    except HeraldError as error:
+        if not code or not state or len(code) > CODE_CHARS_MAX:
+            raise Unauthenticated("The identity provider did not log you in; start the login again.")
+        returned = flow.come_back(request.session, state, code)
+        user = external_user(returned.claims)
+    except ApplicationError as error:
         return _failed(request, error)
-    except SuspiciousOperation as error:  # the library's word for a wrong state, nonce, signature or algorithm
-        return _failed(request, Unauthenticated(_sentence(error)))
-    except (jwt.PyJWTError, KeyError, TypeError, ValueError) as error:
-        log.info("an id token was refused: %s", type(error).__name__)
-        return _failed(request, Unauthenticated("The identity provider's answer is not valid; begin again."))
+    request.session.pop(flow.BEGUN, None)
+    log_in(request, user, backend=BACKEND)
+    audit_record(action="login", principal=principal_of(user), details={"by": "oidc"})
     provider_succeeded(address=address_of(request))
-    return answer
+    return redirect(returned.target or "portal:overview")
 
 
-def _sentence(error: SuspiciousOperation) -> str:
-    if "state" in str(error):
-        return "This login was not begun in this browser, or it was used already; begin it again."
-    return "The identity provider's answer is not valid; begin again."
-
-
-def _failed(request: HttpRequest, error: HeraldError) -> HttpResponse:
-    refusals().note(action="login.failed", error=error)  # counted: a stranger may come here as often as he likes
+def _failed(request: HttpRequest, error: ApplicationError) -> HttpResponse:
+    refusals().note(action="login.failed", error=error)  # counted: a stranger may repeat this without limit
     return _refused(request, error.detail, error.status)
 
 

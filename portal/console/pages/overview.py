@@ -1,4 +1,4 @@
-"""The console's first page, and what its script asks: the last hour of load, and what RPs are called."""
+"""First page of the console, with the endpoints of its script: the last hour of load, and labels of RPs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from portal.console.pages.navigation import address_of
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One number of the page; the script fills it by its `name`. `leads_to`: the url name of the page with more."""
+    """A number of the page, which the script fills by `name`. `leads_to`: url name of the page with more."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class Tile:
 
     @property
     def address(self) -> str:
-        """Where it leads; empty while there is no such page."""
+        """Address of the page with more; empty while there is no such page."""
         return address_of(self.leads_to) if self.leads_to else ""
 
 
@@ -54,7 +54,8 @@ ENDING_WITHIN = timedelta(days=1)
 @page
 @require_GET
 def overview(request: HttpRequest) -> HttpResponse:
-    """The domain at a glance, live. Who does not oversee it is led to the RPs, an empty domain to Start here."""
+    """Show the domain at a glance, live. Users without a role are redirected to the RPs, an empty domain to Start
+    here."""
     principal = principal_of(current_user(request))
     if not oversees(principal):
         return redirect("portal:rp-list")
@@ -71,25 +72,26 @@ def overview(request: HttpRequest) -> HttpResponse:
 @endpoint
 @require_GET
 def load(request: HttpRequest) -> HttpResponse:
-    """The last hour of load, as LoadHistory.read says. For who oversees the domain."""
+    """Answer the last hour of load (LoadHistory.read). For viewers, operators and administrators."""
     if not oversees(principal_of(current_user(request))):
-        raise Forbidden("Only who oversees the domain may see its load.")
+        raise Forbidden("Only viewers, operators and administrators may see the domain's load.")
     return JsonResponse(load_history.last_hour())
 
 
 @endpoint
 @require_GET
 def ending(request: HttpRequest) -> HttpResponse:
-    """How many leases end within a day unless they are used or renewed: {"ending"}. For who oversees the domain."""
+    """Answer the number of leases that end within a day unless used or renewed: {"ending"}. For viewers, operators and
+    administrators."""
     if not oversees(principal_of(current_user(request))):
-        raise Forbidden("Only who oversees the domain may see its leases.")
+        raise Forbidden("Only viewers, operators and administrators may see the domain's leases.")
     return JsonResponse({"ending": leases_ending(within=ENDING_WITHIN)})
 
 
 @endpoint
 @require_GET
 def labels(request: HttpRequest) -> HttpResponse:
-    """What the RPs of `?ids=a,b` are called: {id: name, title or id}; those that the user may not see are left out."""
+    """Answer labels of the RPs of `?ids=a,b`: {id: name, title or id}; RPs that the user may not see are left out."""
     ids = request.GET.get("ids", "").split(",", EXTENTS_MAX)[:EXTENTS_MAX]
     seen = rendezvous_points_seen(principal=principal_of(current_user(request)), ids=ids)
     found: dict[str, Any] = {rp.id: words.label(rp) for rp in seen}

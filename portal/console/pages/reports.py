@@ -1,4 +1,4 @@
-"""Reports: what the access records say, runs of them, and asking for one. All but the frame is the script's."""
+"""Page of reports on access records: results, runs and requests. The script fills all but the frame."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from portal.console.pages.access import current_user, page, principal_of
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A kind of report as the page calls it."""
+class ReportKind:
+    """A kind of report with its title and description."""
 
     job: str
     title: str
@@ -24,20 +24,20 @@ class Report:
 
 
 _WORDS = {
-    "access": ("Access", "Who used what, who was refused, what stands out."),
-    "load": ("Load", "Rates, latencies, hot rendezvous points, growth."),
-    "placement": ("Placement", "Where another replica would save traffic."),
+    "access": ("Access", "Usage by principal, refusals and anomalies."),
+    "load": ("Load", "Rates, latencies, busiest rendezvous points and growth."),
+    "placement": ("Placement", "Domains where another replica would save traffic."),
     "overlap": ("Overlap", "Rendezvous points with nearly the same subscribers."),
-    "federation": ("Federation", "How peers do: silences, backlogs, failures."),
-    COMPACTION: ("Compaction", "Small segments of records joined; nothing is lost."),
+    "federation": ("Federation", "Delivery to peers: silences, backlogs and failures."),
+    COMPACTION: ("Compaction", "Small segments of records merged without loss."),
 }
-KINDS = tuple(Report(job, *_WORDS[job]) for job in (*REPORTS, COMPACTION))
+KINDS = tuple(ReportKind(job, *_WORDS[job]) for job in (*REPORTS, COMPACTION))
 
 
 @page
 @require_GET
 def reports(request: HttpRequest) -> HttpResponse:
-    """The reports. For who oversees the domain; making one is for operators."""
+    """Show the reports to viewers, operators and administrators; creating one needs the role operator."""
     principal = principal_of(current_user(request))
     require_overseer(principal)
     asked = request.GET.get("job", "")

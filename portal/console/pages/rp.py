@@ -52,7 +52,7 @@ def rp_create(request: HttpRequest) -> HttpResponse:
 @page
 @require_GET
 def rp(request: HttpRequest, reference: str) -> HttpResponse:
-    """One RP: its facts; its script shows the rest live."""
+    """Show one RP: its facts; the script shows the rest live."""
     principal = principal_of(current_user(request))
     row = rendezvous_point_get(reference)
     descriptor = descriptor_of(row)
@@ -70,10 +70,10 @@ def rp_renew(request: HttpRequest, reference: str) -> HttpResponse:
         lease = rendezvous_point_renew(
             reference=reference, principal=principal_of(current_user(request)), lease_s=asked_s
         )
-        messages.success(request, "The lease is renewed." + _shortened(lease["granted_s"], asked_s))
+        messages.success(request, "The lease is renewed." + _shortened(lease.granted_s, asked_s))
     else:
         messages.error(
-            request, "The lease was not renewed: it is a whole number of minutes, hours or days, at least 1."
+            request, "The lease was not renewed: enter a whole number of minutes, hours or days, at least 1."
         )
     return redirect("portal:rp", reference)
 
@@ -81,7 +81,7 @@ def rp_renew(request: HttpRequest, reference: str) -> HttpResponse:
 @page
 @require_http_methods(["GET", "POST"])
 def rp_delete(request: HttpRequest, reference: str) -> HttpResponse:
-    """Delete an RP, after a page that says what is lost: for browsers without scripts, and a link to it."""
+    """Delete an RP after a page that lists the losses: for browsers without scripts."""
     principal = principal_of(current_user(request))
     row = rendezvous_point_get(reference)
     require(descriptor_of(row), principal, "administer")
@@ -98,14 +98,14 @@ def _creation(form: RendezvousPointForm) -> dict[str, Any]:
 
 
 def _shortened(granted_s: int, asked_s: int | None) -> str:
-    """What to add to a message when the domain granted less than was asked."""
+    """Return the addition to a message when the domain granted less than was requested."""
     if asked_s is None or granted_s >= asked_s:
         return ""
-    return f" The lease is {words.duration(granted_s)}: that is the longest this domain grants."
+    return f" The lease is {words.duration(granted_s)}, the longest that this domain grants."
 
 
 def _rights(row: RendezvousPoint, descriptor: Descriptor, principal: Principal) -> dict[str, bool]:
-    """What the page offers. A replica is changed, renewed and deleted at its home."""
+    """Return what the page offers. A replica is changed, renewed and deleted at its home."""
     administers = descriptor.allows(principal, "administer")
     return {
         "may_administer": administers,
@@ -130,9 +130,7 @@ def _facts(row: RendezvousPoint) -> dict[str, Any]:
         "held_bytes": words.size(log.bytes if log else 0),
         "max_events": f"{row.max_events:,}",
         "max_bytes": words.size(row.max_bytes),
-        "max_age": "never: they are kept whatever their age"
-        if row.max_age_s is None
-        else words.duration(row.max_age_s),
+        "max_age": "never" if row.max_age_s is None else words.duration(row.max_age_s),
         "ack_text": words.ack_text(Ack.parse(row.ack)),
         "policy": json.dumps(row.policy, indent=2, ensure_ascii=False),
         "commands": words.commands(row.name or row.id),
@@ -148,7 +146,7 @@ def _held(log: LogState | None) -> int:
 
 
 def _recent(log: LogState | None) -> str:
-    """The cursor that stands before the newest RECENT_EVENTS events."""
+    """Return the cursor before the newest RECENT_EVENTS events."""
     if log is None:
         return "earliest"
     return f"{log.epoch}:{max(log.first - 1, log.next - 1 - RECENT_EVENTS)}"

@@ -1,4 +1,4 @@
-"""The console's list of rendezvous points: searched, sorted, page by page; its script keeps it live."""
+"""List of rendezvous points: search, order and pages; the script keeps it live."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PAGE_ROWS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the address asks for. `sort` is one of SORTS; of a subtree the default is by name, else the newest first."""
+class ListQuery:
+    """Query of the list. `sort` is one of SORTS; the default is by name in a subtree, else newest first."""
 
     q: str
     prefix: str
@@ -30,7 +30,7 @@ class Asked:
     cursor: str | None
 
     def address(self, **changes: str | None) -> str:
-        """The query of this list with other members; empty ones, and the default order, are left out."""
+        """Return the query of this list with `changes`; empty members and the default order are left out."""
         members = {"q": self.q, "prefix": self.prefix, "sort": self.sort, "cursor": self.cursor, **changes}
         if members["sort"] == _default_sort(members["prefix"]):
             members["sort"] = None
@@ -38,8 +38,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """An order that the list can have, as a link in a column's head. `direction` is "" where another is in force."""
+class SortLink:
+    """Order of the list, as a link in a column's head. `direction` is "" for orders not in use."""
 
     address: str
     direction: str
@@ -48,7 +48,8 @@ class Order:
 @page
 @require_GET
 def rp_list(request: HttpRequest) -> HttpResponse:
-    """A page of the RPs that the user may describe: `?q=` (text), `?prefix=` (a subtree of names), `?sort=`, `?cursor=`."""
+    """Show a page of the RPs that the user may describe: `?q=` (text), `?prefix=` (a subtree of names), `?sort=`,
+    `?cursor=`."""
     asked = _asked(request)
     if is_id(asked.q):
         return redirect("portal:rp", asked.q)
@@ -65,7 +66,7 @@ def rp_list(request: HttpRequest) -> HttpResponse:
         "asked": asked,
         "rows": [_row(item) for item in found.items],
         "orders": {
-            sort: Order(asked.address(sort=sort, cursor=None), _direction(sort) if sort == asked.sort else "")
+            sort: SortLink(asked.address(sort=sort, cursor=None), _direction(sort) if sort == asked.sort else "")
             for sort in SORTS
         },
         "first": asked.address(cursor=None) if asked.cursor else "",
@@ -77,9 +78,9 @@ def rp_list(request: HttpRequest) -> HttpResponse:
     return render(request, "portal/rp_list.html", context)
 
 
-def _asked(request: HttpRequest) -> Asked:
+def _asked(request: HttpRequest) -> ListQuery:
     prefix = request.GET.get("prefix", "").strip()[:NAME_CHARS_MAX]
-    return Asked(
+    return ListQuery(
         q=request.GET.get("q", "").strip()[:Q_CHARS_MAX],
         prefix=prefix,
         sort=request.GET.get("sort") or _default_sort(prefix),

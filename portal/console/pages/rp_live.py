@@ -1,4 +1,4 @@
-"""What the script of an RP's page asks and the REST interface does not tell: the last hour, and how far feeds are sealed."""
+"""Endpoints for the script of an RP's page beside the REST interface: the last hour, and the sealing of feeds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from portal.console.rp_history import rp_history
 @endpoint
 @require_GET
 def past(request: HttpRequest, reference: str) -> JsonResponse:
-    """What its administrative RP remembers, as rp_history says. For who may read that."""
+    """Answer the history of the administrative RP (rp_history). For principals who may read that RP."""
     row = rendezvous_point_get(reference)
     require(descriptor_get(admin_id(row.id)), principal_of(current_user(request)), "subscribe")
     return JsonResponse(rp_history(row.id))
@@ -33,7 +33,7 @@ def past(request: HttpRequest, reference: str) -> JsonResponse:
 @endpoint
 @require_GET
 def seals(request: HttpRequest, reference: str) -> JsonResponse:
-    """How far the own feed is sealed: `_sealing`. For who may describe the RP."""
+    """Answer the sealing of the own feed (`_sealing`). For principals who may describe the RP."""
     row = rendezvous_point_get(reference)
     require(descriptor_of(row), principal_of(current_user(request)), "describe")
     return JsonResponse(_sealing(row))

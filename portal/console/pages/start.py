@@ -1,4 +1,4 @@
-"""Start here: create the first RP, publish to it from a program with a token that works, see the event arrive."""
+"""Page Start here: create the first RP, publish from a program with a valid token, see the event arrive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from portal.console.pages.creation import create_from
 from portal.console.pages.forms import RendezvousPointForm
 
 TOKEN_S = 600
-"""How long the token of the examples lasts: enough to try them, little to lose when it stays in a shell's history."""
+"""Lifetime of the token in the examples: enough to try them, and short because it may stay in a shell's history."""
 
 OPERATIONS = ("describe", "publish", "subscribe", "history")
 EXAMPLE_NAME = "hello/world"
@@ -34,7 +34,7 @@ EXAMPLE_NAME = "hello/world"
 @page
 @require_http_methods(["GET", "POST"])
 def start(request: HttpRequest) -> HttpResponse:
-    """Without `?rp=` the form that creates one; with it the examples for that RP, and its first events."""
+    """Show the form that creates an RP, or with `?rp=` the examples for that RP and its first events."""
     principal = principal_of(current_user(request))
     reference = request.GET.get("rp", "")[: NAME_CHARS_MAX + 1]
     form = RendezvousPointForm(request.POST or None)

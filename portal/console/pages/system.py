@@ -1,4 +1,4 @@
-"""The machinery of the domain: processes, stores, settings and what doctor finds."""
+"""Page of the domain's processes, stores, settings and findings of doctor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FINDINGS_WITHIN_S = 6.0
 @page
 @require_GET
 def system(request: HttpRequest) -> HttpResponse:
-    """The page; its settings are written here, the rest is asked for by its script."""
+    """Show the page; settings are rendered here, the script loads the rest."""
     principal = principal_of(current_user(request))
     require_overseer(principal)
     settings = settings_in_use(config(), os.environ)
@@ -39,7 +39,7 @@ def system(request: HttpRequest) -> HttpResponse:
 @endpoint
 @require_GET
 def state(request: HttpRequest) -> HttpResponse:
-    """Processes, queues, Redis and the database as they are now (diagnosis/running.py)."""
+    """Answer the current state of processes, queues, Redis and the database (diagnosis/running.py)."""
     require_overseer(principal_of(current_user(request)))
     return JsonResponse(running.document(config()))
 
@@ -47,7 +47,8 @@ def state(request: HttpRequest) -> HttpResponse:
 @endpoint
 @require_GET
 def findings(request: HttpRequest) -> HttpResponse:
-    """What `manage.py doctor` says, as seen by this gateway process: {"findings": [{subject, grade, says, do}]}."""
+    """Answer the findings of `manage.py doctor`, as seen by this gateway process: {"findings": [{subject, grade, says,
+    do}]}."""
     require_overseer(principal_of(current_user(request)))
     found = findings_within(FINDINGS_WITHIN_S)
     return JsonResponse({"findings": [finding.as_dict() for finding in found]})

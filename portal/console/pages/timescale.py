@@ -1,6 +1,7 @@
-"""The timescale debugger: events of several RPs on a time axis. Its script asks here for what was, and for one event whole.
+"""Timescale debugger: events of several RPs on a time axis, with the endpoints of its script for past events and for
+one event in full.
 
-What comes live reaches the page by its WebSocket. These answers are for who has the operation `history` at the RP.
+Live events reach the page over its WebSocket. The endpoints need the operation `history` at the RP.
 """
 
 from __future__ import annotations
@@ -23,13 +24,12 @@ from eventing.core.ids import is_admin
 from eventing.core.names import NAME_CHARS_MAX
 from eventing.core.roles import oversees
 from eventing.core.timestamps import timestamp
-from eventing.log.ranges import ENTRIES_MAX, Entry, Stretch, offset_at, stretch_after, stretch_before
+from eventing.log.ranges import ENTRIES_MAX, LogEntry, LogRange, offset_at, range_after, range_before
 from eventing.log.scripts import NoLog
-from eventing.replication.locations import whereabouts
-from eventing.rps.models import RendezvousPoint
+from eventing.replication.locations import replica_locations
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.descriptors import descriptor_get
-from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
+from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, rp_kept
 from eventing.rps.services.permission import require
 from portal.console.pages import words
 from portal.console.pages.access import current_user, endpoint, page, principal_of
@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
 
 
 class _Envelope(msgspec.Struct):
-    """What a list shows of an event."""
+    """Members of an event that a list shows."""
 
     id: str
     source: str
@@ -65,7 +65,8 @@ _envelope = json_reader(_Envelope)
 @page
 @require_GET
 def timescale(request: HttpRequest) -> HttpResponse:
-    """The page: `?rp=` (an id or a name, several times), `?event=` (an offset of the first), `?at=` (an instant) are its script's."""
+    """Show the page: `?rp=` (an id or a name, several times), `?event=` (an offset of the first), `?at=` (an instant)
+    are its script's."""
     principal = principal_of(current_user(request))
     references = [text[:NAME_CHARS_MAX] for text in request.GET.getlist("rp") if text][:LANES_MAX]
     context = {"references": references, "lanes_max": LANES_MAX, "may_oversee": oversees(principal)}
@@ -75,7 +76,8 @@ def timescale(request: HttpRequest) -> HttpResponse:
 @endpoint
 @require_GET
 def past(request: HttpRequest) -> JsonResponse:
-    """A page of what the RP `?rp=` holds: the newest, or those `?before=OFFSET`, `?after=OFFSET`, around `?at=MILLISECONDS`.
+    """Answer a page of the history of the RP `?rp=`: the newest, or those `?before=OFFSET`, `?after=OFFSET`, around
+    `?at=MILLISECONDS`.
 
     {"rp", "label", "now", "may_publish", "epoch", "first", "next", "events": [{"offset", "at", "feed", "sequence", "size",
     "id", "source", "type", "subject", "time", "preview"}, ...]}: `at` is when it was stored, `now` when this was answered, Unix
@@ -84,9 +86,9 @@ def past(request: HttpRequest) -> JsonResponse:
     descriptor = _readable(request)
     limit = min(_number(request, "limit", OFFSET_MAX) or ENTRIES_MAX, ENTRIES_MAX)
     try:
-        found = _stretch(request, descriptor.id, limit)
+        found = _range(request, descriptor.id, limit)
     except NoLog:
-        found = Stretch("", 1, 1, [])
+        found = LogRange("", 1, 1, [])
     return JsonResponse(
         {
             "rp": descriptor.id,
@@ -104,19 +106,21 @@ def past(request: HttpRequest) -> JsonResponse:
 @endpoint
 @require_GET
 def event(request: HttpRequest) -> JsonResponse:
-    """One event whole, at `?offset=` of the RP `?rp=` (in `?epoch=`, where that is given).
+    """Answer one event in full, at `?offset=` of the RP `?rp=` (in `?epoch=`, where that is given).
 
     {"rp", "epoch", "offset", "cursor", "stored_at", "bytes" (base64, exact), "feed", "sequence", "origin", "sealed",
-    "carriers", "domains"}, the latter as eventing.replication.locations says; null and empty for administrative RPs.
+    "carriers", "domains"}, the last two as in eventing.replication.locations; null and empty for administrative RPs.
     """
     descriptor = _readable(request)
     offset = _number(request, "offset", OFFSET_MAX)
     if not offset:
-        raise InvalidRequest("Say which event: offset is a number from 1.")
+        raise InvalidRequest("The parameter offset is missing: give a number of at least 1.")
     found, entry = _entry(descriptor.id, offset)
     epoch = request.GET.get("epoch")
     if epoch and epoch != found.epoch:
-        raise InvalidCursor(f"The log's epoch is {found.epoch} now; the event was in {epoch[:26]}.", epoch=found.epoch)
+        raise InvalidCursor(
+            f"The log's epoch is {found.epoch}, but the event belongs to {epoch[:26]}.", epoch=found.epoch
+        )
     return JsonResponse(
         {
             "rp": descriptor.id,
@@ -125,7 +129,7 @@ def event(request: HttpRequest) -> JsonResponse:
             "cursor": str(Cursor(found.epoch, offset)),
             "stored_at": timestamp(datetime.fromtimestamp(entry.stored_ms / 1000, UTC)),
             "bytes": base64.b64encode(entry.body).decode(),
-            **_whereabouts(descriptor.id, found.epoch, entry),
+            **_replica_locations(descriptor.id, found.epoch, entry),
         }
     )
 
@@ -137,47 +141,47 @@ def _readable(request: HttpRequest) -> Descriptor:
 
 
 def _may_publish(request: HttpRequest, descriptor: Descriptor) -> bool:
-    """Nobody but the domain itself publishes at an administrative RP."""
+    """Return whether the user may publish; only the domain itself publishes at an administrative RP."""
     return not is_admin(descriptor.id) and descriptor.allows(principal_of(current_user(request)), "publish")
 
 
-def _stretch(request: HttpRequest, rp: str, limit: int) -> Stretch:
+def _range(request: HttpRequest, rp: str, limit: int) -> LogRange:
     after, before = (_number(request, name, OFFSET_MAX) for name in ("after", "before"))
     moment = _number(request, "at", MOMENT_MS_MAX)
     if sum(one is not None for one in (after, before, moment)) > 1:
         raise InvalidRequest("Give one of after, before and at.")
     if after is not None:
-        return stretch_after(rp, after, limit)
+        return range_after(rp, after, limit)
     if moment is not None:
-        return stretch_after(rp, max(0, offset_at(rp, moment) - 1 - limit // 2), limit)
-    return stretch_before(rp, before, limit)
+        return range_after(rp, max(0, offset_at(rp, moment) - 1 - limit // 2), limit)
+    return range_before(rp, before, limit)
 
 
-def _entry(rp: str, offset: int) -> tuple[Stretch, Entry]:
+def _entry(rp: str, offset: int) -> tuple[LogRange, LogEntry]:
     try:
-        found = stretch_after(rp, offset - 1, 1)
+        found = range_after(rp, offset - 1, 1)
     except NoLog:
-        raise NotFound("There is no event at this place.") from None
+        raise NotFound("No event has this offset.") from None
     if not found.entries or found.entries[0].offset != offset:
-        raise NotFound(f"Event #{offset} is not held: #{found.first} to #{found.next - 1} are.")
+        raise NotFound(f"Event #{offset} is not in the history, which holds #{found.first} to #{found.next - 1}.")
     return found, found.entries[0]
 
 
-def _whereabouts(rp: str, epoch: str, entry: Entry) -> dict[str, Any]:
+def _replica_locations(rp: str, epoch: str, entry: LogEntry) -> dict[str, Any]:
     if is_admin(rp):
         none = {"feed": None, "sequence": None, "origin": None, "sealed": False}
         return {**none, "carriers": [], "domains": []}
-    return whereabouts(rendezvous_point_get(rp), epoch, entry)
+    return replica_locations(rendezvous_point_get(rp), epoch, entry)
 
 
 def _label(descriptor: Descriptor) -> str:
     if is_admin(descriptor.id):
         return descriptor.id
-    row = RendezvousPoint.objects.filter(id=descriptor.id).first()
+    row = rp_kept(descriptor.id)
     return words.label(row) if row else descriptor.id
 
 
-def _shown(entry: Entry) -> dict[str, Any]:
+def _shown(entry: LogEntry) -> dict[str, Any]:
     about = _envelope(entry.body)
     return {
         "offset": entry.offset,

@@ -12,8 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from eventing.access.verification.console_users import role_of
-from eventing.core.errors import HeraldError
+from eventing.access.selectors.console_users import role_of
+from eventing.core.errors import ApplicationError
 from portal.console.accounts import INVITATION_S
 from portal.console.accounts.roles import ABOUT, CHOICES
 from portal.console.accounts.sessions import sessions_of
@@ -44,7 +44,7 @@ class UserForm(RoleForm):
     name = forms.CharField(
         label="Name",
         max_length=64,
-        help_text="1 to 64 of a-z, 0-9 and . _ @ + -. It is also the subject of their tokens.",
+        help_text="1 to 64 characters of a-z, 0-9 and . _ @ + -. The name is also the subject of the user's tokens.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
     field_order = ("name", "role")
@@ -53,7 +53,7 @@ class UserForm(RoleForm):
 @administrator_page
 @require_GET
 def user_list(request: HttpRequest) -> HttpResponse:
-    """Everybody who can log in, and who no longer can."""
+    """List active and deactivated users."""
     rows = [{"user": user, "role": role_of(user), "label": _label(user)} for user in users_listed()]
     return render(request, "portal/user_list.html", {"rows": rows})
 
@@ -61,12 +61,12 @@ def user_list(request: HttpRequest) -> HttpResponse:
 @administrator_page
 @require_http_methods(["GET", "POST"])
 def user_new(request: HttpRequest) -> HttpResponse:
-    """Invite somebody: the answer shows their link, once."""
+    """Invite a user: the answer shows the link once."""
     form = UserForm(request.POST if request.method == "POST" else None, initial={"role": "viewer"})
     if form.is_bound and form.is_valid():
         try:
             made, url = user_invite(**form.cleaned_data, by=principal_of(current_user(request)))
-        except HeraldError as error:
+        except ApplicationError as error:
             form.add_error("name" if "name" in error.detail or "user" in error.detail else None, error.detail)
         else:
             return _link_page(request, made, url)
@@ -76,14 +76,14 @@ def user_new(request: HttpRequest) -> HttpResponse:
 @administrator_page
 @require_GET
 def user(request: HttpRequest, user_id: int) -> HttpResponse:
-    """One user, and what can be done about them."""
+    """Show one user with the possible actions."""
     return _user_page(request, user_get(user_id))
 
 
 @administrator_page
 @require_POST
 def user_role(request: HttpRequest, user_id: int) -> HttpResponse:
-    """Give another role."""
+    """Change the user's role."""
     form = RoleForm(request.POST)
     if not form.is_valid():
         messages.error(request, "The role was not changed: choose one of those listed.")
@@ -92,7 +92,7 @@ def user_role(request: HttpRequest, user_id: int) -> HttpResponse:
         request,
         user_id,
         lambda by: user_role_change(user_id=user_id, role=form.cleaned_data["role"], by=by),
-        "The role is changed; it holds from the next page on.",
+        "The role is changed and takes effect with the next page.",
     )
 
 
@@ -106,7 +106,7 @@ def user_active(request: HttpRequest, user_id: int) -> HttpResponse:
         request,
         user_id,
         lambda by: user_deactivate(user_id=user_id, by=by),
-        "The user is deactivated: sessions are ended, links and tokens are worth nothing.",
+        "The user is deactivated. Sessions are ended; login links and tokens are no longer valid.",
     )
 
 
@@ -116,7 +116,7 @@ def user_link(request: HttpRequest, user_id: int) -> HttpResponse:
     """Take the password away and show a one-time link to set another."""
     try:
         found, url = user_reset(user_id=user_id, by=principal_of(current_user(request)))
-    except HeraldError as error:
+    except ApplicationError as error:
         messages.error(request, error.detail)
         return redirect("portal:user", user_id)
     return _link_page(request, found, url)
@@ -130,14 +130,14 @@ def user_log_out(request: HttpRequest, user_id: int) -> HttpResponse:
         request,
         user_id,
         lambda by: sessions_end_all(user=user_get(user_id), by=by),
-        "Their sessions are ended.",
+        "All sessions of the user are ended.",
     )
 
 
 def _do(request: HttpRequest, user_id: int, act: Callable[[Any], object], done: str) -> HttpResponse:
     try:
         act(principal_of(current_user(request)))
-    except HeraldError as error:
+    except ApplicationError as error:
         messages.error(request, error.detail)
     else:
         messages.success(request, done)
@@ -159,13 +159,13 @@ def _user_page(request: HttpRequest, found: User) -> HttpResponse:
 
 
 def _link_page(request: HttpRequest, found: User, url: str) -> HttpResponse:
-    """Shown once and kept nowhere: not in a session, not in a message, not in an address."""
+    """Show a link once, without storing it in a session, a message or an address."""
     context = {"found": found, "url": url, "valid": words.duration(INVITATION_S)}
     return render(request, "portal/user_link.html", context)
 
 
 def _label(found: User) -> str:
-    """What a user is called: for one of an identity provider what that calls them, else the name."""
+    """Return the user's label: the full name from the identity provider, else the user name."""
     return (
         found.get_full_name() or found.get_username() if hasattr(found, "external_identity") else found.get_username()
     )

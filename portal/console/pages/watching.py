@@ -1,5 +1,5 @@
-"""What an RP's page is told of watch rules: their kinds, as rps/rules/watches.py defines them, and the rules about loss
-that are in force where an RP has none of its own."""
+"""Watch rules for the page of an RP: their kinds, as rps/rules/watches.py defines them, and the rules about loss that
+apply where an RP has none of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def watch_kinds() -> dict[str, Any]:
 
 
 def loss_rules_given() -> dict[str, Any]:
-    """`by`: domain, or built-in; `rules` about loss that an RP without any of its own has from there."""
+    """Return `by`: domain or built-in, and `rules`: rules about loss that apply to RPs without their own."""
     own = domain_watches()
     stated = [one for one in own.watch if LOSS in one] if own is not None else []
     return {"by": "domain", "rules": stated} if stated else {"by": "built-in", "rules": [dict(LOSS_BUILT_IN)]}

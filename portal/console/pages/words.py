@@ -1,4 +1,4 @@
-"""How values read on a page: sizes, durations, names, and the commands to copy."""
+"""Formatting of values on pages: sizes, durations, names, and the commands to copy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def size(count: int) -> str:
 
 
 def duration(seconds: int) -> str:
-    """A duration in its largest fitting units: `1 day 12 hours`, `90 seconds`."""
+    """Return a duration in its largest fitting units: `1 day 12 hours`, `90 seconds`."""
     if seconds < 120:
         return _plural(seconds, "second")
     parts = []
@@ -34,7 +34,7 @@ def duration(seconds: int) -> str:
 
 
 def in_units(seconds: int) -> tuple[int, str]:
-    """A duration as a whole number of the largest unit of UNITS_S that fits it; at least one minute."""
+    """Return a duration as a whole number of the largest fitting unit of UNITS_S; at least one minute."""
     for name, length in reversed(UNITS_S.items()):
         if seconds % length == 0 and seconds:
             return seconds // length, name
@@ -46,19 +46,19 @@ def _plural(count: int, noun: str) -> str:
 
 
 def label(rp: RendezvousPoint) -> str:
-    """What an RP is called on a page: its name, else its title, else its id."""
+    """Return an RP's label: its name, else its title, else its id."""
     return rp.name or rp.title or rp.id
 
 
 def ack_text(ack: Ack) -> str:
-    """What a publisher's answer means at an acknowledgement level."""
+    """Return the meaning of an acknowledgement level."""
     if ack.replicas:
         return f"on disk, and held by {_plural(ack.replicas, 'replica')}"
     return "on disk (stored)" if ack.stored else "in memory (accepted)"
 
 
 def commands(reference: str) -> dict[str, str]:
-    """Commands that do in a terminal what the page does, for the RP that `reference` names."""
+    """Return terminal commands equivalent to the page, for the RP that `reference` names."""
     return {
         "token": f"export HERALD_URL={config().base_url} HERALD_TOKEN=$(.venv/bin/herald token create)",
         "create": f".venv/bin/herald rp create {reference}",
@@ -79,7 +79,7 @@ _SYSTEMS = (
 
 
 def agent(header: str) -> str:
-    """What a User-Agent header means to people: `Firefox on Linux`; its beginning if it is none that we know."""
+    """Return a readable User-Agent: `Firefox on Linux`; the start of the header for unknown browsers."""
     browser = next((name for mark, name in _BROWSERS if mark in header), "")
     system = next((name for mark, name in _SYSTEMS if mark in header), "")
     if not browser:

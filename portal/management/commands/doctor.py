@@ -1,4 +1,4 @@
-"""`manage.py doctor [--json]`: every setting in use, and every check with what to do. Exit code 1 when one failed.
+"""`manage.py doctor [--json]`: every setting in use, and every check with its remedy. Exit code 1 when a check failed.
 
 `--json` prints {"settings": [{name, value, unit, origin, about}], "state", "findings": [{subject, grade, says, do}],
 "healthy"}; secrets are masked in both forms. `--settings-markdown` prints docs/settings.md.
@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from eventing.conf import config
 from portal.supervisor.diagnosis import machine
 from portal.supervisor.diagnosis.checks import all_findings
-from portal.supervisor.diagnosis.findings import Finding, Grade
+from portal.supervisor.diagnosis.findings import DiagnosisFinding, Grade
 from portal.supervisor.diagnosis.settings_table import settings_in_use, settings_markdown
 from portal.supervisor.terminal import Terminal
 
@@ -44,7 +44,7 @@ class Command(BaseCommand):
             self._print(findings)
         sys.exit(0 if healthy else 1)
 
-    def _document(self, findings: list[Finding], healthy: bool) -> dict[str, Any]:
+    def _document(self, findings: list[DiagnosisFinding], healthy: bool) -> dict[str, Any]:
         return {
             "settings": [asdict(setting) for setting in settings_in_use(config(), os.environ)],
             "state": machine.running_state(config()),
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             "healthy": healthy,
         }
 
-    def _print(self, findings: list[Finding]) -> None:
+    def _print(self, findings: list[DiagnosisFinding]) -> None:
         terminal = Terminal()
         terminal.line(terminal.paint(f"Herald, domain {config().domain}: {machine.running_state(config())}", "bold"))
         terminal.line()
@@ -72,4 +72,4 @@ class Command(BaseCommand):
                 terminal.line(f"       {'':<17} {terminal.paint('→', 'dim')} {finding.do}")
         counts = {grade: sum(finding.grade == grade for finding in findings) for grade in Grade}
         terminal.line()
-        terminal.line(f" {counts[Grade.OK]} ok, {counts[Grade.WARN]} to look at, {counts[Grade.FAIL]} failed")
+        terminal.line(f" {counts[Grade.OK]} ok, {counts[Grade.WARN]} warnings, {counts[Grade.FAIL]} failed")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from eventing.conf import config
 from portal.console.accounts import LOGIN_LINK_S, ensure_administrator, login_link_create
+from portal.console.accounts.users import user_named
 
 
 class Command(BaseCommand):
@@ -20,9 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = options["user"]
-        user = (
-            get_user_model().objects.filter(username=name, is_active=True).first() if name else ensure_administrator()
-        )
-        if user is None:
+        user = user_named(name) if name else ensure_administrator()
+        if user is None or not user.is_active:
             raise CommandError(f"There is no active user {name!r}." if name else "There is no active administrator.")
         self.stdout.write(config().base_url + login_link_create(user))

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from eventing.access.verification.console_users import role_of
-from eventing.core.errors import HeraldError
+from eventing.access.selectors.console_users import role_of
+from eventing.core.errors import ApplicationError
 from eventing.core.roles import ROLES
 from portal.console.accounts.login_links import INVITATION_S
 from portal.console.accounts.users import (
     user_activate,
     user_deactivate,
     user_invite,
+    user_named,
     user_reset,
     user_role_change,
     users_listed,
@@ -52,7 +52,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             self._do(options)
-        except HeraldError as error:
+        except ApplicationError as error:
             raise CommandError(error.detail) from None
 
     def _do(self, options: dict[str, Any]) -> None:
@@ -65,19 +65,19 @@ class Command(BaseCommand):
                 self._link(user_invite(name=name, role=role)[1], f"{name} is invited, {role or 'with no role yet'}.")
             case "role":
                 user_role_change(user_id=self._id(options), role=role)
-                self._say(f"{name} has {role or 'no role'} now.")
+                self._say(f"{name} now has {f'the role {role}' if role else 'no role'}.")
             case "deactivate":
                 user_deactivate(user_id=self._id(options))
-                self._say(f"{name} is let in no more; sessions and tokens have ended.")
+                self._say(f"{name} is deactivated; sessions are ended and tokens revoked.")
             case "activate":
                 user_activate(user_id=self._id(options))
-                self._say(f"{name} is let in again.")
+                self._say(f"{name} is activated.")
             case "reset":
-                self._link(user_reset(user_id=self._id(options))[1], f"{name} has no password any more.")
+                self._link(user_reset(user_id=self._id(options))[1], f"The password of {name} is removed.")
 
     def _link(self, link: str, about: str) -> None:
-        """The link alone on stdout, for programs; what it is for on stderr."""
-        self._say(f"{about} Give them this link: it lets in once, within {INVITATION_S // 3600} hours.")
+        """Print the link alone to stdout, for programs, and its purpose to stderr."""
+        self._say(f"{about} Give the user this link, which logs in once, within {INVITATION_S // 3600} hours.")
         self.stdout.write(link)
 
     def _say(self, text: str) -> None:
@@ -90,7 +90,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{user.get_username():<32} {role_of(user) or 'no role':<14} {state:<12} {seen}")
 
     def _id(self, options: dict[str, Any]) -> int:
-        user = User.objects.filter(username=options["name"]).first()
+        user = user_named(options["name"])
         if user is None:
             raise CommandError(f"There is no user {options['name']!r}.")
         return user.pk

@@ -12,16 +12,17 @@ from django.conf import settings
 from django.db import connections
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from portal.supervisor.diagnosis import machine, stores
 from portal.supervisor.diagnosis.console import console_finding
 from portal.supervisor.diagnosis.exposure import security_findings
-from portal.supervisor.diagnosis.findings import Finding, fail, warn
+from portal.supervisor.diagnosis.findings import DiagnosisFinding, fail, warn
 from portal.supervisor.diagnosis.keys import key_finding
 from portal.supervisor.diagnosis.peers import peer_findings
 
 logger = logging.getLogger(__name__)
 
-CHECKS: tuple[tuple[str, Callable[[], list[Finding]]], ...] = (
+CHECKS: tuple[tuple[str, Callable[[], list[DiagnosisFinding]]], ...] = (
     ("settings", lambda: machine.settings_findings(os.environ)),
     ("python", lambda: machine.python_findings(settings.BASE_DIR / "requirements" / "run.txt")),
     ("data folder", lambda: [machine.data_folder_finding(config())]),
@@ -41,48 +42,57 @@ CHECKS: tuple[tuple[str, Callable[[], list[Finding]]], ...] = (
 THREADS = 4
 """Of their own, so that a check that hangs takes none from requests."""
 
-_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="diagnosis")
-_under_way: dict[str, Future[list[Finding]]] = {}
-_lock = Lock()
+
+class _Looks:
+    """Checks under way on threads of their own, held under `lock`."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="diagnosis")
+        self.under_way: dict[str, Future[list[DiagnosisFinding]]] = {}
 
 
-def all_findings() -> list[Finding]:
+_looks = per_process(_Looks)
+
+
+def all_findings() -> list[DiagnosisFinding]:
     """Every check, in the order of reading."""
     return [finding for _, check in CHECKS for finding in check()]
 
 
-def findings_within(seconds: float) -> list[Finding]:
-    """The same within `seconds`: who has not answered by then is a finding of its own.
+def findings_within(seconds: float) -> list[DiagnosisFinding]:
+    """Run the checks within `seconds`: a check without a result by then is a finding of its own.
 
     A check that hangs is not begun a second time, and who asks meanwhile is given the same look: however many look at
     the page, each check runs once at a time.
     """
-    with _lock:
+    looks = _looks()
+    with looks.lock:
         for name, check in CHECKS:
-            if name not in _under_way:
-                _under_way[name] = _threads.submit(_looked, name, check)
-        asked = dict(_under_way)
+            if name not in looks.under_way:
+                looks.under_way[name] = looks.threads.submit(_checked, name, check)
+        asked = dict(looks.under_way)
     wait(asked.values(), timeout=seconds)
-    found: list[Finding] = []
+    found: list[DiagnosisFinding] = []
     for name, _ in CHECKS:
         if asked[name].done():
             found += asked[name].result()
         else:
             found.append(
-                warn(name, f"Not answered within {seconds:g} s.", "Look again; manage.py doctor waits for it.")
+                warn(name, f"No result within {seconds:g} s.", "Check again; manage.py doctor waits for the result.")
             )
-    with _lock:
+    with looks.lock:
         for name, look in asked.items():
-            if look.done() and _under_way.get(name) is look:
-                del _under_way[name]
+            if look.done() and looks.under_way.get(name) is look:
+                del looks.under_way[name]
     return found
 
 
-def _looked(name: str, check: Callable[[], list[Finding]]) -> list[Finding]:
+def _checked(name: str, check: Callable[[], list[DiagnosisFinding]]) -> list[DiagnosisFinding]:
     try:
         return check()
     except Exception:
         logger.exception("The check %s failed", name)
-        return [fail(name, "This cannot be checked.", "The gateway's log says why.")]
+        return [fail(name, "The check failed with an error.", "See the gateway's log for the reason.")]
     finally:
         connections.close_all()  # this thread's: it may not be asked again for long

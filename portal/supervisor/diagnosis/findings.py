@@ -1,4 +1,4 @@
-"""What a check found: a grade, what is so, and what to do about it."""
+"""Finding of a check: a grade, the state, and the remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Grade(StrEnum):
-    """`ok`: nothing to do. `warn`: it runs, but with less than it could. `fail`: it does not run, or loses something."""
+    """`ok`: no action. `warn`: works with restrictions. `fail`: does not work, or loses data."""
 
     OK = "ok"
     WARN = "warn"
@@ -15,8 +15,8 @@ class Grade(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """`subject` in a word or two, `says` one sentence; `do` one sentence, empty when the grade is ok."""
+class DiagnosisFinding:
+    """A finding: `subject` in a word or two, `says` one sentence, `do` one sentence (empty when the grade is ok)."""
 
     subject: str
     grade: Grade
@@ -28,13 +28,13 @@ class Finding:
         return {name: str(value) for name, value in asdict(self).items()}
 
 
-def ok(subject: str, says: str) -> Finding:
-    return Finding(subject, Grade.OK, says)
+def ok(subject: str, says: str) -> DiagnosisFinding:
+    return DiagnosisFinding(subject, Grade.OK, says)
 
 
-def warn(subject: str, says: str, do: str) -> Finding:
-    return Finding(subject, Grade.WARN, says, do)
+def warn(subject: str, says: str, do: str) -> DiagnosisFinding:
+    return DiagnosisFinding(subject, Grade.WARN, says, do)
 
 
-def fail(subject: str, says: str, do: str) -> Finding:
-    return Finding(subject, Grade.FAIL, says, do)
+def fail(subject: str, says: str, do: str) -> DiagnosisFinding:
+    return DiagnosisFinding(subject, Grade.FAIL, says, do)

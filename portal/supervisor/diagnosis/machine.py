@@ -18,7 +18,7 @@ import httpx
 
 from eventing.core.config import Config, unknown_setting, unknown_settings
 from portal.supervisor.data_folder import is_locked, read_table, unwritable
-from portal.supervisor.diagnosis.findings import Finding, fail, ok, warn
+from portal.supervisor.diagnosis.findings import DiagnosisFinding, fail, ok, warn
 from portal.supervisor.java import java_found
 from portal.supervisor.listening import port_owner
 
@@ -36,15 +36,15 @@ _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==(\S+)")
 _BUILT = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
 
 
-def settings_findings(env: Mapping[str, str]) -> list[Finding]:
-    """Names that look like ours but are not."""
+def settings_findings(env: Mapping[str, str]) -> list[DiagnosisFinding]:
+    """Check for HERALD_ variables that are no settings."""
     unknown = unknown_settings(env)
     return [warn("settings", unknown_setting(name), "Correct its spelling, or remove it.") for name in unknown] or [
         ok("settings", "every HERALD_ variable is a known setting")
     ]
 
 
-def python_findings(lock: Path) -> list[Finding]:
+def python_findings(lock: Path) -> list[DiagnosisFinding]:
     """Python, and the installed packages against requirements/run.txt."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < PYTHON_MIN:
@@ -77,8 +77,8 @@ def python_findings(lock: Path) -> list[Finding]:
     return [*found, ok("packages", "all as locked in requirements/run.txt")]
 
 
-def data_folder_finding(config: Config) -> Finding:
-    """Whether the data folder can be written, and how much room is left."""
+def data_folder_finding(config: Config) -> DiagnosisFinding:
+    """Check that the data folder is writable and has free space."""
     path = config.data_path
     try:
         with tempfile.TemporaryFile(dir=path):
@@ -94,8 +94,8 @@ def data_folder_finding(config: Config) -> Finding:
     return ok("data folder", says)
 
 
-def file_limit_finding(config: Config) -> Finding:
-    """Whether a gateway may hold as many sessions as it is set to."""
+def file_limit_finding(config: Config) -> DiagnosisFinding:
+    """Check that a gateway may hold HERALD_SESSIONS_MAX sessions."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY or hard >= config.sessions_max + FILES_BESIDE_SESSIONS:
         return ok("open files", f"up to {hard}, enough for HERALD_SESSIONS_MAX={config.sessions_max}")
@@ -107,40 +107,40 @@ def file_limit_finding(config: Config) -> Finding:
     )
 
 
-def clock_finding() -> Finding:
+def clock_finding() -> DiagnosisFinding:
     """Leases and tokens live by the clock; a machine without a battery starts in the past."""
     now = datetime.datetime.now(datetime.UTC)
     if now < _BUILT:
         return fail(
             "clock",
-            f"The clock says {now:%Y-%m-%d}, which is past.",
-            "Set the clock (timedatectl set-ntp true); tokens would all be refused.",
+            f"The clock shows {now:%Y-%m-%d}, which is in the past.",
+            "Set the clock (timedatectl set-ntp true); all tokens would be rejected.",
         )
     return ok("clock", f"{now:%Y-%m-%d %H:%M:%S} UTC")
 
 
-def reports_finding(config: Config) -> Finding:
-    """Whether reports are made: the setting, Java and PySpark."""
+def reports_finding(config: Config) -> DiagnosisFinding:
+    """Check whether reports can be made: the setting, Java and PySpark."""
     if config.reports == "off":
         return ok("reports", "off (HERALD_REPORTS)")
     java = java_found()
     if java.good and find_spec("pyspark") is None:
         return warn(
             "reports",
-            f"Java {java.major} is there ({java.path}), PySpark is not: no reports are made.",
+            f"Java {java.major} is installed ({java.path}) but PySpark is not: no reports are created.",
             "Run make run again, or: .venv/bin/pip install -r requirements/reports.txt",
         )
     if java.good:
-        return ok("reports", f"can be made: Java {java.major} ({java.path}), PySpark {metadata.version('pyspark')}")
+        return ok("reports", f"available: Java {java.major} ({java.path}), PySpark {metadata.version('pyspark')}")
     return warn(
         "reports",
-        f"No reports are made: {java.sentence()}.",
+        f"No reports are created: {java.sentence()}.",
         "Install Java 17 or newer (Debian: openjdk-17-jre-headless) if you want reports.",
     )
 
 
-def gateway_finding(config: Config) -> Finding:
-    """Whether the domain answers on its port, or the port is free for it."""
+def gateway_finding(config: Config) -> DiagnosisFinding:
+    """Check that the domain responds on its port, or that the port is free."""
     ours = is_locked(config.data_path)
     host = "127.0.0.1" if config.host == "0.0.0.0" else config.host  # noqa: S104 - compared, not bound
     try:
@@ -162,20 +162,20 @@ def gateway_finding(config: Config) -> Finding:
     if not ours:
         return _taken(config)
     if answer.status_code == 200:
-        return ok("gateway", f"this domain answers at {config.base_url}, everything is up")
+        return ok("gateway", f"this domain responds at {config.base_url} and is ready")
     return fail(
         "gateway",
-        f"This domain answers, but is not ready (/readyz: {answer.status_code}).",
+        f"This domain responds, but is not ready (/readyz: {answer.status_code}).",
         "Look at the other findings and at the logs in the data folder.",
     )
 
 
 def running_state(config: Config) -> str:
-    """`running`, `starting`, `stopping` as the supervisor says, or `stopped`."""
+    """Return the state reported by the supervisor: `running`, `starting` or `stopping`; else `stopped`."""
     return str(read_table(config.data_path).get("state", "starting")) if is_locked(config.data_path) else "stopped"
 
 
-def _nobody_answers(config: Config, ours: bool) -> Finding:
+def _nobody_answers(config: Config, ours: bool) -> DiagnosisFinding:
     if ours:
         return fail(
             "gateway",
@@ -195,7 +195,7 @@ def _nobody_answers(config: Config, ours: bool) -> Finding:
     return ok("gateway", f"not running; port {config.port} is free (make run starts it)")
 
 
-def _taken(config: Config) -> Finding:
+def _taken(config: Config) -> DiagnosisFinding:
     return fail(
         "gateway",
         f"Port {config.port} is taken by {port_owner(config.port)}, and no domain runs on this data folder.",

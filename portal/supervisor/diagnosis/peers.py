@@ -1,4 +1,4 @@
-"""Checks of the peering: what other administrators compare, and which peers wait for somebody."""
+"""Checks of peering: the fingerprint, and peers that need an administrator."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from eventing.peering.models import Peer
 from eventing.peering.rules.domain_documents import fingerprint_shown
 from eventing.peering.selectors.domain_documents import own_keys
 from eventing.peering.selectors.peers import peers_all
-from portal.supervisor.diagnosis.findings import Finding, ok, warn
+from portal.supervisor.diagnosis.findings import DiagnosisFinding, ok, warn
 
 NAMED_MAX = 5
 
 
-def peer_findings() -> list[Finding]:
-    """The domain's fingerprint, how many peers there are, who asks to be one, and who cannot be told how we stand to it."""
+def peer_findings() -> list[DiagnosisFinding]:
+    """Check peers: the domain's fingerprint, the number of peers, pending requests, and peers that could not be
+    notified."""
     try:
         keys, peers = own_keys(), peers_all()
-    except DatabaseError:  # the database's own finding says why
+    except DatabaseError:  # the finding about the database states the reason
         return []
     found = [ok("fingerprint", fingerprint_shown(keys[0]["kid"]))] if keys else []
     active = sum(peer.active for peer in peers)
@@ -26,13 +27,19 @@ def peer_findings() -> list[Finding]:
     if asking:
         found.append(
             warn(
-                "peers", f"{_named(asking)} would like to be a peer.", "herald peer show NAME, then approve or remove."
+                "peers",
+                f"{_named(asking)} requested to become a peer.",
+                "Run herald peer show NAME, then approve or remove the peer.",
             )
         )
     missed = [peer for peer in peers if peer.hello_problem]
     if missed:
         found.append(
-            warn("peers", f"{_named(missed)} cannot be told of changes here.", "herald peer show NAME says why.")
+            warn(
+                "peers",
+                f"{_named(missed)} could not be notified of changes here.",
+                "Run herald peer show NAME for the reason.",
+            )
         )
     return found
 

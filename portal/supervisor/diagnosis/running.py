@@ -1,4 +1,4 @@
-"""What runs: the supervisor's processes, the queues of its workers, Redis, the database, versions. As this machine sees it."""
+"""State of the running domain as seen from this machine: processes, queues, Redis, database, versions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 
 import django
 import psutil
-import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
 
 from eventing.core.config import Config
+from eventing.store.errors import RedisError
+from eventing.store.inspection import inspected
 from portal.supervisor import redis_server
 from portal.supervisor.data_folder import is_locked, read_table
 from portal.supervisor.diagnosis.settings_table import masked_url
@@ -27,7 +28,8 @@ PACKAGES = ("django", "djangorestframework", "uvicorn", "celery", "redis", "psyc
 
 
 def document(config: Config) -> dict[str, Any]:
-    """{"at": seconds since 1970, "state", "processes", "queues", "redis", "database"}; what is away is {"problem"}."""
+    """Return {"at": seconds since 1970, "state", "processes", "queues", "redis", "database"}; an unavailable store is
+    {"problem"}."""
     return {
         "at": time.time(),
         "state": str(read_table(config.data_path).get("state", "")) if is_locked(config.data_path) else "",
@@ -38,7 +40,7 @@ def document(config: Config) -> dict[str, Any]:
 
 
 def versions() -> list[tuple[str, str]]:
-    """Name and version of Herald and what it stands on."""
+    """Return names and versions of Herald and its runtime."""
     found = [("Herald", str(settings.SPECTACULAR_SETTINGS["VERSION"])), ("Python", platform.python_version())]
     found.append(("Django", django.get_version()))
     for name in PACKAGES[1:]:
@@ -48,9 +50,10 @@ def versions() -> list[tuple[str, str]]:
 
 
 def processes(config: Config) -> list[dict[str, Any]]:
-    """What the supervisor of this data folder has started: {"name", "pid", "alive", "since", "cpu_s", "rss_bytes", "threads"}.
+    """Return the processes started by the supervisor of this data folder: {"name", "pid", "alive", "since", "cpu_s",
+    "rss_bytes", "threads"}.
 
-    Where gateways run without it (another supervisor, containers) there is no table, and nothing is listed.
+    Where gateways run without it (another supervisor, containers) there is no table, and the list is empty.
     """
     table = read_table(config.data_path) if is_locked(config.data_path) else {}
     named = {"supervisor": table.get("supervisor"), **(table.get("processes") or {})}
@@ -78,17 +81,19 @@ def _process(name: str, identity: dict[str, Any]) -> dict[str, Any]:
 
 def _of_redis(config: Config) -> dict[str, Any]:
     where = masked_url(config.redis_url) if config.redis_url else "embedded"
+    from portal.celery import app as celery  # Celery costs 0.1 s to import, and few gateways are ever asked
+
+    prefix = celery.conf.broker_transport_options.get("global_keyprefix", "")
+    served = ((celery.conf.task_default_queue, "worker"), (FORWARD_QUEUE, "forwarder"))
+    lists, hashes = [f"{prefix}{queue}" for queue, _ in served], [f"{prefix}unacked"]
     try:
-        client = redis_server.connect(config)
+        info, _, (*waiting, taken) = inspected(config.effective_redis_url, lists, hashes)
     except ValueError:
         return {"redis": {"where": where, "problem": "HERALD_REDIS_URL cannot be read."}, "queues": []}
-    try:
-        info = client.info()
-        queues = _queues(client)
-    except (redis.RedisError, OSError):
+    except (RedisError, OSError):
         return {"redis": {"where": where, "problem": "Redis does not answer."}, "queues": []}
-    finally:
-        client.close()
+    queues = [{"name": name, "by": by, "waiting": count} for (name, by), count in zip(served, waiting, strict=True)]
+    queues.append({"name": "with a worker", "by": "", "waiting": taken})
     shown = {
         "where": where,
         "version": redis_server.server_version(info),
@@ -105,21 +110,6 @@ def _of_redis(config: Config) -> dict[str, Any]:
         "last_write": str(info.get("aof_last_write_status", "ok")),
     }
     return {"redis": shown, "queues": queues}
-
-
-def _queues(client: redis.Redis) -> list[dict[str, Any]]:
-    """Tasks that wait in each queue, and those of all queues that are with a worker."""
-    from portal.celery import app as celery  # Celery costs 0.1 s to import, and few gateways are ever asked
-
-    prefix = celery.conf.broker_transport_options.get("global_keyprefix", "")
-    served = ((celery.conf.task_default_queue, "worker"), (FORWARD_QUEUE, "forwarder"))
-    with client.pipeline(transaction=False) as pipe:
-        for queue, _ in served:
-            pipe.llen(f"{prefix}{queue}")
-        pipe.hlen(f"{prefix}unacked")
-        *waiting, taken = pipe.execute()
-    rows = [{"name": name, "by": by, "waiting": int(n)} for (name, by), n in zip(served, waiting, strict=True)]
-    return [*rows, {"name": "with a worker", "by": "", "waiting": int(taken)}]
 
 
 def _of_database(config: Config) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""All settings with value, unit and origin; and docs/settings.md, which is made from the same table."""
+"""All settings with value, unit and origin; docs/settings.md is generated from the same table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Setting:
 
 
 def settings_in_use(config: Config, env: Mapping[str, str]) -> list[Setting]:
-    """Every setting as it is in use."""
+    """Return every setting in use."""
     return [
         Setting(
             name=_variable(setting),
@@ -63,7 +63,7 @@ def settings_markdown() -> str:
 
 
 def masked_url(url: str) -> str:
-    """The URL without its password."""
+    """Return the URL without its password."""
     try:
         password = urlsplit(url).password
     except ValueError:

@@ -1,15 +1,16 @@
-"""Checks of the two planes' stores: Redis and what it can promise, the database, the keys."""
+"""Checks of the stores: Redis and its guarantees, the database."""
 
 from __future__ import annotations
 
-import redis
 from django.db import DatabaseError
 
 from eventing.core.config import Config
 from eventing.store.connection import VERSION_MIN, Durability, durability
+from eventing.store.errors import RedisError
+from eventing.store.inspection import inspected
 from portal.supervisor import redis_server
 from portal.supervisor.data_folder import is_locked
-from portal.supervisor.diagnosis.findings import Finding, fail, ok, warn
+from portal.supervisor.diagnosis.findings import DiagnosisFinding, fail, ok, warn
 from portal.supervisor.diagnosis.settings_table import masked_url
 from portal.supervisor.errors import StartError
 from portal.supervisor.preparation import database_state
@@ -17,14 +18,14 @@ from portal.supervisor.preparation import database_state
 _WANTED = ".".join(map(str, VERSION_MIN))
 
 
-def redis_findings(config: Config) -> list[Finding]:
-    """Redis: reachable, new enough, persistent; and what each acknowledgement level means on it."""
+def redis_findings(config: Config) -> list[DiagnosisFinding]:
+    """Check Redis: reachable, version, persistence, and the guarantee of each acknowledgement level."""
     embedded = not config.redis_url
     if embedded and not is_locked(config.data_path):
         return _embedded_stopped()
     where = "the embedded server" if embedded else masked_url(config.redis_url)
     try:
-        client = redis_server.connect(config)
+        info, append, _ = inspected(config.effective_redis_url)
     except ValueError as error:
         return [
             fail(
@@ -33,14 +34,9 @@ def redis_findings(config: Config) -> list[Finding]:
                 "Use redis://HOST:PORT/0 or unix:///path/of.sock.",
             )
         ]
-    try:
-        info = client.info()
-        append = _append_settings(client)
-    except (redis.RedisError, OSError) as error:
+    except (RedisError, OSError) as error:
         do = "Look at logs/redis.log in the data folder." if embedded else "Start it, or correct HERALD_REDIS_URL."
         return [fail("redis", f"Redis ({where}) does not answer: {error}.", do)]
-    finally:
-        client.close()
     found = durability(info, append)
     version = redis_server.server_version(info)
     if found.version < VERSION_MIN:
@@ -55,8 +51,8 @@ def redis_findings(config: Config) -> list[Finding]:
     ]
 
 
-def acknowledgements(found: Durability) -> list[Finding]:
-    """What each level promises on this Redis."""
+def acknowledgements(found: Durability) -> list[DiagnosisFinding]:
+    """Return what each acknowledgement level guarantees on this Redis."""
     levels = [ok("ack accepted", "the event is in Redis's memory; a crash of Redis may lose it")]
     if found.always:
         levels[0] = ok("ack accepted", "as stored: this Redis fsyncs every write before it answers")
@@ -82,10 +78,10 @@ def acknowledgements(found: Durability) -> list[Finding]:
     return levels
 
 
-def database_finding(config: Config) -> Finding:
-    """The database: reachable, and as this version needs it."""
+def database_finding(config: Config) -> DiagnosisFinding:
+    """Check the database: reachable, and with the tables of this version."""
     if not config.database_url and not (config.data_path / "herald.sqlite3").exists():
-        return ok("database", "SQLite, not made yet (make run makes it)")
+        return ok("database", "SQLite, not created yet (make run creates it)")
     try:
         state = database_state()
     except DatabaseError as error:
@@ -106,7 +102,7 @@ def database_finding(config: Config) -> Finding:
     return ok("database", f"{state.vendor}, up to date")
 
 
-def _embedded_stopped() -> list[Finding]:
+def _embedded_stopped() -> list[DiagnosisFinding]:
     try:
         server = redis_server.find_server()
     except StartError as error:
@@ -118,15 +114,7 @@ def _embedded_stopped() -> list[Finding]:
     ]
 
 
-def _append_settings(client: redis.Redis) -> dict[str, str] | None:
-    try:
-        answer = client.config_get("append*")
-    except redis.ResponseError:  # managed servers forbid CONFIG
-        return None
-    return {str(name): str(value) for name, value in answer.items()}
-
-
-def _persistence(info: dict[str, object], append: dict[str, str] | None, found: Durability) -> Finding:
+def _persistence(info: dict[str, object], append: dict[str, str] | None, found: Durability) -> DiagnosisFinding:
     if str(info.get("aof_last_write_status", "ok")) != "ok":
         return fail(
             "persistence",
@@ -139,7 +127,7 @@ def _persistence(info: dict[str, object], append: dict[str, str] | None, found: 
         policy = (append or {}).get("appendfsync", "unknown")
         return warn(
             "persistence",
-            f"Append-only file, appendfsync {policy}: what was only accepted may be lost in a crash.",
+            f"Append-only file, appendfsync {policy}: events that were only accepted may be lost in a crash.",
             "Set appendfsync always.",
         )
     return fail(
@@ -149,12 +137,12 @@ def _persistence(info: dict[str, object], append: dict[str, str] | None, found: 
     )
 
 
-def _memory(*, client_policy: str, maxmemory: int) -> list[Finding]:
+def _memory(*, client_policy: str, maxmemory: int) -> list[DiagnosisFinding]:
     if maxmemory and client_policy != "noeviction":
         return [
             fail(
                 "redis memory",
-                f"Redis throws keys away when it is full (maxmemory-policy {client_policy}): histories would vanish.",
+                f"Redis evicts keys when its memory is full (maxmemory-policy {client_policy}), so histories would be lost.",
                 "Set maxmemory-policy noeviction.",
             )
         ]

@@ -1,4 +1,6 @@
-/** What an administrator or operator does about a peer: a question first, then the request; its effect comes back as an event. */
+/**
+ * Actions of administrators and operators on a peer: a confirmation, then the request; the effect arrives as an event.
+ */
 
 import { find } from "../elements.js";
 import { ask } from "../dialog.js";
@@ -6,7 +8,7 @@ import { request } from "../requests.js";
 import { html, nothing, render } from "../table.js";
 import { toast } from "../toast.js";
 
-/** @import { Peer, PeerDetail } from "../shapes.d.ts" */
+/** @import { Peer, PeerRow } from "../shapes.d.ts" */
 
 const PEERS = "/api/v1/peers";
 const DIGITS = 5; // of a safety number's last group
@@ -23,10 +25,10 @@ function words(template) {
   return box;
 }
 
-/** What two administrators compare, each reading to the other. */
+/** The numbers that two administrators compare. */
 export function comparison(seen) {
   return html`<div class="compare">
-    <p class="small muted">Read this number to the other domain's administrator, over a way that you trust. Both see the same one, unless somebody stands between you.</p>
+    <p class="small muted">Compare this number with the other domain's administrator over a trusted channel. Both sides see the same number unless the connection is intercepted.</p>
     <p class="safety-number mono" aria-label="Safety number">${groups(seen.safety_number)}</p>
     <details class="more small"><summary>Fingerprints</summary>
       <dl class="fingerprints"><dt>Theirs</dt><dd class="mono">${groups(seen.fingerprint_shown)}</dd><dt>Ours</dt><dd class="mono">${groups(seen.own_fingerprint_shown)}</dd></dl>
@@ -40,26 +42,29 @@ export function groups(shown) {
 }
 
 function proof(seen) {
-  return { label: `Type its last ${DIGITS} digits as they are read to you`, text: seen.safety_number.slice(-DIGITS) };
+  return {
+    label: `Type the last ${DIGITS} digits as read by the other administrator`,
+    text: seen.safety_number.slice(-DIGITS),
+  };
 }
 
 /** Fetch what a domain states of itself, compare, add it. Resolves to its name, null where it was not wanted. */
 export async function addPeer(openPeer) {
   const asking =
-    words(html`<p>Two administrators agree: you add the other domain here, its administrator approves yours there. Nothing is trusted before both have.</p>
+    words(html`<p>Peering needs two administrators: you add the other domain here, and its administrator approves this domain there. No trust is granted before both have agreed.</p>
     <div class="field"><label for="peer-url">Address of the other domain</label><input id="peer-url" name="url" type="url" required placeholder="https://b.example" autocomplete="off"></div>`);
   let seen = null;
   const looked = await ask({
     title: "Add a peer",
     says: asking,
-    action: "Look at it",
+    action: "Continue",
     perform: async () => {
       seen = await request("POST", `${PEERS}/look`, { url: asking.querySelector("input").value.trim() });
     },
   });
   if (looked === null) return null;
   const host = words(
-    html`<p><strong>${seen.domain}</strong> at ${seen.url}${seen.state ? html` is known here already: ${seen.state}.` : "."}</p>${comparison(seen)}${trustSwitches({ push: true, host: false, gossip: true })}`,
+    html`<p><strong>${seen.domain}</strong> at ${seen.url}${seen.state ? html` is already known here: ${seen.state}.` : "."}</p>${comparison(seen)}${trustSwitches({ push: true, host: false, gossip: true })}`,
   );
   const added = await ask({
     title: `Add ${seen.domain}?`,
@@ -72,13 +77,13 @@ export async function addPeer(openPeer) {
   toast(
     seen.state === "asked"
       ? `${seen.domain} is approved.`
-      : `${seen.domain} is added. Its administrator has yet to approve this domain.`,
+      : `${seen.domain} is added. Its administrator has not approved this domain yet.`,
   );
   openPeer(seen.domain);
   return seen.domain;
 }
 
-/** @param {PeerDetail} detail */
+/** @param {Peer} detail */
 export async function approve(detail) {
   const says = words(html`${comparison(detail)}${trustSwitches(detail)}`);
   const done = await ask({
@@ -95,10 +100,10 @@ export async function approve(detail) {
 export async function suspend(name) {
   const done = await ask({
     title: `Suspend ${name}?`,
-    says: "Nothing is sent to it, nothing of it is taken, and its tokens are refused, until it is resumed. Both sides keep what they have.",
+    says: "Until the peer is resumed, no events are exchanged with it and its tokens are rejected. Both sides keep their events.",
     action: "Suspend",
     danger: true,
-    reason: { label: "Reason", hint: "Kept with the peer, for administrators." },
+    reason: { label: "Reason", hint: "Stored with the peer, for administrators." },
     perform: (note) => request("POST", peerUrl(name, "suspend"), note ? { note } : {}),
   });
   if (done !== null) toast(`${name} is suspended.`);
@@ -107,35 +112,35 @@ export async function suspend(name) {
 export async function resume(name) {
   const done = await ask({
     title: `Resume ${name}?`,
-    says: "What was missed meanwhile flows, as after an outage.",
+    says: "Missed events are delivered, as after an outage.",
     action: "Resume",
     perform: () => request("POST", peerUrl(name, "resume"), {}),
   });
   if (done !== null) toast(`${name} is resumed.`);
 }
 
-/** @param {Peer} row of the state. Resolves to whether it was removed. */
+/** @param {PeerRow} row of the state. Resolves to whether it was removed. */
 export async function remove({ name, state }) {
   const asks = state === "asked";
   const done = await ask({
     title: asks ? `Decline ${name}?` : `Remove ${name}?`,
     says: asks
-      ? "Its request is forgotten. It may ask again."
-      : "Nothing is exchanged with it any more, and its tokens are refused. What it sent stays. To be peers again both administrators have to agree anew.",
+      ? "The request is deleted. The domain may send another."
+      : "No events are exchanged any more, and its tokens are rejected. Events already received stay. Peering again needs the agreement of both administrators.",
     action: asks ? "Decline" : "Remove",
     danger: true,
-    ...(!asks && { type: { label: `Type ${name} to remove it`, text: name } }),
+    ...(!asks && { type: { label: `Type ${name} to confirm`, text: name } }),
     perform: () => request("DELETE", peerUrl(name)),
   });
-  if (done !== null) toast(asks ? `${name} is declined.` : `${name} is a peer no more.`);
+  if (done !== null) toast(asks ? `${name} is declined.` : `${name} is no longer a peer.`);
   return done !== null;
 }
 
 export async function retry(name) {
   try {
     const { hello } = await request("POST", peerUrl(name, "retry"), {});
-    if (hello.failures) toast(`${name} was tried: ${hello.problem ?? "it does not answer."}`, "bad");
-    else toast(`${name} answers. What waits for it is being sent.`);
+    if (hello.failures) toast(`${name} was tried: ${hello.problem ?? "no response."}`, "bad");
+    else toast(`${name} responds. Its backlog is being sent.`);
   } catch (error) {
     toast(error.message, "bad");
   }
@@ -144,7 +149,7 @@ export async function retry(name) {
 export async function renew(name) {
   try {
     await request("POST", peerUrl(name, "renew"), {});
-    toast(`The lease of ${name} counts from now.`);
+    toast(`The lease of ${name} is renewed.`);
   } catch (error) {
     toast(error.message, "bad");
   }
@@ -155,10 +160,10 @@ export async function replay(name, { rp, label }) {
   const done = await ask({
     title: "Send events again?",
     says: words(
-      html`<p>${name} is offered what this domain holds of <strong>${label}</strong>, as if it had never said to hold it. It takes only what it lacks.</p>`,
+      html`<p>${name} is offered all events of <strong>${label}</strong> that this domain holds, regardless of what it has acknowledged. It accepts only missing events.</p>`,
     ),
     action: "Send again",
-    reason: { label: "After a cursor", hint: "Empty: everything that is held here." },
+    reason: { label: "After a cursor", hint: "Empty: all events held here." },
     perform: (after) => request("POST", peerUrl(name, "replay"), after ? { rp, after } : { rp }),
   });
   if (done !== null) toast(`${label} is offered to ${name} again.`);
@@ -167,15 +172,15 @@ export async function replay(name, { rp, label }) {
 export async function lift(origin) {
   const done = await ask({
     title: `Lift the quarantine of ${origin}?`,
-    says: "Its events are taken again, here and from whoever carries them. The evidence against it is kept.",
-    action: "Lift it",
+    says: "Its events are accepted again, whichever domain forwards them. The evidence against it is kept.",
+    action: "Lift quarantine",
     danger: true,
     perform: () => request("DELETE", `/api/v1/quarantines/${encodeURIComponent(origin)}`),
   });
-  if (done !== null) toast(`Events of ${origin} are taken again.`);
+  if (done !== null) toast(`Events of ${origin} are accepted again.`);
 }
 
-/** A trust switch was turned: tell the domain; where it refuses, the switch goes back. */
+/** Send a changed trust switch to the domain; on a refusal, reset the switch. */
 export async function trust(name, input) {
   try {
     await request("PATCH", peerUrl(name), { [input.name]: input.checked });
@@ -192,9 +197,9 @@ const RATES = [
   ["requests_per_s", "Requests per second"],
 ];
 
-/** Change what it may send, its address or the note. @param {PeerDetail} detail @returns {Promise<boolean>} whether it was changed */
+/** Change what it may send, its address or the note. @param {Peer} detail @returns {Promise<boolean>} whether it was changed */
 export async function change(detail) {
-  const says = words(html`<p>What it may send; more is refused with the time to come back.</p>
+  const says = words(html`<p>Limits of what the peer may send. Excess requests are rejected with a retry time.</p>
     ${RATES.map(([name, label]) => html`<div class="field"><label for=${`peer-${name}`}>${label}</label><input id=${`peer-${name}`} name=${name} type="number" min="1" required .value=${String(detail[name])}></div>`)}
     <div class="field"><label for="peer-address">Address</label><input id="peer-address" name="url" type="url" required .value=${detail.url}></div>
     <div class="field"><label for="peer-note">Note</label><input id="peer-note" name="note" maxlength="255" .value=${detail.note}></div>`);
@@ -221,14 +226,14 @@ export async function change(detail) {
 }
 
 const TRUST = [
-  ["push", "May send events", "It may push what was published there, or came to it."],
+  ["push", "May send events", "It may push events that were published there or forwarded to it."],
   ["host", "May have replicas here", "It may ask this domain to host replicas of its rendezvous points."],
-  ["gossip", "Takes part in gossip", "It is told of evidence against others, and tells us."],
+  ["gossip", "Takes part in gossip", "It exchanges evidence of misbehaviour with this domain."],
 ];
 
 /** The switches of what a peer may do. @param {(input: HTMLInputElement) => void} [onChange] @param {boolean} [locked] */
 export function trustSwitches(held, onChange, locked = false) {
-  return html`<fieldset class="switches"><legend class="visually-hidden">What it may do</legend>
+  return html`<fieldset class="switches"><legend class="visually-hidden">Permissions</legend>
     ${TRUST.map(
       ([
         name,

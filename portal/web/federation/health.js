@@ -1,44 +1,44 @@
 /**
- * What a peer's row of the domain's state comes to, in words, a sign and a level: for the map, the table and the panel. Pure.
+ * Health of a peer from its row of the domain's state: words, sign and level, for the map, the table and the panel. Pure.
  *
  * Levels: "good", "warn" (look at it), "bad" (events do not flow), "off" (by decision), "wait" (for somebody's decision).
  */
 
 import { stretch } from "../times.js";
 
-/** @import { Peer, Quarantine } from "../shapes.d.ts" */
+/** @import { PeerRow, QuarantineRow } from "../shapes.d.ts" */
 
 const BEHIND_MS = 10_000; // while something is published something always waits: it is behind when it needs longer than this
 const SAMPLED_MS = 3_000; // after this long, whatever flows has been sampled
-const TRAFFIC_MS = 5_000; // a sample that is older says nothing of now
+const TRAFFIC_MS = 5_000; // an older sample is not current
 
 export const SIGNS = { good: "✓", warn: "▲", bad: "✕", off: "‖", wait: "?" };
 export const LEVELS = ["bad", "wait", "warn", "off", "good"]; // what asks for attention first
 
-/** What each class of a failure means, for whoever has to do something about it. */
+/** Meaning of each class of failure, for operators. */
 const FAILURES = {
-  unreachable: "It cannot be reached, or does not answer in time.",
-  busy: "It asks to come later.",
-  refused: "It does not take this domain for a peer.",
-  invalid: "It and this domain do not understand or believe each other.",
-  paused: "It asked to be sent nothing for a while.",
-  "not-taking": "It answers, and takes nothing of what it is sent.",
+  unreachable: "The peer is unreachable or does not respond in time.",
+  busy: "The peer asks to retry later.",
+  refused: "The peer does not accept this domain as a peer.",
+  invalid: "The two domains reject each other's messages.",
+  paused: "The peer asked to pause delivery.",
+  "not-taking": "The peer responds but accepts none of the events sent.",
 };
 
-/** What to do about each. */
+/** Remedy for each class of failure. */
 const ADVICE = {
-  unreachable: "Check that it runs and that its address is right. It is tried again by itself.",
-  busy: "Nothing: it is tried again when it said, or when you say so.",
+  unreachable: "Check that the peer runs and that its address is correct. Delivery is retried automatically.",
+  busy: "No action needed: delivery is retried at the requested time, or when you retry.",
   refused: "Ask its administrator to approve or resume this domain, then try again.",
   invalid: "Compare clocks, versions and fingerprints with its administrator, then try again.",
-  paused: "Ask its administrator why. It is sent what waits when the pause ends, or when you try again.",
+  paused: "Ask its administrator for the reason. The backlog is sent when the pause ends, or when you retry.",
   "not-taking":
-    "Ask its administrator what its log says of this domain's events. They wait here as long as histories hold them.",
+    "Ask its administrator to check the log for this domain's events. They wait here as long as the histories hold them.",
 };
 
 /**
- * @param {Peer} peer a row of state.peers
- * @param {Record<string, Quarantine>} quarantines of the state
+ * @param {PeerRow} peer a row of state.peers
+ * @param {Record<string, QuarantineRow>} quarantines of the state
  * @param {number} now milliseconds, by the domain's clock
  * @param {number} watchedMs for how long traffic has been told
  * @returns {{level: string, sign: string, word: string, sentence: string, advice: string}}
@@ -50,16 +50,16 @@ export function health(peer, quarantines, now, watchedMs) {
     return made(
       "wait",
       "Asks",
-      "It asks to be a peer: an administrator here decides.",
-      "Compare fingerprints with its administrator, then approve it, or remove it.",
+      "The domain requests peering; an administrator of this domain decides.",
+      "Compare fingerprints with its administrator, then approve or decline.",
     );
   }
   if (state === "suspended") {
     return made(
       "off",
       "Suspended",
-      "Suspended here: nothing is exchanged with it.",
-      "Resume it when events may flow again; what was missed follows.",
+      "Suspended by this domain: no events are exchanged.",
+      "Resume the peer to exchange events again; missed events are delivered then.",
     );
   }
   if (state === "proposed") {
@@ -67,10 +67,10 @@ export function health(peer, quarantines, now, watchedMs) {
       ? made(
           "warn",
           "Declined",
-          "It wants no peering, or knows of none.",
-          "Talk to its administrator; add it again to ask again.",
+          "The domain declined peering or does not know of it.",
+          "Contact its administrator; add the peer again to repeat the request.",
         )
-      : made("wait", "Proposed", "Its administrator has yet to approve this domain.", "Nothing is left to do here.");
+      : made("wait", "Proposed", "Its administrator has not approved this domain yet.", "No action needed here.");
   }
   if (delivery.stopped_at) {
     return made("bad", "Stopped", FAILURES[delivery.class] ?? "Delivery has stopped.", ADVICE[delivery.class]);
@@ -82,8 +82,8 @@ export function health(peer, quarantines, now, watchedMs) {
     const since = stretch(now - Date.parse(delivery.first_failure_at));
     return made(
       "bad",
-      delivery.class === "paused" ? "Paused" : "Takes nothing",
-      `${FAILURES[delivery.class]} So for ${since}.`,
+      delivery.class === "paused" ? "Paused" : "Not accepting",
+      `${FAILURES[delivery.class]} Since ${since}.`,
       ADVICE[delivery.class],
     );
   }
@@ -91,16 +91,16 @@ export function health(peer, quarantines, now, watchedMs) {
     return made(
       "bad",
       "Quarantined",
-      "Its own events are refused here: it contradicted itself.",
-      "Look at the evidence; lift the quarantine when its administrator has explained it.",
+      "Its events are rejected here: it signed contradictory histories.",
+      "Check the evidence; lift the quarantine when its administrator has explained the contradiction.",
     );
   }
   if (theirs === "suspends") {
     return made(
       "warn",
-      "Suspended there",
+      "Suspended by the peer",
       "Its administrator has suspended this domain.",
-      "Talk to its administrator.",
+      "Contact its administrator.",
     );
   }
   const waiting = delivery.oldest_at ? now - Date.parse(delivery.oldest_at) : 0;
@@ -110,15 +110,15 @@ export function health(peer, quarantines, now, watchedMs) {
       "warn",
       "Behind",
       `Events have been waiting for ${stretch(waiting)}.`,
-      "Look which rendezvous points wait, below.",
+      "See below which rendezvous points have a backlog.",
     );
   }
-  return made("good", "Well", delivery.backlog > 0 ? "Events are on their way." : "It has everything.");
+  return made("good", "Healthy", delivery.backlog > 0 ? "Events are being delivered." : "Up to date.");
 }
 
 /**
  * Rates of now, events per second: `sent` to the peer, `taken` of it, `copies` that were here already.
- * @param {Pick<Peer, "traffic">} peer @param {number} now
+ * @param {Pick<PeerRow, "traffic">} peer @param {number} now
  */
 export function rates({ traffic }, now) {
   const known = traffic?.at && traffic.interval_s > 0 && now - Date.parse(traffic.at) < TRAFFIC_MS;
@@ -126,16 +126,19 @@ export function rates({ traffic }, now) {
   return { sent: each("sent"), taken: each("taken"), copies: each("copies") };
 }
 
-/** @typedef {Peer & {health: ReturnType<typeof health>, rates: ReturnType<typeof rates>}} JudgedPeer */
+/** @typedef {PeerRow & {health: ReturnType<typeof health>, rates: ReturnType<typeof rates>}} JudgedPeer */
 
-/** Rows with their health and rates, those that ask for attention first, then by name. @param {Record<string, Peer>} peers @returns {JudgedPeer[]} */
+/**
+ * Rows with their health and rates: peers that need attention first, then by name.
+ * @param {Record<string, PeerRow>} peers @returns {JudgedPeer[]}
+ */
 export function judged(peers, quarantines, now, watchedMs) {
   return Object.values(peers)
     .map((peer) => ({ ...peer, health: health(peer, quarantines, now, watchedMs), rates: rates(peer, now) }))
     .sort((a, b) => LEVELS.indexOf(a.health.level) - LEVELS.indexOf(b.health.level) || a.name.localeCompare(b.name));
 }
 
-/** "3 peers: 1 failing, 1 asks, 1 well". */
+/** A summary such as "3 peers: 1 failing, 1 asks, 1 healthy". */
 export function summary(rows) {
   const words = new Map();
   for (const { health: one } of rows) words.set(one.word, (words.get(one.word) ?? 0) + 1);

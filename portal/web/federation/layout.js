@@ -1,5 +1,5 @@
 /**
- * Where the domains stand on the map: the own one in the middle, its gateways close around it, peers where forces put them.
+ * Positions of domains on the map: this domain in the middle, its gateways close around it, peers by a force layout.
  * Pure, and the same for the same names and size: chance is seeded, so nothing jumps from load to load.
  */
 

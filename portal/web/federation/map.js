@@ -1,6 +1,6 @@
 /**
- * The map: this domain in the middle with its gateways, peers around it, a line to each. A line says how delivery goes by
- * its colour, its dashes and a sign; what flows lies over it, a bow for each direction, as thick as there is much.
+ * The map: this domain in the middle with its gateways, peers around it, a line to each. Colour, dashes and a sign of a
+ * line show the state of delivery; a bow per direction shows traffic by its thickness.
  *
  *     const map = new FederationMap(element, { hrefOf: (name) => `/federation/${name}`, onOpen: (name) => … });
  *     map.show(rows, { own, gateways, selected });
@@ -61,7 +61,7 @@ export class FederationMap {
     const at = (name) => this.#places.peers.get(name);
     const drawn = [...shown].sort((a, b) => a.name.localeCompare(b.name)); // the order of Tab does not change with health
     render(
-      html`<svg class="map" viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="group" aria-label="Map of the federation; the table below says the same">
+      html`<svg class="map" viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="group" aria-label="Map of the federation; the table below has the same data">
         ${drawn.map((row) => line(row, centre, at(row.name)))}
         ${own(
           about,

@@ -1,17 +1,17 @@
 /**
- * One peer, whole: what is wrong and what to do, how delivery goes, its links, where the newest events are, what it may do,
- * what it did wrong. What moves comes with the domain's state; the rest is asked of the domain when the peer is opened, and
- * again when events say that it has changed.
+ * One peer in detail: problem and remedy, delivery, links, replication of the newest events, permissions, misbehaviour.
+ * Changing data is part of the domain's state; the rest is loaded when the peer is opened, and again after events that
+ * change it.
  */
 
 import { byteRate, clock, count, plural, rate } from "../format.js";
 import { Refused, SessionEnded, getJson } from "../requests.js";
-import { tellEnd } from "../line.js";
+import { tellEnd } from "../domain_connection.js";
 import { breakable, html, nothing, render } from "../table.js";
 import * as actions from "./actions.js";
 import { SIGNS } from "./health.js";
 
-/** @import { Misbehaviour, Quarantine } from "../shapes.d.ts" */
+/** @import { MisbehaviourData, QuarantineRow } from "../shapes.d.ts" */
 
 /** @import { JudgedPeer } from "./health.js" */
 
@@ -65,7 +65,7 @@ export class Panel {
 
   /**
    * @param {JudgedPeer | null} row null when there is no such peer (any more)
-   * @param {{misbehaviour: Misbehaviour[], quarantine: Quarantine | null}} about of the state, of this peer
+   * @param {{misbehaviour: MisbehaviourData[], quarantine: QuarantineRow | null}} about of the state, of this peer
    * @param {boolean} touched an event was about this peer
    */
   show(row, about, touched) {
@@ -105,7 +105,7 @@ export class Panel {
     } catch (error) {
       if (asked !== this.#asked) return;
       if (error instanceof SessionEnded) tellEnd(error);
-      const gone = error instanceof Refused && error.status === 404; // the state says so too
+      const gone = error instanceof Refused && error.status === 404; // the state shows it, too
       this.#problem = gone ? "" : error.message;
       if (!gone) this.#soon(RETRY_MS);
     }
@@ -135,14 +135,14 @@ export class Panel {
           ${row ? badge(row.health) : nothing}
           <button type="button" class="button quiet compact panel-close" @click=${() => this.onClose()}><span class="panel-back" aria-hidden="true">← </span>Close</button>
         </div>
-        ${this.#problem ? html`<p class="notice error panel-part" role="alert">${this.#problem} It is asked again by itself.</p>` : nothing}
+        ${this.#problem ? html`<p class="notice error panel-part" role="alert">${this.#problem} Retrying automatically.</p>` : nothing}
         ${row ? this.#parts(row) : this.#gone()}`,
       this.#element,
     );
   }
 
   #gone() {
-    return html`<div class="empty"><strong>${this.#name} is no peer</strong><span>It was removed, has left, or was never one.</span></div>`;
+    return html`<div class="empty"><strong>${this.#name} is not a peer</strong><span>It was removed, has left, or never was a peer.</span></div>`;
   }
 
   #parts(row) {
@@ -156,9 +156,9 @@ export class Panel {
       ${delivery.detail ? html`<p class="mono small last-error">${delivery.detail}</p>` : nothing}
       ${delivery.next_try_at && !delivery.failures ? html`<p>The pause ends <time class="number" datetime=${delivery.next_try_at} data-countdown></time>.</p>` : nothing}
       ${delivery.next_try_at && delivery.failures ? html`<p>Next try <time class="number" datetime=${delivery.next_try_at} data-countdown></time>, after ${plural(delivery.failures, "failure")}, the first <time datetime=${delivery.first_failure_at} data-age></time>.</p>` : nothing}
-      ${delivery.stopped_at ? html`<p>Nothing is sent since <time datetime=${delivery.stopped_at} data-clock></time>.</p>` : nothing}
+      ${delivery.stopped_at ? html`<p>No events sent since <time datetime=${delivery.stopped_at} data-clock></time>.</p>` : nothing}
       ${health.advice ? html`<p class="muted">${health.advice}</p>` : nothing}
-      ${state !== "active" && this.#detail?.hello.problem ? html`<p class="small">Last greeting: ${this.#detail.hello.problem}</p>` : nothing}
+      ${state !== "active" && this.#detail?.hello.problem ? html`<p class="small">Last hello: ${this.#detail.hello.problem}</p>` : nothing}
     </section>`;
   }
 
@@ -187,7 +187,7 @@ export class Panel {
     ].filter(Boolean);
     return shown.length
       ? html`<div class="actions panel-part">${shown}</div>`
-      : html`<p class="panel-part small muted">Your role looks at peers; administrators and operators act on them.</p>`;
+      : html`<p class="panel-part small muted">Your role can view peers only; operators and administrators can manage them.</p>`;
   }
 
   /** A button that works at once: it shows that it does, and is not pressed twice. */
@@ -206,12 +206,12 @@ export class Panel {
     return html`<section class="panel-part" aria-labelledby="panel-delivery">
       <h3 id="panel-delivery">Delivery</h3>
       <dl class="facts dense">
-        <div><dt>Waiting for it</dt><dd class="number" data-fact="backlog">${plural(delivery.backlog, "event")}</dd></div>
-        <div><dt>The oldest came</dt><dd>${delivery.oldest_at ? html`<time class="number" datetime=${delivery.oldest_at} data-age></time>` : "nothing waits"}</dd></div>
+        <div><dt>Backlog</dt><dd class="number" data-fact="backlog">${plural(delivery.backlog, "event")}</dd></div>
+        <div><dt>Oldest waiting event</dt><dd>${delivery.oldest_at ? html`<time class="number" datetime=${delivery.oldest_at} data-age></time>` : "none"}</dd></div>
         <div><dt>Sent now</dt><dd class="number">${rate(rates.sent)}</dd></div>
-        <div><dt>Taken now</dt><dd class="number">${rate(rates.taken)}${rates.copies ? html` <span class="small muted">and ${rate(rates.copies)} copies</span>` : nothing}</dd></div>
+        <div><dt>Received now</dt><dd class="number">${rate(rates.taken)}${rates.copies ? html` <span class="small muted">and ${rate(rates.copies)} copies</span>` : nothing}</dd></div>
         <div><dt>Sent so far</dt><dd class="number">${taken ? plural(taken.sent, "event") : "–"}</dd></div>
-        <div><dt>Taken so far</dt><dd class="number">${taken ? html`${plural(taken.events, "event")}, <span class="nowrap">${plural(taken.copies, "copy", "copies")}</span>` : "–"}</dd></div>
+        <div><dt>Received so far</dt><dd class="number">${taken ? html`${plural(taken.events, "event")}, <span class="nowrap">${plural(taken.copies, "copy", "copies")}</span>` : "–"}</dd></div>
       </dl>
     </section>`;
   }
@@ -223,9 +223,9 @@ export class Panel {
       <h3 id="panel-links">Shared rendezvous points</h3>
       ${
         items === null
-          ? html`<p class="skeleton">Asking the domain</p>`
+          ? html`<p class="skeleton">Loading</p>`
           : items.length === 0
-            ? html`<p class="muted small">None: neither domain has a replica of the other's.</p>`
+            ? html`<p class="muted small">None: neither domain has a replica of the other's rendezvous points.</p>`
             : html`<ul class="links">${items.map((link) => this.#link(link, name, state))}</ul>`
       }
       ${
@@ -243,9 +243,9 @@ export class Panel {
     const kind = link.link === "stopped" ? "bad" : link.backlog ? "warn" : "good";
     return html`<li>
       <div class="link-head"><a class="rp-link" href=${`/rps/${link.rp}`}>${breakable(labelOf(link))}</a><span class=${`badge ${kind}`}>${link.link}</span></div>
-      <p class="small muted number">${link.backlog ? `${plural(link.backlog, "event waits", "events wait")}` : "It has all events"}${link.ahead ? `, ${plural(link.ahead, "event")} of its to come` : ""};
-        home ${link.home}${link.heard_at ? html`; heard <time datetime=${link.heard_at} data-age></time>` : nothing}</p>
-      ${link.detail ? html`<p class="small">${link.detail}${link.held_until ? html` Nothing of it is sent until <time datetime=${link.held_until} data-clock></time>.` : nothing}</p>` : nothing}
+      <p class="small muted number">${link.backlog ? `${plural(link.backlog, "event waiting", "events waiting")}` : "Up to date"}${link.ahead ? `, ${plural(link.ahead, "event")} still to be received` : ""};
+        home ${link.home}${link.heard_at ? html`; last contact <time datetime=${link.heard_at} data-age></time>` : nothing}</p>
+      ${link.detail ? html`<p class="small">${link.detail}${link.held_until ? html` No events are sent until <time datetime=${link.held_until} data-clock></time>.` : nothing}</p>` : nothing}
       <details class="more small"><summary>Vectors</summary>${vectors(link)}</details>
       <div class="actions">
         <button type="button" class="button quiet compact" aria-expanded=${String(open)} @click=${() => this.#look(link)}>Newest events</button>
@@ -257,12 +257,12 @@ export class Panel {
   #spreadPart() {
     const { label, found } = this.#spread;
     return html`<section class="panel-part" aria-labelledby="panel-spread">
-      <h3 id="panel-spread">Who holds the newest events of ${breakable(label)}</h3>
+      <h3 id="panel-spread">Replication of the newest events of ${breakable(label)}</h3>
       ${
         !found
-          ? html`<p class="skeleton">Asking the domain</p>`
+          ? html`<p class="skeleton">Loading</p>`
           : found.events.length === 0
-            ? html`<p class="small muted">There is no event in its history.</p>`
+            ? html`<p class="small muted">The history is empty.</p>`
             : html`<div class="table-scroll spread" tabindex="0" role="region" aria-labelledby="panel-spread"><table>
               <thead><tr><th scope="col">Event</th>${found.domains.map(({ domain }) => html`<th scope="col">${domain}</th>`)}</tr></thead>
               <tbody>${found.events.map(
@@ -273,7 +273,7 @@ export class Panel {
                 ${found.domains.map((one) => html`<td>${held(one, event)}</td>`)}</tr>`,
               )}</tbody>
             </table></div>
-            <p class="small muted">As each domain said last; one that is not linked here has said nothing.</p>`
+            <p class="small muted">As last reported by each domain; domains without a direct link do not report.</p>`
       }
     </section>`;
   }
@@ -285,8 +285,8 @@ export class Panel {
       <h3 id="panel-trust">Trust and rates</h3>
       ${actions.trustSwitches({ push, host, gossip }, (input) => void actions.trust(name, input), !administrate)}
       <dl class="facts dense">
-        <div><dt>It may send</dt><dd class="number">${detail ? html`${rate(detail.events_per_s, "events/s")}, <span class="nowrap">${byteRate(detail.bytes_per_s)}</span>, <span class="nowrap">${rate(detail.requests_per_s, "requests/s")}</span>` : "–"}</dd></div>
-        <div><dt>Forgotten without contact</dt><dd><time datetime=${lease.expires_at} data-countdown></time></dd></div>
+        <div><dt>Rate limits</dt><dd class="number">${detail ? html`${rate(detail.events_per_s, "events/s")}, <span class="nowrap">${byteRate(detail.bytes_per_s)}</span>, <span class="nowrap">${rate(detail.requests_per_s, "requests/s")}</span>` : "–"}</dd></div>
+        <div><dt>Lease without contact</dt><dd><time datetime=${lease.expires_at} data-countdown></time></dd></div>
         ${detail?.heard_at ? html`<div><dt>Last contact</dt><dd><time datetime=${detail.heard_at} data-age></time></dd></div>` : nothing}
         ${detail?.note ? html`<div><dt>Note</dt><dd>${detail.note}</dd></div>` : nothing}
       </dl>
@@ -306,7 +306,7 @@ export class Panel {
     return html`<section class="panel-part" aria-labelledby="panel-wrong">
       <h3 id="panel-wrong">Misbehaviour</h3>
       ${quarantine ? quarantined(quarantine, this.#evidence, this.#may.administrate) : nothing}
-      ${misbehaviour.length === 0 && !quarantine ? html`<p class="small muted">Nothing was noticed.</p>` : nothing}
+      ${misbehaviour.length === 0 && !quarantine ? html`<p class="small muted">None observed.</p>` : nothing}
       ${misbehaviour.length ? html`<ul class="plain-list">${misbehaviour.map(wrong)}</ul>` : nothing}
       ${!quarantine && this.#evidence.length ? exports(this.#evidence) : nothing}
     </section>`;
@@ -322,7 +322,7 @@ export class Panel {
             <dt>Fingerprint</dt><dd class="mono">${actions.groups(detail.fingerprint_shown)}</dd>
             <dt>Safety number</dt><dd class="mono">${actions.groups(detail.safety_number)}</dd>
             <dt>Since</dt><dd><time datetime=${detail.created_at} data-local></time></dd></dl>`
-          : html`<p class="skeleton">Asking the domain</p>`
+          : html`<p class="skeleton">Loading</p>`
       }
     </section>`;
   }
@@ -346,16 +346,16 @@ function labelOf({ name, title, rp }) {
 
 function held({ domain, known }, event) {
   if (!known) {
-    return html`<span class="muted" title="It has not said">?<span class="visually-hidden"> not known</span></span>`;
+    return html`<span class="muted" title="No report">?<span class="visually-hidden"> unknown</span></span>`;
   }
   return event.held.includes(domain)
-    ? html`<span class="has">${SIGNS.good}<span class="visually-hidden"> holds it</span></span>`
-    : html`<span class="lacks">…<span class="visually-hidden"> lacks it</span></span>`;
+    ? html`<span class="has">${SIGNS.good}<span class="visually-hidden"> held</span></span>`
+    : html`<span class="lacks">…<span class="visually-hidden"> missing</span></span>`;
 }
 
 function vectors({ vector, own }) {
   const feeds = [...new Set([...Object.keys(own), ...Object.keys(vector)])].sort();
-  if (feeds.length === 0) return html`<p class="muted">Nothing was published yet.</p>`;
+  if (feeds.length === 0) return html`<p class="muted">No events published yet.</p>`;
   return html`<table class="vectors"><thead><tr><th scope="col">Feed</th><th scope="col" class="right">Here</th><th scope="col" class="right">There</th></tr></thead>
     <tbody>${feeds.map(
       (feed) => html`<tr><th scope="row" class="mono">${feed}</th><td class="right number">${count(own[feed] ?? 0)}</td>
@@ -366,7 +366,7 @@ function vectors({ vector, own }) {
 /** One kind of misbehaviour, as the state has it. */
 export function wrong({ kind, carrier, origin, detail, count: times, last_at: at }) {
   return html`<li><strong>${kind}</strong> <span class="small muted number">${plural(times, "time")}, last <time datetime=${at} data-age></time></span>
-    <p class="small">${detail}</p><p class="small muted">${carrier ? `Came from ${carrier}` : "Nobody is sure who sent it"}${origin && origin !== carrier ? `, about ${origin}` : ""}</p></li>`;
+    <p class="small">${detail}</p><p class="small muted">${carrier ? `Received from ${carrier}` : "Sender unknown"}${origin && origin !== carrier ? `, about ${origin}` : ""}</p></li>`;
 }
 
 /** A quarantine, with its evidence to take elsewhere. */
@@ -382,7 +382,7 @@ function exports(evidence) {
         (
           one,
         ) => html`<li><a href=${`/api/v1/evidence/${one.digest}`} download=${`herald-evidence-${one.digest.slice(0, 16)}.json`}>Evidence of <time datetime=${one.found_at} data-local></time></a>
-        <span class="muted">two seals of one place, at <a href=${`/rps/${one.rp}`}>${one.rp.slice(0, 8)}…</a></span></li>`,
+        <span class="muted">two seals of the same sequence number, at <a href=${`/rps/${one.rp}`}>${one.rp.slice(0, 8)}…</a></span></li>`,
       )}</ul>`
     : nothing;
 }

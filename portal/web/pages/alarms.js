@@ -17,9 +17,9 @@ const labels = new RpLabels(page.labelsUrl, () => alarms.redraw());
 async function acknowledge(alarm) {
   const note = await ask({
     title: "Acknowledge this alarm?",
-    says: `${alarm.detail} ${alarm.lasting ? "It is cleared with this: there is nothing else that could end it." : "It stays in force until its rule is kept again; others see that you look after it."}`,
+    says: `${alarm.detail} ${alarm.lasting ? "Acknowledging clears this alarm, which has no other end." : "The alarm stays active until its rule holds again. Others see that you acknowledged it."}`,
     action: "Acknowledge",
-    reason: { label: "Note", hint: "For whoever looks next. May be empty.", value: alarm.acknowledged?.note ?? "" },
+    reason: { label: "Note", hint: "Optional. Shown with the alarm.", value: alarm.acknowledged?.note ?? "" },
     perform: (reason) => request("POST", `/api/v1/alarms/${alarm.id}/acknowledge`, { note: reason }),
   });
   if (note === null) return;
@@ -52,15 +52,15 @@ const alarms = new Listing({
   table: {
     caption: "Alarms, newest first",
     key: ({ id }) => id,
-    empty: html`<strong>No alarm is in force</strong><span>Every rule that is watched is kept.</span>`,
+    empty: html`<strong>No active alarms</strong><span>All watch rules hold.</span>`,
     columns: [
       {
-        name: "What is wrong",
+        name: "Problem",
         header: true,
         cell: ({ detail, severity, kind, lasting }) => html`<span class="alarm-detail">${detail}</span>
           <span class="rp-sub"><span class="badge ${SEVERITIES[severity]}">${severity}</span> ${kind.replaceAll("_", " ")}${lasting ? ", until acknowledged" : ""}</span>`,
       },
-      { name: "Of", width: "13rem", cell: (alarm) => subject(alarm) },
+      { name: "Object", width: "13rem", cell: (alarm) => subject(alarm) },
       { name: "Since", width: "9.75rem", cell: ({ since }) => html`<time datetime=${since} data-age></time>` },
       { name: "State", width: "8.5rem", cell: (alarm) => status(alarm) },
       ...("operates" in page
@@ -83,7 +83,7 @@ const alarms = new Listing({
 keepCurrent([alarms], (state, events) => {
   const rules = Object.keys(state.watches).length;
   const watched = document.getElementById("watched");
-  const words = rules ? `${plural(rules, "rule")} watched` : "No rules are watched";
+  const words = rules ? `${plural(rules, "watch rule")}` : "No watch rules";
   if (watched.textContent !== words) watched.textContent = words;
   for (const { type, data } of events) {
     if (type === RAISED) {

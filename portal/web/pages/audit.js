@@ -1,4 +1,4 @@
-/** Who did what, newest first. What is done in the domain, or refused, makes the page look again. */
+/** The audit, newest first. Acts and refusals in the domain make the page reload its rows. */
 
 import { byId } from "../elements.js";
 import { Listing, keepCurrent } from "../listing.js";
@@ -6,7 +6,7 @@ import { RpLabels } from "../rp_labels.js";
 import { breakable, html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
 
-/** Types that tell of no act: they come each second. */
+/** Event types that record no act; they arrive every second. */
 const NO_ACT =
   /^io\.herald\.(load\.|sessions\.changed|peers\.traffic|subscription\.lagged|replica\.progress|gateway\.)/;
 const OUTCOMES = { ok: "good", refused: "warn", failed: "bad" };
@@ -25,7 +25,7 @@ const entries = new Listing({
   table: {
     caption: "Entries of the audit, newest first",
     key: ({ id }) => String(id),
-    empty: html`<strong>Nothing is recorded yet</strong>`,
+    empty: html`<strong>No entries yet</strong>`,
     columns: [
       {
         name: "Action",
@@ -81,7 +81,7 @@ function open(entry) {
     ["Outcome", html`<span class="badge ${OUTCOMES[entry.outcome]}">${entry.outcome}</span>`],
     ["Problem", entry.problem && html`<code>${entry.problem}</code>`],
     ["Reason", entry.reason],
-    ["Stands for", entry.count > 1 && `${entry.count} equal refusals`],
+    ["Count", entry.count > 1 && `${entry.count} equal refusals`],
     ["Request", entry.request_id && html`<code>${entry.request_id}</code>`],
     ["Seal", html`<code class="small">${entry.seal}</code>`],
   ].filter(([, value]) => value);

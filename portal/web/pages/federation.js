@@ -21,11 +21,11 @@ const hrefOf = (name) => `${page.listUrl}/${encodeURIComponent(name)}`;
 const panel = new Panel(byId("panel"), may);
 const map = new FederationMap(byId("map"), { hrefOf, onOpen: open });
 let evidence = []; // of all quarantined origins
-let since = 0; // when the state was read; traffic is told from then on
-let said = new Map(); // level by peer, to tell screen readers of changes
+let since = 0; // when the state was read; traffic is known from then on
+let said = new Map(); // level by peer, to announce changes to screen readers
 
 const table = new Table(byId("peers"), {
-  caption: "Peers, how each is, and what flows",
+  caption: "Peers with their state and traffic",
   key: (row) => row.name,
   columns: [
     {
@@ -148,7 +148,7 @@ function draw(state, touched) {
 
 const newest = (a, b) => b.last_at.localeCompare(a.last_at);
 
-/** What waits for somebody: who asks, who fails, who misbehaved. Shown while no peer is open. */
+/** Peers that need attention: requests, failures, misbehaviour. Shown while no peer is open. */
 function drawAttention(state, rows) {
   const waiting = rows.filter(
     ({ health }) =>
@@ -162,7 +162,7 @@ function drawAttention(state, rows) {
         ${
           waiting.length
             ? html`<ul class="attention">${waiting.map((row) => html`<li>${peerLink(row)}${badge(row.health)}<span class="rp-sub">${row.health.sentence}</span></li>`)}</ul>`
-            : html`<div class="empty"><strong>Nothing</strong><span>${rows.length ? "Every peer has what it is owed." : ""}</span></div>`
+            : html`<div class="empty"><strong>Nothing</strong><span>${rows.length ? "All peers are up to date." : ""}</span></div>`
         }
       </section>
       <section class="card" aria-labelledby="wrong-title">
@@ -176,17 +176,17 @@ function drawAttention(state, rows) {
         )}
         ${
           wrongs.length
-            ? html`<ul class="plain-list">${wrongs.slice(0, WRONG_SHOWN).map(wrong)}</ul>${wrongs.length > WRONG_SHOWN ? html`<p class="small muted">${plural(wrongs.length - WRONG_SHOWN, "more kind")} of the latest are with their peers.</p>` : nothing}`
+            ? html`<ul class="plain-list">${wrongs.slice(0, WRONG_SHOWN).map(wrong)}</ul>${wrongs.length > WRONG_SHOWN ? html`<p class="small muted">${plural(wrongs.length - WRONG_SHOWN, "more kind")} are shown with their peers.</p>` : nothing}`
             : quarantines.length
               ? nothing
-              : html`<p class="muted small">No domain did what it must not.</p>`
+              : html`<p class="muted small">No misbehaviour observed.</p>`
         }
       </section>`,
     byId("attention"),
   );
 }
 
-/** Say aloud what has changed for the worse or the better; not what was so when the page came. */
+/** Announce changes of health to screen readers; not the state at page load. */
 function tell(rows) {
   const changed = rows.filter(({ name, health }) => said.has(name) && said.get(name) !== health.word);
   const first = said.size === 0;
@@ -219,7 +219,7 @@ async function loadEvidence(state) {
     evidence = (await getJson("/api/v1/evidence?limit=100")).items;
     draw(live.state, new Set());
   } catch {
-    // The quarantines are shown without it; what is wrong is said by the connection's pill.
+    // The quarantines are shown without it; the connection's pill shows the problem.
   }
 }
 
@@ -235,7 +235,7 @@ const live = openDomain({
   },
   onState: (state, error) => {
     byId("federation").classList.toggle("stale", state !== "live");
-    if (live.state) return; // what is shown is old, as the pill says
+    if (live.state) return; // the data shown is out of date, as the pill shows
     byId("away").hidden = state === "live";
     setText(byId("away"), awayWords(state, error));
   },

@@ -1,9 +1,9 @@
-/** Signing keys, new tokens, revocations. Who may do what is said by the page's marks, and checked by the domain. */
+/** Signing keys, new tokens, revocations. The page's marks state the rights, and the domain checks them. */
 
 import { byId, find } from "../elements.js";
 import { ask } from "../dialog.js";
 import { Listing, keepCurrent } from "../listing.js";
-import { tellEnd } from "../line.js";
+import { tellEnd } from "../domain_connection.js";
 import { SessionEnded, request } from "../requests.js";
 import { html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
@@ -14,17 +14,17 @@ const page = document.getElementById("main").dataset;
 // ---- signing keys ----
 
 const STATES = {
-  signing: { kind: "good", says: "signs what is issued now" },
+  signing: { kind: "good", says: "signs new tokens" },
   published: { kind: "accent", says: "signs next" },
-  verifying: { kind: "", says: "signs no more, still verifies" },
-  retired: { kind: "bad", says: "nothing that it signed is good" },
+  verifying: { kind: "", says: "no longer signs, still verifies" },
+  retired: { kind: "bad", says: "all its signatures are rejected" },
 };
-const KID_SHOWN = 12; // letters of a kid that tell keys apart, to be typed by who retires one
+const KID_SHOWN = 12; // letters of a kid that distinguish keys, to be typed when one is retired
 
 function rotate() {
   return ask({
     title: "Rotate the signing key?",
-    says: "A new key is published now and signs in three minutes, when all who verify know it. Tokens stay good; nobody is interrupted.",
+    says: "A new key is published now and starts signing in three minutes, when all verifiers have it. Existing tokens stay valid, and no connection is interrupted.",
     action: "Rotate",
     perform: async () => {
       await request("POST", "/api/v1/keys/rotate", {});
@@ -38,7 +38,7 @@ function retire({ kid, state }) {
   const name = kid.slice(0, KID_SHOWN);
   return ask({
     title: `Retire the key ${name}…?`,
-    says: `For emergencies: every token that it signed is refused from now on, and their connections are closed.${state === "signing" ? " Another key signs at once." : ""} This cannot be undone.`,
+    says: `For emergencies: every token signed by this key is rejected from now on, and connections with such tokens are closed.${state === "signing" ? " Another key starts signing at once." : ""} This cannot be undone.`,
     action: "Retire",
     danger: true,
     reason: { hint: "Recorded in the audit." },
@@ -76,7 +76,7 @@ const keys = new Listing({
         name: "Verifies until",
         width: "11.5rem",
         cell: ({ not_after: at }) =>
-          at ? html`<time datetime=${at} data-local></time>` : html`<span class="muted">its successor's end</span>`,
+          at ? html`<time datetime=${at} data-local></time>` : html`<span class="muted">the end of the next key</span>`,
       },
       ...("administers" in page
         ? [
@@ -136,10 +136,10 @@ function showToken(made) {
   box.hidden = false;
   render(
     html`<div class="notice success">
-        <p><strong>Copy it now: it is not shown again.</strong> Whoever has it is <strong>${made.subject}</strong>${made.admin ? ", an administrator," : ""}
+        <p><strong>Copy the token now: it is not shown again.</strong> Anyone who has it acts as <strong>${made.subject}</strong>${made.admin ? ", an administrator," : ""}
           until <time datetime=${made.expires_at} data-local></time> (<time datetime=${made.expires_at} data-countdown></time>).</p>
         <div class="command"><pre id="token-text">${made.token}</pre><button type="button" class="copy" data-copy=${made.token}>Copy</button></div>
-        <p class="small muted">Its id is <code>${made.id}</code>: to revoke it alone.</p>
+        <p class="small muted">Its id is <code>${made.id}</code>; revoking this id revokes only this token.</p>
       </div>`,
     box,
   );
@@ -168,7 +168,7 @@ async function revoke(form) {
         : "this token";
   const answer = await ask({
     title: `Revoke ${kind === "subject" ? value : `this ${kind}`}?`,
-    says: `From now on ${what} ${kind === "token" ? "is" : "are"} refused, and their connections are closed within seconds.${kind === "subject" ? "" : " This cannot be undone."}`,
+    says: `From now on ${what} ${kind === "token" ? "is" : "are"} rejected, and connections that use such a token are closed within seconds.${kind === "subject" ? "" : " This cannot be undone."}`,
     action: "Revoke",
     danger: true,
     perform: async () => {
@@ -189,7 +189,7 @@ async function revoke(form) {
 function lift({ id, value }) {
   return ask({
     title: `Lift the revocation of ${value}?`,
-    says: "The tokens that it covers are good again until they end by themselves.",
+    says: "The tokens covered by the revocation are valid again until they expire.",
     action: "Lift",
     perform: async () => {
       await request("DELETE", `/api/v1/revocations/${id}`);
@@ -209,9 +209,9 @@ const revocations = new Listing({
   url: "/api/v1/revocations",
   concerns: ({ type }) => type.startsWith("io.herald.revocation.") || type === "io.herald.key.retired",
   table: {
-    caption: "Revocations in force, newest first",
+    caption: "Active revocations, newest first",
     key: ({ id }) => id,
-    empty: html`<strong>Nothing is revoked</strong><span>A token ends by itself; revoke what must end sooner.</span>`,
+    empty: html`<strong>No revocations</strong><span>Tokens expire on their own; revoke those that must end earlier.</span>`,
     columns: [
       {
         name: "What",
@@ -225,9 +225,9 @@ const revocations = new Listing({
       },
       { name: "Reason", cell: ({ reason }) => reason || html`<span class="muted">none given</span>` },
       { name: "By", width: "10rem", cell: ({ by }) => by },
-      { name: "Made", width: "9rem", cell: ({ created_at: at }) => html`<time datetime=${at} data-age></time>` },
+      { name: "Created", width: "9rem", cell: ({ created_at: at }) => html`<time datetime=${at} data-age></time>` },
       {
-        name: "In force until",
+        name: "Active until",
         width: "11.5rem",
         cell: ({ until }) => html`<time datetime=${until} data-local></time>`,
       },

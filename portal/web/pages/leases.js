@@ -14,7 +14,7 @@ const OF_LEASES =
 const page = document.getElementById("main").dataset;
 const labels = new RpLabels(page.labelsUrl, () => leases.redraw());
 
-/** How each kind is called, where it leads, and how it is renewed. */
+/** Label, link and renewal of each kind. */
 const KINDS = {
   rp: {
     word: "rendezvous point",
@@ -59,9 +59,9 @@ const leases = new Listing({
     within ? { ...filters, ends_before: new Date(serverNow() + within * 1000).toISOString() } : filters,
   onShown: ({ items }) => void labels.ask(items.map(({ name, rp }) => (name ? null : rp))),
   table: {
-    caption: "Leases, the soonest to end first",
+    caption: "Leases, sorted by expiry, earliest first",
     key: ({ kind, id }) => `${kind} ${id}`,
-    empty: html`<strong>No leases</strong><span>Rendezvous points, subscriptions, replicas and peers each exist until a lease ends.</span>`,
+    empty: html`<strong>No leases</strong><span>Rendezvous points, subscriptions, replicas and peers exist until their lease expires.</span>`,
     columns: [
       { name: "Of", header: true, cell: (lease) => html`${KINDS[lease.kind].label(lease)}` },
       { name: "Kind", width: "10rem", cell: ({ kind }) => html`<span class="tag">${KINDS[kind].word}</span>` },

@@ -34,7 +34,7 @@ const plot = new Plot(byId("rates"), {
 
 // ---- tiles ----
 
-/** What each tile says of the state: [Quantity, note, series of the sparkline]. */
+/** Content of each tile by the state: [Quantity, note, series of the sparkline]. */
 const TILES = {
   in: (now) => [rate(now.eventsIn), byteRate(now.bytesIn), "events_in"],
   out: (now) => [rate(now.deliveries), byteRate(now.bytesOut), "deliveries"],
@@ -62,7 +62,7 @@ const tiles = new Map(
   ]),
 );
 
-/** Sums over the gateways, and what the peers come to. */
+/** Sums over the gateways and over the peers. */
 function summary(domain) {
   const gateways = Object.values(domain.gateways);
   const sum = (name) => gateways.reduce((total, sample) => total + sample[name], 0);
@@ -92,8 +92,8 @@ function summary(domain) {
     backlog,
     peersNote:
       [failing && `${failing} failing`, waiting && `${waiting} waiting for you`].filter(Boolean).join(", ") ||
-      (peers.length ? "all well" : "none yet"),
-    oldest: oldest ? `oldest waits ${age(oldest)}` : "nothing waits",
+      (peers.length ? "all healthy" : "none yet"),
+    oldest: oldest ? `oldest waiting ${age(oldest)}` : "no backlog",
     newest: newest ? `newest ${age(newest)} ago` : "",
   };
 }
@@ -129,7 +129,7 @@ function setText(element, text) {
   if (element.textContent !== text) element.textContent = text || "\u00a0";
 }
 
-/** A tile that asks for attention: a word and a sign in its note, and the colour. */
+/** Mark a tile that needs attention: a word and a sign in its note, and the colour. */
 function mark({ element }, kind) {
   element.classList.toggle("bad", kind === "bad");
   element.classList.toggle("warn", kind === "warn");
@@ -183,7 +183,7 @@ function drawAlarms(state) {
   render(
     shown.length
       ? html`<ul class="alarm-list">${shown.map(alarm)}</ul>${alarms.length > shown.length ? html`<p class="empty"><a href="/alarms">All ${alarms.length} alarms</a></p>` : nothing}`
-      : html`<div class="empty"><strong>No alarm is raised</strong><span>${Object.keys(state.watches).length ? `${plural(Object.keys(state.watches).length, "rule")} watched.` : "Rules of rendezvous points and of the domain raise them."}</span></div>`,
+      : html`<div class="empty"><strong>No active alarms</strong><span>${Object.keys(state.watches).length ? `${plural(Object.keys(state.watches).length, "watch rule")} in use.` : "Watch rules of rendezvous points and of the domain raise alarms."}</span></div>`,
     byId("alarms"),
   );
 }
@@ -221,11 +221,11 @@ const hot = new Table(byId("hot"), {
     },
   ],
   sort: { column: 1, descending: true },
-  empty: html`<strong>It is quiet</strong><span>Rendezvous points appear here while events flow.</span>`,
+  empty: html`<strong>No traffic</strong><span>Rendezvous points with events appear here.</span>`,
 });
 
 const gateways = new Table(byId("gateways"), {
-  caption: "Gateway processes and what they do now",
+  caption: "Gateway processes and their current load",
   key: (row) => row.gateway,
   columns: [
     {
@@ -251,7 +251,7 @@ const gateways = new Table(byId("gateways"), {
       by: (row) => row.rss_bytes,
     },
     {
-      name: "Loop late",
+      name: "Loop lag",
       number: true,
       width: "6rem",
       wideOnly: true,
@@ -260,7 +260,7 @@ const gateways = new Table(byId("gateways"), {
     },
   ],
   sort: { column: 0 },
-  empty: html`<strong>No gateway has reported yet</strong><span>Each does so within ten seconds of its start.</span>`,
+  empty: html`<strong>No samples yet</strong><span>Each gateway sends its first sample within ten seconds of its start.</span>`,
 });
 
 function drawTables(state) {
@@ -279,7 +279,7 @@ async function loadHour() {
   try {
     load.reset(await getJson(page.loadUrl));
   } catch {
-    // Without the past the lines begin now; what is wrong is said by the connection's pill.
+    // Without the past the lines begin now; the connection's pill shows the problem.
   }
   loaded = true;
 }
@@ -314,7 +314,7 @@ const live = openDomain({
   onChange,
   onState: (state, error) => {
     byId("overview").classList.toggle("stale", state !== "live");
-    if (live.state) return; // what is shown is old, as the pill says; before the first snapshot there is nothing to show
+    if (live.state) return; // the data shown is out of date, as the pill shows; before the first snapshot there is none
     byId("away").hidden = state === "live";
     byId("away").textContent = awayWords(state, error);
   },

@@ -1,11 +1,14 @@
-/** How far each limit is used; what has no limit has no bar. Asked again as the load moves; connections come from the gateways' samples. */
+/**
+ * Use of each limit; without a limit there is no bar. Reloaded when the load changes; connections are read from the
+ * gateways' samples.
+ */
 
 import { bytes, count, percent } from "../format.js";
 import { findAll } from "../elements.js";
 import { keepCurrent } from "../listing.js";
 import { SessionEnded, getJson } from "../requests.js";
-import { tellEnd } from "../line.js";
-import { PausedLook } from "../looks.js";
+import { tellEnd } from "../domain_connection.js";
+import { PacedPoll } from "../polling.js";
 
 const LIMITS_URL = "/api/v1/limits";
 const CHANGES = /^io\.herald\.(load\.sampled|rp\.|subscription\.|replica\.)/;
@@ -32,7 +35,7 @@ function shown({ limits, domain }) {
 
 function failed(error) {
   if (error instanceof SessionEnded) tellEnd(error);
-  problem.textContent = `${error.message} What is shown is old.`;
+  problem.textContent = `${error.message} The data shown is out of date.`;
   problem.hidden = false;
 }
 
@@ -45,7 +48,7 @@ function showConnections({ gateways }) {
   show("domain-sessions", { unit: "connections", limit: most, used, remaining: Math.max(0, most - used) });
 }
 
-const look = new PausedLook(() => getJson(LIMITS_URL), shown, failed);
+const look = new PacedPoll(() => getJson(LIMITS_URL), shown, failed);
 look.soon();
 keepCurrent([], (state, events) => {
   showConnections(state);

@@ -1,4 +1,6 @@
-/** Reports: the latest of a kind in pictures and tables, compared with another, and how runs go. Live from domain.admin. */
+/**
+ * Reports: the latest of a kind in charts and tables, a comparison with another, and the runs. Live from domain.admin.
+ */
 
 import { byId } from "../elements.js";
 import { html, nothing, render } from "lit-html";
@@ -34,7 +36,7 @@ let against = null;
 let tables = null;
 let plots = [];
 let box = null; // what the report is drawn into
-let listed = false; // whether the domain has said which runs there are
+let listed = false; // whether the list of runs was loaded
 let wanted = null; // the id of a run that the reader has asked for: shown when it is done
 
 // ---- what is shown ----
@@ -63,7 +65,7 @@ async function show(id, other) {
     report = one.report ? one : null;
     against = two?.report && two.job === one.job ? two : null;
     if (!one.report) {
-      broken(one.state === "done" ? "What this run wrote is not there any more." : `This run is ${one.state}.`);
+      broken(one.state === "done" ? "The output of this run no longer exists." : `This run is ${one.state}.`);
       return;
     }
   } catch (error) {
@@ -141,11 +143,11 @@ function headline(made) {
 function differences(made) {
   const lists = movers(made, against.report);
   return html`<section class="card" aria-labelledby="differences-title" id="differences">
-    <h2 id="differences-title">What moved most</h2>
-    <p class="muted small report-about">Compared with ${period(against)}. A dash: not among the first of that report, so its number is not known here.</p>
+    <h2 id="differences-title">Largest changes</h2>
+    <p class="muted small report-about">Compared with ${period(against)}. A dash marks a value that is not among the top rows of that report.</p>
     ${
       lists.length === 0
-        ? html`<p class="empty">Nothing in the short lists differs.</p>`
+        ? html`<p class="empty">The top rows do not differ.</p>`
         : html`<div class="report-movers">${lists.map(
             ({
               list,
@@ -154,7 +156,7 @@ function differences(made) {
               rows,
             }) => html`<div class="table-scroll" tabindex="0" role="region" aria-label=${spoken(list)}><table>
       <caption>${spoken(list)}, ${spoken(column)}</caption>
-      <thead><tr><th scope="col">Name</th><th scope="col" class="right">This one</th><th scope="col" class="right">The other</th><th scope="col" class="right">Change</th></tr></thead>
+      <thead><tr><th scope="col">Name</th><th scope="col" class="right">This report</th><th scope="col" class="right">Compared</th><th scope="col" class="right">Change</th></tr></thead>
       <tbody>${rows.map(
         ({
           key,
@@ -172,10 +174,10 @@ function differences(made) {
 
 function notes(input) {
   return html`<div class="notice ${input.skipped_segments ? "warning" : ""}">
-    ${input.late_segments ? html`<p>${input.late_segments} segments came late; what is in them is counted.</p>` : nothing}
+    ${input.late_segments ? html`<p>${input.late_segments} segments arrived late; their records are included.</p>` : nothing}
     ${
       input.skipped_segments
-        ? html`<details class="more"><summary>${input.skipped_segments} segments could not be read, and are not in these numbers</summary>
+        ? html`<details class="more"><summary>${input.skipped_segments} segments could not be read; their records are not included</summary>
       <ul class="report-sentences">${input.skipped.map(({ segment, reason }) => html`<li><code>${segment}</code>: ${reason}</li>`)}</ul></details>`
         : nothing
     }
@@ -195,7 +197,7 @@ function fillChoice() {
   byId("choice").hidden = all.length === 0;
   const { took_s: took, records, segments, digest } = report ? { ...report.report, ...report.report.input } : {};
   byId("made").textContent = report
-    ? `Run ${report.id}: ${records.toLocaleString()} records of ${segments.toLocaleString()} segments, made in ${Math.round(took)} s.`
+    ? `Run ${report.id}: ${records.toLocaleString()} records of ${segments.toLocaleString()} segments, processed in ${Math.round(took)} s.`
     : "";
   byId("made").title = digest ? `Digest of the segments: ${digest}` : "";
 }
@@ -211,14 +213,14 @@ byId("make")?.addEventListener("click", async () => {
 
 // ---- what moves ----
 
-/** @returns {Promise<boolean>} whether the domain said which runs there are */
+/** @returns {Promise<boolean>} whether the list of runs was loaded */
 async function listRuns() {
   try {
     const { items, engine } = await getJson(`/api/v1/reports?job=${page.job}&limit=${RUNS_LISTED}`);
     for (const run of items) take(run);
     byId("engine").hidden = engine.state !== "off";
     byId("engine").textContent =
-      engine.state === "off" ? `No reports are made here. ${engine.detail} What was made before is shown.` : "";
+      engine.state === "off" ? `No reports are created here. ${engine.detail} Earlier reports are shown.` : "";
     return true;
   } catch (error) {
     byId("away").hidden = false;
@@ -247,8 +249,8 @@ function take(run) {
 function nothingYet() {
   anew();
   render(
-    html`<div class="card empty"><strong>There is no ${page.job} report yet</strong>
-    <span>The first comes ten minutes after an hour or a day is over that has records. ${mayRun ? "Or make one now." : ""}</span></div>`,
+    html`<div class="card empty"><strong>No ${page.job} report yet</strong>
+    <span>The first report is created ten minutes after the end of the first hour or day that has records. ${mayRun ? "You can also create one now." : ""}</span></div>`,
     box,
   );
 }
@@ -257,7 +259,7 @@ function notRead() {
   anew();
   render(
     html`<div class="card empty"><strong>The reports could not be read</strong>
-    <span>They are shown as soon as the domain answers.</span></div>`,
+    <span>They are shown when the domain responds again.</span></div>`,
     box,
   );
 }
@@ -283,7 +285,7 @@ function ending(run) {
     } else fillChoice();
   } else if (run.state === "failed" && run.id === wanted) {
     wanted = null;
-    toast(`The ${run.job} report could not be made. ${run.reason}`, "bad");
+    toast(`The ${run.job} report could not be created. ${run.reason}`, "bad");
   }
 }
 
@@ -292,6 +294,6 @@ openDomain({
   onChange,
   onState: (state, error) => {
     byId("away").hidden = state === "live";
-    byId("away").textContent = error?.message ?? "The domain does not answer; what is shown is old.";
+    byId("away").textContent = error?.message ?? "The domain does not respond. The data shown is out of date.";
   },
 });

@@ -41,7 +41,7 @@ function watch() {
     },
     onState: (state, error) => {
       markOverview(state !== "live");
-      byId("is-away").hidden = state !== "away" || Boolean(live.state); // what is shown is old, as the pill says
+      byId("is-away").hidden = state !== "away" || Boolean(live.state); // the data shown is out of date, as the pill shows
       setText(byId("is-away"), awayWords(state, error));
       const code = error && "code" in error ? error.code : null;
       if (state === "ended" && (code === "gone" || code === "not-found")) gone();
@@ -50,7 +50,7 @@ function watch() {
   void begin();
 }
 
-/** The past, once: what comes live is added to it, whichever is first. */
+/** Load the past once; live events are added to it in either order. */
 async function begin() {
   const past = await pastAsked();
   if (past) startLoad(past.load);

@@ -1,6 +1,7 @@
 /**
- * The list of rendezvous points, live. Who oversees the domain sees it from domain.admin: rows appear, change and go by its
- * events, rates come from the samples. For others, whom domain.admin is not for, the ends of the logs are asked for.
+ * The list of rendezvous points, live. Viewers, operators and administrators see it from domain.admin: events add, change
+ * and remove rows, samples give the rates. Other users, who may not read domain.admin, get rates from the ends of the
+ * logs.
  */
 
 import { byId } from "../elements.js";
@@ -81,7 +82,8 @@ function poll() {
       link.textContent = "Log in again";
       lost.replaceChildren("Your session has ended. ", link);
     } else {
-      lost.textContent = "The domain does not answer. The numbers shown are old; they go on when it is back.";
+      lost.textContent =
+        "The domain does not respond. The numbers shown are out of date; updates resume automatically.";
     }
   };
   if (rows.ids().length) pollEnds(page.url, rows.ids(), onEnds, onFailure);

@@ -1,7 +1,7 @@
 /** Start here, with a rendezvous point: examples with a token that works, and the first events as they arrive. */
 
 import { byId, find, findAll } from "../elements.js";
-import { line, tellEnd } from "../line.js";
+import { domainConnection, tellEnd } from "../domain_connection.js";
 import { SessionEnded, postForJson } from "../requests.js";
 import { snippets } from "../snippets.js";
 import { startTabs } from "../tabs.js";
@@ -30,7 +30,7 @@ async function fillExamples() {
   const ends = document.createElement("time");
   ends.dateTime = token.expires_at;
   ends.dataset.countdown = "";
-  byId("token-note").replaceChildren("The token ends ", ends);
+  byId("token-note").replaceChildren("The token expires ", ends);
   setTimeout(fillExamples, Date.parse(token.expires_at) - Date.now() - RENEWED_BEFORE_MS);
 }
 
@@ -63,7 +63,7 @@ function arrived(event, offset) {
 if (page.rp) {
   startTabs();
   void fillExamples();
-  line().subscribe(page.rp, {
+  domainConnection().subscribe(page.rp, {
     from: "last",
     onEvent: (event, { offset }) => arrived(event, offset),
     onState: (state, { error }) => {

@@ -27,7 +27,7 @@ function renew(button, row) {
 async function remove(row) {
   const answer = await ask({
     title: "Delete this subscription?",
-    says: `${row.owner} gets no more events by it, and its place in the log is forgotten${row.lag ? `: it is ${behind(row.lag, row.lost)}` : ""}. This cannot be undone.`,
+    says: `${row.owner} receives no more events through this subscription, and its position in the log is deleted${row.lag ? `: it is ${behind(row.lag, row.lost)}` : ""}. This cannot be undone.`,
     action: "Delete",
     danger: true,
     perform: () => request("DELETE", path(row)),
@@ -37,10 +37,10 @@ async function remove(row) {
 
 function lagging({ lag, lost }) {
   if (lag < LAG_SHOWN) return html`<span class="muted">0</span>`;
-  return lost ? html`<span class="badge bad">loses</span> ${behind(lag, lost)}` : behind(lag);
+  return lost ? html`<span class="badge bad">losing events</span> ${behind(lag, lost)}` : behind(lag);
 }
 
-/** Whether a sample of the load says that lags have moved, and it is time to look. */
+/** Whether a load sample shows that lags have changed, so that rows are due for a reload. */
 function moved({ data }, rows) {
   unseen ||= data.events_in > 0 || data.deliveries > 0 || rows.some(({ lag }) => lag > 0);
   if (!unseen || performance.now() - lagsAt < LAGS_EVERY_MS) return false;
@@ -60,10 +60,10 @@ const subscriptions = new Listing({
     document.getElementById("incomplete").hidden = complete;
   },
   table: {
-    caption: "Durable subscriptions, how far each is behind, and when its lease ends",
+    caption: "Durable subscriptions with their lag and the end of their lease",
     key: ({ id }) => id,
     empty: html`<strong>No durable subscriptions</strong>
-      <span>One is made with <code>POST /api/v1/rps/ID/subscriptions</code>, or <code>herald sub-durable</code>; it outlives its reader's connection.</span>`,
+      <span>Create one with <code>POST /api/v1/rps/ID/subscriptions</code> or <code>herald sub-durable</code>. A durable subscription outlives its reader's connection.</span>`,
     columns: [
       {
         name: "Reads",

@@ -1,10 +1,13 @@
-/** Processes, stores, findings. Gateways come live from domain.admin; the rest is asked of the server while the page is seen. */
+/**
+ * Processes, stores, findings. Gateways are live from domain.admin; the rest is requested from the server while the page
+ * is visible.
+ */
 
 import { byId } from "../elements.js";
 import { bytes, count, duration, percent, plural, rate } from "../format.js";
 import { keepCurrent } from "../listing.js";
-import { tellEnd } from "../line.js";
-import { PausedLook } from "../looks.js";
+import { tellEnd } from "../domain_connection.js";
+import { PacedPoll } from "../polling.js";
 import { SessionEnded, Unanswered, getJson } from "../requests.js";
 import { Table, html, nothing, render } from "../table.js";
 import { stretch } from "../times.js";
@@ -25,7 +28,7 @@ function draw(content, element) {
 function away(error) {
   if (error instanceof SessionEnded) tellEnd(error);
   byId("away").hidden = !error;
-  byId("away").textContent = error ? `${error.message} What is shown is old; it is asked again by itself.` : "";
+  byId("away").textContent = error ? `${error.message} The data shown is out of date. Retrying automatically.` : "";
 }
 
 // ---- /readyz: it answers 503 with the same document where a part is away ----
@@ -54,7 +57,7 @@ function showReady({ status, checks }) {
   draw(
     status === "ok"
       ? html`<span class="badge good">ready</span>`
-      : html`<span class="badge bad">${plural(wrong, "part")} away</span>`,
+      : html`<span class="badge bad">${plural(wrong, "component")} not available</span>`,
     byId("ready-said"),
   );
   draw(
@@ -70,7 +73,7 @@ function showReady({ status, checks }) {
 
 const GRADES = { ok: "good", warn: "warn", fail: "bad" };
 const ORDER = ["fail", "warn", "ok"];
-const COUNTED = { ok: "well", warn: "to look at", fail: "failed" };
+const COUNTED = { ok: "passed", warn: "warnings", fail: "failed" };
 
 function showFindings({ findings }) {
   const counts = ORDER.map((grade) => [grade, findings.filter((one) => one.grade === grade).length]);
@@ -98,7 +101,7 @@ async function lookForFindings() {
   } catch (error) {
     if (error instanceof SessionEnded) tellEnd(error);
     draw(
-      html`<div class="broken"><strong>The checks did not answer</strong><span>${error.message} Look again when it does, or run <code>manage.py doctor</code> on its machine.</span></div>`,
+      html`<div class="broken"><strong>The checks did not respond</strong><span>${error.message} Check again later, or run <code>manage.py doctor</code> on the domain's machine.</span></div>`,
       byId("findings"),
     );
   } finally {
@@ -125,14 +128,14 @@ function shares({ at, processes }) {
 }
 
 const processes = new Table(byId("processes"), {
-  caption: "Processes of this machine that the supervisor started",
+  caption: "Processes started by the supervisor on this machine",
   key: ({ name }) => name,
   columns: [
     {
       name: "Process",
       header: true,
       cell: (row) =>
-        html`${row.name} ${row.alive ? nothing : html`<span class="badge bad">gone</span>`}<span class="rp-sub number">pid ${row.pid}</span>`,
+        html`${row.name} ${row.alive ? nothing : html`<span class="badge bad">exited</span>`}<span class="rp-sub number">pid ${row.pid}</span>`,
       by: ({ name }) => name,
     },
     {
@@ -159,7 +162,7 @@ const processes = new Table(byId("processes"), {
       by: ({ since }) => since,
     },
   ],
-  empty: html`<strong>No table of processes</strong><span>This gateway was not started by <code>make run</code>; look at what keeps it running.</span>`,
+  empty: html`<strong>No process table</strong><span>This gateway was not started by <code>make run</code>; check the process manager that runs it.</span>`,
 });
 
 function pairs(element, facts) {
@@ -184,7 +187,7 @@ function showState(state) {
           by ? html`${name}<span class="rp-sub">served by ${by}</span>` : name,
           plural(waiting, "task"),
         ])
-      : [["Tasks", "unknown while Redis is away"]],
+      : [["Tasks", "unknown while Redis is not available"]],
   );
   pairs(
     "redis",
@@ -197,7 +200,7 @@ function showState(state) {
             "Memory",
             html`${bytes(redis.used_bytes)}${redis.most_bytes ? html` of ${bytes(redis.most_bytes)}` : nothing}`,
           ],
-          ["Most so far", bytes(redis.peak_bytes)],
+          ["Peak", bytes(redis.peak_bytes)],
           ["Commands", rate(redis.ops_s)],
           ["Keys", count(redis.keys)],
           ["Clients", count(redis.clients)],
@@ -216,7 +219,7 @@ function showState(state) {
           ["Kind", database.kind === "sqlite" ? "SQLite" : "PostgreSQL"],
           ["Version", database.version],
           ["Size", bytes(database.bytes)],
-          ["Where", html`<code class="small">${database.where}</code>`],
+          ["Location", html`<code class="small">${database.where}</code>`],
         ],
   );
 }
@@ -224,7 +227,7 @@ function showState(state) {
 // ---- gateways, live ----
 
 const gateways = new Table(byId("gateways"), {
-  caption: "Gateway processes and what they do now",
+  caption: "Gateway processes and their current load",
   key: ({ gateway }) => gateway,
   columns: [
     {
@@ -262,10 +265,10 @@ const gateways = new Table(byId("gateways"), {
       by: (row) => row.cpu_s / row.interval_s,
     },
     { name: "Memory", number: true, width: "8rem", cell: (row) => bytes(row.rss_bytes), by: (row) => row.rss_bytes },
-    { name: "Loop late", number: true, width: "8rem", cell: (row) => duration(row.lag_ms), by: (row) => row.lag_ms },
+    { name: "Loop lag", number: true, width: "8rem", cell: (row) => duration(row.lag_ms), by: (row) => row.lag_ms },
   ],
   sort: { column: 0 },
-  empty: html`<strong>No gateway has reported yet</strong><span>Each does so within ten seconds of its start.</span>`,
+  empty: html`<strong>No samples yet</strong><span>Each gateway sends its first sample within ten seconds of its start.</span>`,
 });
 
 // ---- settings: written by the server, found here ----
@@ -285,16 +288,19 @@ byId("setting").addEventListener("input", findSettings);
 byId("chosen").addEventListener("change", findSettings);
 byId("look").addEventListener("click", () => void lookForFindings());
 
-/** Whether the parts are well is not known while nobody answers: what was said before is not left standing. */
+/** While the gateway does not respond, the state of the components is unknown; the previous state is removed. */
 function readyUnknown(error) {
   away(error);
-  draw(html`<span class="badge warn">not known</span>`, byId("ready-said"));
-  draw(html`<li class="muted">The gateway does not answer, so none of the parts can be asked.</li>`, byId("ready"));
+  draw(html`<span class="badge warn">unknown</span>`, byId("ready-said"));
+  draw(
+    html`<li class="muted">The gateway does not respond, so the state of the components is unknown.</li>`,
+    byId("ready"),
+  );
 }
 
 const looks = [
-  new PausedLook(() => getJson(page.stateUrl), showState, away),
-  new PausedLook(askReady, showReady, readyUnknown),
+  new PacedPoll(() => getJson(page.stateUrl), showState, away),
+  new PacedPoll(askReady, showReady, readyUnknown),
 ];
 
 function look() {

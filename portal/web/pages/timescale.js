@@ -89,8 +89,8 @@ function drawFollowing() {
   const apart = readers.some(({ state, connected }) => state === "ready" && !connected);
   byId("following").textContent = view.follows
     ? apart
-      ? "Nothing comes until the connection is back"
-      : "Following what comes"
+      ? "No new events until the connection is back"
+      : "Following new events"
     : waiting
       ? `Paused: ${plural(waiting, "new event")}`
       : "Paused";
@@ -115,11 +115,11 @@ function announce(text) {
 async function add(reference, place = {}) {
   const known = readers.find((one) => one.reference === reference || one.rp === reference);
   if (known) {
-    announce(`${known.label} is shown already.`);
+    announce(`${known.label} is already shown.`);
     return;
   }
   if (readers.length >= Number(page.lanesMax)) {
-    announce(`${page.lanesMax} rendezvous points are shown at most; remove one first.`);
+    announce(`At most ${page.lanesMax} rendezvous points are shown; remove one first.`);
     byId("full").hidden = false;
     return;
   }
@@ -159,7 +159,7 @@ function changed(reader) {
   redraw();
 }
 
-/** The address says what is shown, so that it can be sent to somebody. */
+/** Keep the address in step with the view, so that the view can be shared. */
 function address() {
   const query = new URLSearchParams(readers.map((reader) => ["rp", reader.rp || reader.reference]));
   if (selected) query.set("event", selected.offset);
@@ -171,7 +171,7 @@ function address() {
 function follow() {
   view.follow();
   for (const reader of readers) void reader.follow();
-  announce("Following what comes.");
+  announce("Following new events.");
 }
 
 function hold() {

@@ -1,4 +1,4 @@
-/** The dialog that asks for a report, and the cancelling of one. */
+/** Dialogs for creating and cancelling a report. */
 
 import { ask } from "../dialog.js";
 import { postForJson, request } from "../requests.js";
@@ -25,7 +25,7 @@ export async function askForReport(kinds, chosen) {
   );
   const span = select(
     "Of",
-    [...Object.keys(SPANS).map((name) => [name, name]), ["own", "a time of your own"]],
+    [...Object.keys(SPANS).map((name) => [name, name]), ["own", "a custom period"]],
     "the last 24 hours",
   );
   const from = moment("From");
@@ -39,18 +39,18 @@ export async function askForReport(kinds, chosen) {
   fill();
   form.append(job.box, span.box, from.box, to.box);
   const words = document.createElement("p");
-  words.textContent = "Reports are made one at a time, beside what the domain does; a small one takes half a minute.";
+  words.textContent = "Reports run one at a time, at low priority; a small report takes half a minute.";
   const says = document.createElement("div");
   says.append(words, form);
   let made = null;
   const answer = await ask({
-    title: "Make a report",
+    title: "Create a report",
     says,
-    action: "Make it",
+    action: "Create",
     perform: async () => {
       const [begin, end] = [new Date(from.field.value), new Date(to.field.value)];
       if (Number.isNaN(begin.getTime()) || Number.isNaN(end.getTime())) {
-        throw new Error("Say from when and until when.");
+        throw new Error("Enter the start and the end of the period.");
       }
       made = await postForJson("/api/v1/reports", {
         job: job.field.value,
@@ -68,7 +68,7 @@ export async function askForReport(kinds, chosen) {
 export async function askToCancel(run) {
   const answer = await ask({
     title: "Cancel this report?",
-    says: `The ${run.job} report of ${period(run)} is not made. The one of before, if there is any, stays.`,
+    says: `The ${run.job} report of ${period(run)} is not created. The previous report, if any, stays.`,
     action: "Cancel the report",
     danger: true,
     perform: () => request("DELETE", `/api/v1/reports/${run.id}`),

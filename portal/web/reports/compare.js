@@ -2,7 +2,7 @@
 
 import { rowsOf } from "./words.js";
 
-/** @import { Report } from "../shapes.d.ts" */
+/** @import { Report } from "../types.d.ts" */
 
 const MOVERS_MAX = 10;
 
@@ -35,8 +35,8 @@ export function headlines(now, before) {
 }
 
 /**
- * What moved most, per short list: [{list, about, column, unit, rows: [{key, now, before}]}]. A row that is not among the first
- * ones of the other report is null there: the list says nothing of it.
+ * Largest changes, per short list: [{list, about, column, unit, rows: [{key, now, before}]}]. A row that is not among the
+ * top rows of the other report is null there: its value is unknown.
  */
 export function movers(now, before) {
   return Object.entries(MEASURES[now.report] ?? {}).flatMap(([list, [keys, column]]) => {

@@ -11,7 +11,7 @@ const HEAT_STEPS = 5;
  * @param {{name: unknown, href?: string, value: number, text: unknown, note?: string, part?: number}[]} rows
  *   `part`: how much of the value is marked (refused, recommended)
  */
-export function bars(rows, empty = "Nothing to show.") {
+export function bars(rows, empty = "No data.") {
   const most = Math.max(...rows.map(({ value }) => value), 0);
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
   return html`<ol class="report-bars">${rows.map(
@@ -36,7 +36,7 @@ function share(value, most) {
 }
 
 /**
- * Rows by columns of hours; darker is more. What is pointed at is said below.
+ * Rows by columns of hours; darker is more. The value under the pointer is shown below.
  * @param {{key: string, name: string, href: string, values: number[]}[]} rows
  * @param {string[]} hours as they are said
  * @param {(value: number) => unknown} format
@@ -61,7 +61,7 @@ export function heat(rows, hours, format) {
     })}
     <span></span>
     <div class="heat-axis muted small"><span>${hours[0]}</span>${hours.length > 2 ? html`<span>${hours[hours.length >> 1]}</span>` : nothing}${hours.length > 1 ? html`<span>${hours.at(-1)}</span>` : nothing}</div>
-    <p class="heat-said small muted">Point at an hour to see its number.</p>
+    <p class="heat-said small muted">Hover over an hour to see its value.</p>
     <p class="heat-key small muted" aria-hidden="true">less ${Array.from({ length: HEAT_STEPS + 1 }, (_, step) => html`<svg viewBox="0 0 1 1"><rect class="heat-${step}" width="1" height="1"></rect></svg>`)} more, up to ${format(most)} an hour</p>
   </div>`;
 }

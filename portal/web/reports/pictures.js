@@ -1,5 +1,5 @@
 /**
- * What is drawn of each kind of report, in order: cards with a title and either a body, or a plot over time.
+ * Charts of each kind of report, in order: cards with a title and either a body or a plot over time.
  *
  * A card: {title, about?, wide?, body} or {title, wide?, plot: {options, times, columns}}.
  */
@@ -10,11 +10,11 @@ import { bytes, count, duration, percent, plural, rate } from "../format.js";
 import { bars, cluster, columnsOf, heat } from "./drawing.js";
 import { instant, rowsOf, shown } from "./words.js";
 
-/** @import { Report } from "../shapes.d.ts" */
+/** @import { Report } from "../types.d.ts" */
 
 const BARS = 10;
 const HOUR_S = 3600;
-const FORECAST_DAYS = 366; // a line drawn further says nothing
+const FORECAST_DAYS = 366; // a longer line would carry no information
 
 /** @param {Report} report @param {(rp: string) => string} nameOf of an RP */
 export function pictures(report, nameOf) {
@@ -47,14 +47,14 @@ const PICTURES = {
       ],
       perSecond,
     ),
-    list(report, "principals", "Who asked most", ({ principal, issuer, operations, refused }) => ({
+    list(report, "principals", "Principals with the most operations", ({ principal, issuer, operations, refused }) => ({
       name: principal || "strangers",
       note: issuer && !principal.startsWith(issuer) ? issuer : "",
       value: operations,
       text: count(operations),
       part: refused,
     })),
-    list(report, "rps", "What was asked of most", ({ rp, operations, principals, refused }) => ({
+    list(report, "rps", "Rendezvous points with the most operations", ({ rp, operations, principals, refused }) => ({
       name: nameOf(rp),
       href: rpPage(rp),
       note: plural(principals, "principal"),
@@ -64,9 +64,9 @@ const PICTURES = {
     })),
     {
       title: "Refusals and failures by reason",
-      body: bars(byReason(report), "Nothing was refused, and nothing failed."),
+      body: bars(byReason(report), "No refusals and no failures."),
     },
-    list(report, "operations", "What was asked", ({ operation, client, operations, refused }) => ({
+    list(report, "operations", "Operations", ({ operation, client, operations, refused }) => ({
       name: operation,
       note: client,
       value: operations,
@@ -75,9 +75,9 @@ const PICTURES = {
     })),
     {
       ...sentences(
-        "What stands out",
+        "Anomalies",
         rowsOf(report.tops.anomalies).map(anomaly),
-        "Nothing stands out: no new foreign domain, no burst of refusals, nobody awake after a long silence.",
+        "No anomalies: no new foreign domain, no burst of refusals, no principal active after a long silence.",
       ),
       wide: true,
     },
@@ -94,7 +94,7 @@ const PICTURES = {
       perSecond,
     ),
     heatMap(report, nameOf),
-    list(report, "hot", "Hottest rendezvous points", ({ rp, moved, fan_out: fanOut, peak_events: peak }) => ({
+    list(report, "hot", "Busiest rendezvous points", ({ rp, moved, fan_out: fanOut, peak_events: peak }) => ({
       name: nameOf(rp),
       href: rpPage(rp),
       value: moved,
@@ -104,7 +104,7 @@ const PICTURES = {
     list(
       report,
       "growing",
-      "Growing most",
+      "Fastest growth",
       ({ rp, growth_per_day: growth, moved }) => ({
         name: nameOf(rp),
         href: rpPage(rp),
@@ -112,7 +112,7 @@ const PICTURES = {
         text: `+${count(Math.round(growth))} a day`,
         note: `${count(moved)} in all`,
       }),
-      "Nothing grows from day to day, or the period is a single day.",
+      "No growth from day to day, or the period is a single day.",
     ),
     overTime(
       report,
@@ -129,30 +129,30 @@ const PICTURES = {
     ),
     histogram(report),
     sentences(
-      "Suddenly famous",
+      "Sudden popularity",
       rowsOf(report.tops.fame)
         .slice(0, BARS)
         .map(
           ({ rp, hour, events, usual }) =>
-            html`<a class="rp-link" href=${rpPage(rp)}>${nameOf(rp)}</a> moved ${count(events)} events in the hour of ${instant(hour)}, where it usually moves ${count(Math.round(usual))}.`,
+            html`<a class="rp-link" href=${rpPage(rp)}>${nameOf(rp)}</a> moved ${count(events)} events in the hour of ${instant(hour)}, compared with usually ${count(Math.round(usual))}.`,
         ),
-      "No rendezvous point became famous all of a sudden.",
+      "No rendezvous point had a sudden surge.",
     ),
     sentences(
-      "Limits within reach",
+      "Limits reached soon",
       rowsOf(report.tops.forecast)
         .filter(({ days_left: left }) => left <= FORECAST_DAYS)
         .slice(0, BARS)
         .map((row) => forecast(row, nameOf)),
-      "Nothing would reach a limit within a year, if it went on growing as it did.",
+      "At the current growth, no limit is reached within a year.",
     ),
   ],
   placement: (report, nameOf) => [
     {
       ...sentences(
-        "Replicas worth having",
+        "Recommended replicas",
         rowsOf(report.tops.advice).map((row) => advice(row, nameOf)),
-        "No replica elsewhere would save much: readers of other domains take little, or each takes something else.",
+        "No further replica would save much: readers of other domains receive few events, or different ones.",
       ),
       wide: true,
     },
@@ -160,7 +160,7 @@ const PICTURES = {
       ...list(
         report,
         "domains",
-        "Where the readers are",
+        "Readers by domain",
         ({ domain, bytes_now: now, saved_bytes: saved, rps }) => ({
           name: domain,
           value: now,
@@ -168,7 +168,7 @@ const PICTURES = {
           part: saved,
           note: `${plural(rps, "rendezvous point")}, ${bytes(saved)} could be saved`,
         }),
-        "Nobody of another domain reads here.",
+        "No readers from other domains.",
       ),
       wide: true,
     },
@@ -184,9 +184,9 @@ const PICTURES = {
         value: operations,
         text: count(operations),
         part: refused + failed,
-        note: refused + failed ? `${count(refused + failed)} did not succeed` : "",
+        note: refused + failed ? `${count(refused + failed)} not successful` : "",
       }),
-      "No peer asked anything.",
+      "No requests from peers.",
     ),
     list(
       report,
@@ -198,19 +198,19 @@ const PICTURES = {
         text: shown(silence, "seconds"),
         note: backlogs ? `${plural(backlogs, "backlog")}, at most ${bytes(backlog)}` : "no backlog",
       }),
-      "No peer asked anything.",
+      "No requests from peers.",
     ),
     list(
       report,
       "failures",
-      "What failed",
+      "Failures",
       ({ peer, operation, reason, outcome, operations }) => ({
         name: `${peer}: ${reason}`,
         note: `${operation}, ${outcome}`,
         value: operations,
         text: count(operations),
       }),
-      "Every request of a peer succeeded.",
+      "All requests of peers succeeded.",
     ),
   ],
 };
@@ -278,9 +278,9 @@ function anomaly({ kind, subject, issuer, at, value, usual }) {
   const when = instant(at);
   return (
     {
-      "new-foreign-issuer": html`<strong>${subject}</strong> vouches for somebody here for the first time: ${plural(value, "operation")} since ${when}.`,
-      "new-peer": html`<strong>${subject}</strong> asked as a peer for the first time: ${plural(value, "operation")} since ${when}.`,
-      "refusal-burst": html`${who} was refused ${plural(value, "time")} in the hour of ${when}; usual are ${shown(usual ?? 0, "")} an hour.`,
+      "new-foreign-issuer": html`<strong>${subject}</strong> issued an accepted token for the first time: ${plural(value, "operation")} since ${when}.`,
+      "new-peer": html`<strong>${subject}</strong> sent requests as a peer for the first time: ${plural(value, "operation")} since ${when}.`,
+      "refusal-burst": html`${who} was refused ${plural(value, "time")} in the hour of ${when}; usual: ${shown(usual ?? 0, "")} per hour.`,
       "dormant-awake": html`${who} is active again since ${when}, after ${plural(Math.round(value), "day")} of silence.`,
     }[kind] ?? html`${kind}: ${who}, ${when}.`
   );
@@ -326,7 +326,7 @@ function histogram(report) {
   const label = `Latency of publishes: most took ${span(best)}`;
   return {
     title: "Latency of publishes",
-    about: "How many took how long; point at a column.",
+    about: "Operations by duration; hover over a column.",
     body: columnsOf(columns, label, [
       String(duration(rows[0].from_us / 1000)),
       String(duration(rows[rows.length >> 1].from_us / 1000)),
@@ -342,13 +342,13 @@ function forecast(
   const what = subject ? html`<a class="rp-link" href=${rpPage(subject)}>${nameOf(subject)}</a>` : "The domain";
   const amount = (value) =>
     html`${unit.startsWith("bytes") ? bytes(value) : shown(value, "")} ${unit.startsWith("bytes") ? "/s" : unit}`;
-  if (left === 0) return html`${what} has reached <code>${limit}</code> already: ${amount(now)} of ${amount(most)}.`;
-  return html`${what} grows by ${amount(perDay)} a day and would reach <code>${limit}</code> (${amount(most)}) on ${instant(at)}; it is at ${amount(now)}.`;
+  if (left === 0) return html`${what} has already reached <code>${limit}</code>: ${amount(now)} of ${amount(most)}.`;
+  return html`${what} grows by ${amount(perDay)} per day and reaches <code>${limit}</code> (${amount(most)}) on ${instant(at)}; now at ${amount(now)}.`;
 }
 
 function advice({ rp, domain, readers, deliveries, bytes_now: now, saved_bytes: saved }, nameOf) {
   return html`A replica of <a class="rp-link" href=${rpPage(rp)}>${nameOf(rp)}</a> at <strong>${domain}</strong> would save
-    <strong>${bytes(saved)}</strong> of ${bytes(now)} (${percent(saved, now)}): ${plural(readers, "reader")} there took ${count(deliveries)} events from here.`;
+    <strong>${bytes(saved)}</strong> of ${bytes(now)} (${percent(saved, now)}): ${plural(readers, "reader")} there received ${count(deliveries)} events from here.`;
 }
 
 function clusters(report, nameOf) {
@@ -359,7 +359,7 @@ function clusters(report, nameOf) {
   }
   return {
     title: "Regions: rendezvous points with nearly the same subscribers",
-    about: "A dot is a rendezvous point, as large as it has subscribers.",
+    about: "Each dot is a rendezvous point, sized by its number of subscribers.",
     wide: true,
     body: html`<div class="clusters">${regions.map(
       ({ region, rps, subscribers, saved_readings: saved, readings, least_jaccard: least }) => {
@@ -370,7 +370,7 @@ function clusters(report, nameOf) {
         }));
         return html`<figure>${cluster(dots, `Region of ${rps} rendezvous points`)}
         <figcaption><strong>${plural(rps, "rendezvous point")}</strong>, ${plural(subscribers, "subscriber")}.
-          As one they would need ${count(readings - saved)} readings instead of ${count(readings)}; alike by at least ${percent(least, 1)}.
+          Combined they would need ${count(readings - saved)} readings instead of ${count(readings)}; similarity at least ${percent(least, 1)}.
           <details class="more small"><summary>Which</summary><ul class="plain">${dots.map(({ name, href }) => html`<li><a href=${href}>${name}</a></li>`)}</ul></details>
         </figcaption></figure>`;
       },

@@ -5,25 +5,25 @@ import { Table, html, nothing, render } from "../table.js";
 import { askToCancel } from "./asking.js";
 import { period } from "./words.js";
 
-/** @import { ReportRun } from "../shapes.d.ts" */
+/** @import { ReportRunData } from "../shapes.d.ts" */
 
 const BADGES = { done: "good", failed: "bad", running: "", queued: "", superseded: "" };
 const WAITING_SHOWN = 5;
 
-/** Those under way, of all kinds, the running one first. @param {Record<string, ReportRun>} runs of the state */
+/** Those under way, of all kinds, the running one first. @param {Record<string, ReportRunData>} runs of the state */
 export function underWay(runs) {
   const open = Object.values(runs).filter(({ state }) => state === "running" || state === "queued");
   return open.sort((a, b) => (a.state === "running" ? -1 : b.state === "running" ? 1 : Number(a.id) - Number(b.id)));
 }
 
-/** @param {HTMLElement} element @param {ReportRun[]} open what `underWay` gave @param {boolean} mayRun */
+/** @param {HTMLElement} element @param {ReportRunData[]} open what `underWay` gave @param {boolean} mayRun */
 export function drawUnderWay(element, open, mayRun) {
   const shown = open.slice(0, WAITING_SHOWN);
   render(
     open.length === 0
       ? nothing
       : html`<section class="card flush" aria-labelledby="under-way-title">
-          <div class="card-head"><h2 id="under-way-title">Under way</h2><span class="muted small">${open.length > shown.length ? `${count(open.length - shown.length)} more wait` : ""}</span></div>
+          <div class="card-head"><h2 id="under-way-title">In progress</h2><span class="muted small">${open.length > shown.length ? `${count(open.length - shown.length)} more queued` : ""}</span></div>
           <ul class="report-under-way">${shown.map(
             (run) => html`<li data-run=${run.id}>
             <span><strong>${title(run.job)}</strong> <span class="muted">${period(run)}</span></span>
@@ -44,14 +44,14 @@ function progress({ job, stage, done, total }) {
 
 function waits({ reason, next_try_at: at }) {
   if (!reason) return "waits its turn";
-  return html`<span class="report-reason" title=${reason}>failed, tried again ${Date.parse(at) > Date.now() ? html`<time datetime=${at} data-countdown></time>` : "soon"}: ${reason}</span>`;
+  return html`<span class="report-reason" title=${reason}>failed, next try ${Date.parse(at) > Date.now() ? html`<time datetime=${at} data-countdown></time>` : "soon"}: ${reason}</span>`;
 }
 
 /** The table of all runs of one kind. */
 export class Runs {
   #table;
 
-  /** @param {HTMLElement} element @param {(run: ReportRun) => void} open called with a run to show */
+  /** @param {HTMLElement} element @param {(run: ReportRunData) => void} open called with a run to show */
   constructor(element, open) {
     this.#table = new Table(element, {
       caption: "Runs of this report, newest first",
@@ -104,13 +104,13 @@ export class Runs {
           cell: (run) => (run.cadence === "asked" ? run.by : run.cadence),
           by: (run) => run.by,
         },
-        { name: "Why", wideOnly: true, cell: (run) => run.reason || "", by: (run) => run.reason },
+        { name: "Reason", wideOnly: true, cell: (run) => run.reason || "", by: (run) => run.reason },
       ],
-      empty: html`<strong>No run yet</strong><span>Hours and days are reported by themselves some minutes after they are over.</span>`,
+      empty: html`<strong>No run yet</strong><span>Hourly and daily reports are created some minutes after the end of the period.</span>`,
     });
   }
 
-  /** @param {ReportRun[]} runs */
+  /** @param {ReportRunData[]} runs */
   show(runs) {
     this.#table.show(runs);
   }

@@ -28,7 +28,7 @@ export function shown(value, unit) {
   return Number.isInteger(value) ? count(value) : Math.abs(value) < 1000 ? FRACTION.format(value) : count(value);
 }
 
-/** The unit where it is worth saying beside the number: not of what the number's form says already. */
+/** The unit to show beside a number; empty where the number's format already implies it. */
 export function unitBeside(unit) {
   return ["UTC", "bytes", "microseconds", "seconds", "", "as unit says", "by kind"].includes(unit) ? "" : unit;
 }
@@ -72,7 +72,7 @@ export function rowsOf(part) {
   return part.rows.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index]])));
 }
 
-/** Change from `before` to `now` in percent, as text with its sign; empty where there is none to tell. */
+/** Change from `before` to `now` in percent, as text with its sign; empty where there is none. */
 export function change(now, before) {
   if (typeof now !== "number" || typeof before !== "number" || now === before) return "";
   if (before === 0) return "new";

@@ -6,7 +6,7 @@ import { html, nothing, render } from "../table.js";
 import { policyAsked } from "./changing.js";
 import { byId, page, setText, whenShown } from "./page.js";
 
-/** @import { AdminEvent } from "../shapes.d.ts" */
+/** @import { AdminEvent } from "../types.d.ts" */
 
 /** Wire the tab. */
 export function startAccess() {
@@ -44,7 +44,7 @@ function show(policy) {
   render(
     policy.length
       ? html`<ol class="rules">${policy.map(rule)}</ol>`
-      : html`<div class="empty"><strong>Nobody else</strong><span>There are no rules: only the creator and administrators do anything here.</span></div>`,
+      : html`<div class="empty"><strong>No rules</strong><span>Only the creator and administrators have access.</span></div>`,
     byId("rules"),
   );
 }
@@ -59,8 +59,8 @@ function rule({ issuer, claims = {}, allow, jwks }) {
 
 function people(issuer) {
   if (issuer === "anyone") return "Anyone, with or without a token,";
-  if (issuer === "domain") return `Bearers of ${page.home}'s own tokens`;
-  return `Bearers of ${issuer.replace(/^peer:/, "")}'s tokens`;
+  if (issuer === "domain") return `Bearers of tokens of ${page.home}`;
+  return `Bearers of tokens of ${issuer.replace(/^peer:/, "")}`;
 }
 
 const WORDS = {
@@ -68,13 +68,16 @@ const WORDS = {
   in: (values) =>
     html`is one of ${values.map((value, index) => html`${index ? ", " : ""}<code>${text(value)}</code>`)}`,
   prefix: (value) => html`begins with <code>${value}</code>`,
-  exists: (value) => (value ? "is there" : "is missing"),
+  exists: (value) => (value ? "is present" : "is missing"),
   range: ({ min, max }) =>
     min === undefined ? `is at most ${max}` : max === undefined ? `is at least ${min}` : `is from ${min} to ${max}`,
   audience: (value) => html`names <code>${value}</code>`,
 };
 
-/** " whose role is auditor and …": what a token must say; nothing where anything will do. @param {Record<string, object>} claims */
+/**
+ * " whose role is auditor and …": conditions on a token's claims; empty where there are none.
+ * @param {Record<string, object>} claims
+ */
 export function claimsWords(claims) {
   const asked = Object.entries(claims);
   return asked.length
@@ -114,7 +117,7 @@ function claimsTyped() {
     return JSON.parse(byId("claims", HTMLTextAreaElement).value);
   } catch (error) {
     byId("claims").focus();
-    throw new Error(`This is not JSON: ${error.message}.`, { cause: error });
+    throw new Error(`Not valid JSON: ${error.message}.`, { cause: error });
   }
 }
 

@@ -1,4 +1,4 @@
-/** What happened to an RP: the events of its administrative RP, the newest first, in sentences. */
+/** Events of an RP's administrative RP in sentences, newest first. */
 
 import { duration, plural } from "../format.js";
 import { getJson } from "../requests.js";
@@ -6,7 +6,7 @@ import { html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
 import { byId } from "./page.js";
 
-/** @import { AdminEvent } from "../shapes.d.ts" */
+/** @import { AdminEvent } from "../types.d.ts" */
 
 const CATALOGUE_URL = "/api/v1/admin/catalogue"; // live.js has fetched it: the browser has it
 const ROWS_MAX = 300;
@@ -46,7 +46,7 @@ export function showAdministration(events) {
   if (take(events) && loaded) draw();
 }
 
-/** Keep what is told here; samples are not. How many that were. */
+/** Keep the events that are shown, without samples. Returns their number. */
 function take(events) {
   const told = events.filter(({ type }) => !SAMPLES.has(type));
   if (told.length === 0) return 0;
@@ -66,7 +66,7 @@ function draw() {
   render(
     shown.length
       ? html`<ol class="happened">${shown.map(row)}</ol>`
-      : html`<div class="empty"><strong>Nothing is remembered</strong><span>Changes, leases and pauses appear here as they happen.</span></div>`,
+      : html`<div class="empty"><strong>No administrative events</strong><span>Changes, leases and pauses appear here as they happen.</span></div>`,
     box,
   );
   fillTimes(box);
@@ -87,15 +87,15 @@ function row(event) {
   </li>`;
 }
 
-/** Alarms say themselves what is wrong. */
+/** Sentences for alarms, whose detail states the problem. */
 const ALARMS = {
   "io.herald.alarm.raised": ({ alarm }) => ({ says: alarm.detail, more: [`${alarm.severity} alarm raised`] }),
   "io.herald.alarm.acknowledged": ({ alarm, by }) => ({
-    says: `${by} looks after an alarm: ${alarm.detail}`,
+    says: `${by} acknowledged an alarm: ${alarm.detail}`,
     more: [alarm.acknowledged?.note].filter(Boolean),
   }),
   "io.herald.alarm.cleared": ({ alarm, why }) => ({
-    says: `An alarm is cleared: ${alarm.detail}`,
+    says: `Alarm cleared: ${alarm.detail}`,
     more: [why].filter(Boolean),
   }),
 };
@@ -104,7 +104,7 @@ function about(type) {
   return types?.[type]?.about ?? type;
 }
 
-/** What is particular of an event, in words. */
+/** Details of an event, in words. */
 function facts({ data }) {
   const told = [];
   if (data.changed) told.push(`changed: ${data.changed.join(", ")}`);
@@ -122,8 +122,8 @@ function facts({ data }) {
     told.push(...data.kinds.map(({ action, reason, count }) => `${action} ${reason} ×${count}`));
   }
   if (data.gateway && data.reason) told.push(`gateway ${data.gateway}`);
-  if (data.reason) told.push(`because: ${data.reason}`);
-  else if (data.rp?.paused?.reason) told.push(`because: ${data.rp.paused.reason}`);
+  if (data.reason) told.push(`reason: ${data.reason}`);
+  else if (data.rp?.paused?.reason) told.push(`reason: ${data.rp.paused.reason}`);
   if (data.by) told.push(`by ${data.by}`);
   return told;
 }

@@ -1,4 +1,4 @@
-/** Questions that need more than a reason: what to change, how much to trim, whom to invite, what the policy is to be. */
+/** Dialogs with more fields than a reason: changing, trimming, inviting a peer, editing the policy. */
 
 import { find } from "../elements.js";
 import { ask, field } from "../dialog.js";
@@ -17,7 +17,7 @@ export async function changeAsked() {
     field("name", {
       label: "Name",
       value: was.name ?? "",
-      hint: `Empty for none. Names here begin with /${page.domain}/.`,
+      hint: `Optional. Names in this domain begin with /${page.domain}/.`,
       maxlength: 255,
     }),
     field("title", { label: "Title", value: was.title, maxlength: 255 }),
@@ -29,11 +29,11 @@ export async function changeAsked() {
       required: true,
     }),
     field("age", {
-      label: "Seconds after which they are forgotten",
+      label: "Seconds after which events are deleted",
       value: String(was.history.max_age_s ?? ""),
       type: "number",
       min: 1,
-      hint: "Empty: they are kept whatever their age.",
+      hint: "Empty: events are kept regardless of age.",
     }),
   );
   const typed = (name) => find(fields, `[name=${name}]`, HTMLInputElement).value.trim();
@@ -54,7 +54,7 @@ export async function changeAsked() {
     action: "Save",
     perform: () => changed(was.version, changes()),
   });
-  if (done !== null) toast("It is changed.");
+  if (done !== null) toast("The rendezvous point is changed.");
 }
 
 /** Change the policy as JSON. */
@@ -69,7 +69,7 @@ export async function policyAsked() {
   area.spellcheck = false;
   area.value = JSON.stringify(was.policy, null, 2);
   const done = await ask({
-    title: "Change who may do what",
+    title: "Change the policy",
     says: box(label, area),
     action: "Save",
     perform: async () => {
@@ -78,12 +78,12 @@ export async function policyAsked() {
         policy = JSON.parse(area.value);
       } catch (error) {
         area.focus();
-        throw new Error(`This is not JSON: ${error.message}`, { cause: error });
+        throw new Error(`Not valid JSON: ${error.message}`, { cause: error });
       }
       await changed(was.version, { policy });
     },
   });
-  if (done !== null) toast("The policy is changed, and holds at once.");
+  if (done !== null) toast("The policy is changed and takes effect at once.");
 }
 
 /** Trim the history: all of it, or all but the newest events. */
@@ -98,11 +98,11 @@ export async function trimAsked() {
     max: held,
     required: true,
     value: String(Math.min(KEPT_DEFAULT, Math.floor(held / 2))),
-    hint: `0 trims all of it: ${count(held)} held now.`,
+    hint: `0 trims all events; ${count(held)} are held now.`,
   });
   const words = document.createElement("p");
   words.textContent =
-    "What goes is gone for good here; readers that are behind are told a gap. Other domains keep what they hold.";
+    "Trimmed events are deleted permanently in this domain. Readers that have not received them get a gap notification. Other domains keep their events.";
   let removed = 0;
   const done = await ask({
     title: "Trim the history?",
@@ -132,23 +132,23 @@ export async function inviteAsked(holders) {
     }
   }
   if (peers?.length === 0) {
-    toast("Every active peer holds it already, or there is none. Peers are added by herald peer add.", "bad");
+    toast("All active peers already hold a replica, or there are none. Add peers with herald peer add.", "bad");
     return;
   }
   const chosen = peers ? select("peer", "Peer", peers) : field("peer", { label: "Peer", required: true });
   const words = document.createElement("p");
   words.textContent =
-    "It holds a replica from then on, if the policy allows it to replicate and it trusts this domain to host.";
+    "The peer then holds a replica, provided that the policy lets it replicate and that it trusts this domain to host.";
   const done = await ask({
     title: "Invite a peer?",
     says: box(words, chosen),
     action: "Invite",
     perform: () => request("POST", `${page.api}/replicas`, { peer: chosen.querySelector("[name=peer]").value.trim() }),
   });
-  if (done !== null) toast("It holds a replica now.");
+  if (done !== null) toast("The peer holds a replica.");
 }
 
-/** The RP as it is now; undefined after a toast that says why not. */
+/** The current RP; undefined after a toast with the reason. */
 async function described() {
   try {
     return await getJson(page.api);
@@ -164,9 +164,12 @@ async function changed(version, changes) {
     await request("PATCH", page.api, changes, { headers: { "If-Match": `"${version}"` } });
   } catch (error) {
     if (error instanceof Refused && error.status === 412) {
-      throw new Error("Somebody else has changed it meanwhile. Cancel, look at what it is now, and change that.", {
-        cause: error,
-      });
+      throw new Error(
+        "The rendezvous point was changed by somebody else. Cancel, check the current state and try again.",
+        {
+          cause: error,
+        },
+      );
     }
     throw error;
   }

@@ -1,21 +1,21 @@
-/** The events of an RP as they come, and the form that publishes one. It reads the RP from when its tab is first shown. */
+/** Live events of an RP, and the form that publishes one. Reading begins when the tab is first shown. */
 
 import { find } from "../elements.js";
 import { ClientClosed, Closed, Problem } from "../../../client/js/herald.js";
 import { EventList, ROWS_MAX } from "../event_list.js";
 import { count } from "../format.js";
-import { LoggedOut, line, onAgain } from "../line.js";
+import { LoggedOut, domainConnection, onAgain } from "../domain_connection.js";
 import { byId, page, setText, whenShown } from "./page.js";
 
-const WAITING_MS = 1_000; // after this a publisher is told that the answer is being waited for
-const NONE_YET = ["No events here yet", "They appear as they are published; publish the first with the form."];
-const NOW_EMPTY = ["Waiting for new events", "They appear as they are published."];
+const WAITING_MS = 1_000; // after this the page shows that it waits for the acknowledgement
+const NONE_YET = ["No events yet", "Events appear as they are published. Publish the first one with the form."];
+const NOW_EMPTY = ["Waiting for new events", "Events appear as they are published."];
 
 const list = new EventList({
   list: byId("events"),
   empty: byId("empty"),
   newest: byId("newest"),
-  onHeld: (held) => setText(byId("pause"), `Go on (${held > ROWS_MAX ? `${ROWS_MAX}+` : held} new)`),
+  onHeld: (held) => setText(byId("pause"), `Continue (${held > ROWS_MAX ? `${ROWS_MAX}+` : held} new)`),
 });
 let subscription = null;
 let connected = false;
@@ -31,11 +31,11 @@ export function startEvents() {
   onAgain(() => subscription && subscribe(subscription.cursor ?? chosenFrom())); // of a new connection
 }
 
-/** Read no more: the RP is gone. */
+/** Stop reading: the RP no longer exists. */
 export function endEvents() {
   if (!subscription) return;
   subscription.close();
-  showEnd("This rendezvous point is gone.");
+  showEnd("This rendezvous point no longer exists.");
 }
 
 function chosenFrom() {
@@ -53,7 +53,7 @@ function read(from) {
 
 function subscribe(from) {
   byId("ended").hidden = true;
-  subscription = line().subscribe(page.rp, {
+  subscription = domainConnection().subscribe(page.rp, {
     from,
     onEvent: (_event, received) => list.add(received),
     onGap: (gap) => list.addGap(gap),
@@ -66,7 +66,9 @@ function subscribe(from) {
 }
 
 function ending(problem) {
-  return problem.code === "gone" || problem.code === "not-found" ? "This rendezvous point is gone." : problem.message;
+  return problem.code === "gone" || problem.code === "not-found"
+    ? "This rendezvous point no longer exists."
+    : problem.message;
 }
 
 function showEnd(says) {
@@ -93,12 +95,12 @@ function startTools() {
     }
     list.pause();
     byId("pause").setAttribute("aria-pressed", "true");
-    setText(byId("pause"), "Go on");
+    setText(byId("pause"), "Continue");
   });
   byId("clear").addEventListener("click", () => {
     list.clear();
     sayEmpty("Cleared", "New events appear as they are published.");
-    if (list.paused) setText(byId("pause"), "Go on");
+    if (list.paused) setText(byId("pause"), "Continue");
   });
 }
 
@@ -136,7 +138,7 @@ async function publish(form) {
     event = typedEvent(form);
   } catch (error) {
     data.setAttribute("aria-invalid", "true");
-    answer("bad", `This is not JSON: ${error.message}. Correct it, or choose Text.`);
+    answer("bad", `Not valid JSON: ${error.message}. Correct it, or choose Text.`);
     data.focus();
     return;
   }
@@ -144,11 +146,13 @@ async function publish(form) {
   const waiting = setTimeout(() => {
     answer(
       "wait",
-      connected ? "Waiting for the answer…" : "Not connected. It is sent, once, when the connection is back.",
+      connected
+        ? "Waiting for the acknowledgement…"
+        : "Not connected. The event is sent once when the connection is back.",
     );
   }, WAITING_MS);
   try {
-    const { offset } = await line().publish(page.rp, event);
+    const { offset } = await domainConnection().publish(page.rp, event);
     const done = page.ack === "accepted" ? "Accepted" : "Stored";
     answer("good", `${done} as #${offset} in ${count(performance.now() - began)} ms.`);
   } catch (error) {
@@ -161,7 +165,7 @@ async function publish(form) {
 function refusal(error) {
   if (error instanceof Problem) return [error.title, error.detail].filter(Boolean).join(": ");
   if (error instanceof Closed || error instanceof ClientClosed || error instanceof LoggedOut) {
-    return "The connection ended before the answer; whether the event was stored is unknown.";
+    return "The connection ended before the acknowledgement; it is unknown whether the event was stored.";
   }
   throw error;
 }

@@ -1,4 +1,4 @@
-/** The head of an RP's page: what it is called, whether it is paused or gone, and what is done to it as a whole. */
+/** Head of an RP's page: label, state (paused, deleted), and actions on the whole RP. */
 
 import { findAll } from "../elements.js";
 import { ask } from "../dialog.js";
@@ -11,7 +11,7 @@ import { byId, page, setText } from "./page.js";
 
 /** @import { RpState } from "../shapes.d.ts" */
 
-let current = null; // the RP's row in the state; null before the first snapshot, and when it is gone
+let current = null; // the RP's row in the state; null before the first snapshot, and after the RP's deletion
 
 /** Wire the buttons. */
 export function startHeader() {
@@ -48,7 +48,7 @@ export function showHeader(state) {
   setText(byId("pause-rp"), paused ? "Resume publishing" : "Pause publishing…");
 }
 
-/** It is gone: say so, and offer nothing any more. */
+/** Show that the RP no longer exists, and remove all actions. */
 export function gone() {
   current = null;
   byId("is-gone").hidden = false;
@@ -59,7 +59,7 @@ export function gone() {
 
 const rendered = new WeakSet();
 
-/** lit-html draws into what it has emptied itself: what the server rendered goes first. */
+/** lit-html renders into elements that it has emptied itself: remove the server's markup first. */
 function emptied(element) {
   if (!rendered.has(element)) element.replaceChildren();
   rendered.add(element);
@@ -73,10 +73,10 @@ function shown() {
 async function pause() {
   const reason = await ask({
     title: "Pause publishing?",
-    says: `${page.domain} takes no events here from its publishers until you resume it. Readers stay${page.isReplica ? ", and other domains' events still come" : ""}.`,
+    says: `${page.domain} rejects events published here until you resume publishing. Readers stay connected${page.isReplica ? ", and events of other domains are still received" : ""}.`,
     action: "Pause",
     danger: true,
-    reason: { label: "Reason", hint: "Publishers are told it with their refusal." },
+    reason: { label: "Reason", hint: "Sent to publishers with the rejection." },
     perform: (why) => request("POST", `${page.api}/pause`, { reason: why }),
   });
   if (reason !== null) toast("Publishing is paused.");
@@ -85,7 +85,7 @@ async function pause() {
 async function resume() {
   try {
     await request("POST", `${page.api}/resume`, {});
-    toast("Publishing goes on.");
+    toast("Publishing is resumed.");
   } catch (error) {
     toast(error.message, "bad");
   }
@@ -95,11 +95,11 @@ async function remove() {
   const held = Number(byId("events-meter", HTMLMeterElement).value);
   const says = document.createElement("div");
   render(
-    html`<p>It is gone for good, with:</p>
+    html`<p>It is deleted permanently, together with:</p>
       <ul class="consequences">
-        <li>its history, ${plural(held, "event")} at the moment;</li>
-        <li>the subscriptions at it, with what they have not read yet;</li>
-        <li>the connections of whoever reads it now: they are told that it is gone.</li>
+        <li>its history, ${plural(held, "event")} at present;</li>
+        <li>its subscriptions, including events that their readers have not received;</li>
+        <li>the live subscriptions of its current readers, who are notified of the deletion.</li>
       </ul>`,
     says,
   );
@@ -108,22 +108,22 @@ async function remove() {
     says,
     action: "Delete",
     danger: true,
-    type: { label: `Type ${shown()} to delete it`, text: shown() },
+    type: { label: `Type ${shown()} to confirm`, text: shown() },
     perform: () => request("DELETE", page.api),
   });
   if (done === null) return;
   gone();
-  toast("It is deleted.");
+  toast("The rendezvous point is deleted.");
   byId("is-gone").querySelector("a").focus();
 }
 
 async function end() {
   const done = await ask({
     title: "End this replica?",
-    says: `What ${page.domain} holds of it goes, and the durable subscriptions here. At ${page.home} and elsewhere it goes on.`,
+    says: `The events that ${page.domain} holds and the durable subscriptions here are deleted. The rendezvous point continues at ${page.home} and other domains.`,
     action: "End the replica",
     danger: true,
-    type: { label: `Type ${page.home} to end it`, text: page.home },
+    type: { label: `Type ${page.home} to confirm`, text: page.home },
     perform: () => request("DELETE", `/api/v1/replicas/${page.rp}`),
   });
   if (done === null) return;

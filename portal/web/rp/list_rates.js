@@ -4,7 +4,7 @@ import { rate } from "../format.js";
 import { Rate, rateText } from "../poll.js";
 import { serverNow } from "../times.js";
 
-/** @import { Sample } from "../shapes.d.ts" */
+/** @import { GatewayLoadRow } from "../shapes.d.ts" */
 
 /**
  * @typedef {{in: unknown, out?: unknown, idle: boolean, about?: string, samples: number[], slots?: number}} RowRate `in`, `out`: Quantities or text
@@ -24,7 +24,7 @@ export class ListRates {
   #ticks = new Map(); // rp -> [{in, out}], the newest SLOTS
   #least = 0;
 
-  /** @param {Pick<Sample, "gateway" | "at" | "interval_s" | "hot">} sample of the domain */
+  /** @param {Pick<GatewayLoadRow, "gateway" | "at" | "interval_s" | "hot">} sample of the domain */
   take({ gateway, at, interval_s: interval, hot }) {
     const named = new Map(hot.map((row) => [row.rp, { in: row.events_in / interval, out: row.deliveries / interval }]));
     const moved = [...named.values()].map((row) => row.in + row.out);
@@ -56,7 +56,7 @@ export class ListRates {
     this.#ticks = kept;
   }
 
-  /** What to show of an RP; null before anything is known. @param {string} rp @returns {RowRate | null} */
+  /** Rates to show for an RP; null before the first data. @param {string} rp @returns {RowRate | null} */
   of(rp) {
     const ticks = this.#ticks.get(rp);
     if (!ticks || this.#gateways.size === 0) return null;
@@ -70,7 +70,9 @@ export class ListRates {
       in: shown(eventsIn),
       out: shown(out),
       idle,
-      about: bounded ? "Each second the busiest rendezvous points of each gateway are told; it is not among them." : "",
+      about: bounded
+        ? "Every second each gateway reports its busiest rendezvous points; this one is not among them."
+        : "",
       samples: ticks.map((tick) => tick.in),
       slots: SLOTS,
     };

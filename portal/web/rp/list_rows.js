@@ -1,15 +1,15 @@
 /**
- * The rows of the list as the domain changes. What an event says of a row that is shown is shown at once; which rows there
- * are, and in what order, is asked of the domain, which knows the search and the order: the page is fetched anew and its rows
- * are taken over. While the pointer or the focus is among the rows, none moves.
+ * Rows of the list as the domain changes. An event updates a visible row at once; the set and order of rows depend on the
+ * search in the domain: the page is fetched again and its rows are adopted. While the pointer or the focus is among the
+ * rows, none moves.
  */
 
 import { findAll } from "../elements.js";
-import { tellEnd } from "../line.js";
-import { PausedLook } from "../looks.js";
+import { tellEnd } from "../domain_connection.js";
+import { PacedPoll } from "../polling.js";
 import { Refused, SessionEnded, Unanswered } from "../requests.js";
 
-/** @import { Rp } from "../shapes.d.ts" */
+/** @import { RecentRpData } from "../shapes.d.ts" */
 
 const AGAIN_MS = 5_000; // after one that was not answered
 const NEW_MS = 3_000;
@@ -18,8 +18,8 @@ export class ListRows {
   #box;
   #held = null; // what was fetched while rows must not move
   #waiting = false; // for the tab to be seen
-  #taken = new Map(); // RP -> its newest event, and when it came: rows that were asked for before may not know of it
-  #paused = new PausedLook(
+  #taken = new Map(); // RP -> its newest event and its arrival: rows requested before may not include it
+  #paused = new PacedPoll(
     async () => ({ askedAt: performance.now(), rows: await fetched() }),
     (answer) => {
       this.#held = answer;
@@ -57,7 +57,7 @@ export class ListRows {
     if (time && time.dateTime < expiresAt) time.dateTime = expiresAt;
   }
 
-  /** An RP was created, changed, deleted, paused or resumed. @param {{type: string, data: {rp: Pick<Rp, "id" | "title" | "paused">}}} event */
+  /** An RP was created, changed, deleted, paused or resumed. @param {{type: string, data: {rp: Pick<RecentRpData, "id" | "title" | "paused">}}} event */
   take({ type, data: { rp } }) {
     const row = this.#row(rp.id);
     const gone = type === "io.herald.rp.deleted";
@@ -78,7 +78,7 @@ export class ListRows {
     return this.#box.querySelector(`tr[data-rp="${CSS.escape(rp)}"]`);
   }
 
-  /** Name and state of a row at once, and whether it is gone, before it is fetched: most changes are of these. */
+  /** Update name, state and existence of a row at once, before the fetch: most changes concern these. */
   #say(row, rp, gone) {
     row.classList.toggle("gone", gone);
     const link = row.querySelector(".rp-link");

@@ -1,7 +1,7 @@
 /** The tree of names beside the list: a level at a time, as its branches are opened; a branch leads to the list of what is below. */
 
 import { count } from "../format.js";
-import { PausedLook } from "../looks.js";
+import { PacedPoll } from "../polling.js";
 import { getJson } from "../requests.js";
 import { html, nothing, render } from "../table.js";
 
@@ -14,7 +14,7 @@ export class NameTree {
   #root;
   #prefix;
   #open = new Map(); // name -> {items, next, failed} of opened branches
-  #paused = new PausedLook(
+  #paused = new PacedPoll(
     () => this.#refresh(),
     () => {},
     () => {},
@@ -77,7 +77,7 @@ export class NameTree {
 
   #level(name) {
     const level = this.#open.get(name);
-    if (!level) return html`<p class="muted small">Looking…</p>`;
+    if (!level) return html`<p class="muted small">Loading…</p>`;
     if (level.failed && level.items.length === 0) {
       return html`<p class="small">${level.failed} <button type="button" class="button compact" @click=${() => this.#load(name).then(() => this.#draw())}>Try again</button></p>`;
     }
@@ -85,7 +85,7 @@ export class NameTree {
       return html`<p class="muted small">No names ${name === this.#root ? "yet" : "below"}.</p>`;
     }
     return html`<ul class="names">${level.items.map((branch) => this.#branch(branch))}
-      ${level.next ? html`<li class="muted small">more: search for them</li>` : nothing}</ul>`;
+      ${level.next ? html`<li class="muted small">more names: use the search</li>` : nothing}</ul>`;
   }
 
   #branch({ part, name, rps, rp }) {

@@ -14,11 +14,12 @@ import { byId, page, setNumber, setText } from "./page.js";
 
 /** @import { LoadAnswer } from "../load_series.js" */
 
-/** @import { AdminEvent, RpState } from "../shapes.d.ts" */
+/** @import { RpState } from "../shapes.d.ts" */
+/** @import { AdminEvent } from "../types.d.ts" */
 
 const LOAD_SAMPLED = "io.herald.load.sampled";
 const GATEWAY_LOST = "io.herald.gateway.lost";
-const FRESH_MS = 5_000; // an RP at which nothing moves is not sampled: an older sample says nothing of now
+const FRESH_MS = 5_000; // an RP without traffic is not sampled: an older sample is not current
 const INTERVAL_LEAST_S = 0.5; // the first sample for who begins to watch may be of an instant
 const SETTLED_S = 15; // steps so far back are complete: where nothing was sampled, nothing moved
 const HOUR_S = 3600;
@@ -30,7 +31,7 @@ const load = new LoadSeries();
 let plot = null;
 let state = null;
 
-/** Begin: what is live for who may watch it; for others the history's fill, asked for now and then. */
+/** Begin: live data for principals who may read the administrative RP; for others the fill of the history, polled. */
 export function startOverview() {
   byId("renew")?.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -106,7 +107,7 @@ function drawNow() {
     .sort()[0];
   tile("in", rate(now.eventsIn), byteRate(now.bytesIn));
   tile("out", rate(now.deliveries), byteRate(now.bytesOut));
-  tile("readings", count(now.readings), now.readings ? `at ${plural(now.gateways, "gateway")}` : "nobody reads it");
+  tile("readings", count(now.readings), now.readings ? `at ${plural(now.gateways, "gateway")}` : "no readers");
   tile("subscriptions", count(subscriptions.length), lagWords(subscriptions.length, furthest, oldest));
   setText(byId("readers-count"), now.readings + subscriptions.length || "");
   drawPlot();
@@ -146,10 +147,7 @@ function drawFacts() {
     fact("ack", ACKS[rp.ack] ?? `on disk, and held by ${plural(Number(rp.ack.split(":")[1]), "replica")}`);
     fact("max_events", count(rp.history.max_events));
     fact("max_bytes", bytes(rp.history.max_bytes));
-    fact(
-      "max_age",
-      rp.history.max_age_s === null ? "never: they are kept whatever their age" : stretch(rp.history.max_age_s * 1000),
-    );
+    fact("max_age", rp.history.max_age_s === null ? "never" : stretch(rp.history.max_age_s * 1000));
     byId("events-meter", HTMLMeterElement).max = rp.history.max_events;
     byId("bytes-meter", HTMLMeterElement).max = rp.history.max_bytes;
     if (rp.lease) byId("lease-end", HTMLTimeElement).dateTime = rp.lease.expires_at;
@@ -197,7 +195,7 @@ function drawAlarms() {
   render(
     alarms.length
       ? html`<ul class="alarm-list">${alarms.map(alarm)}</ul>`
-      : html`<div class="empty"><strong>No alarm is raised</strong><span>${rules ? `${plural(rules, "rule")} watched` : html`Durable subscriptions are watched for loss; <a href="#watching">add rules</a>`}.</span></div>`,
+      : html`<div class="empty"><strong>No active alarms</strong><span>${rules ? `${plural(rules, "watch rule")}` : html`Loss by durable subscriptions is watched; <a href="#watching">add rules</a>`}.</span></div>`,
     byId("alarms"),
   );
   fillTimes(byId("alarms"));
@@ -221,7 +219,7 @@ async function renew(form) {
     const { lease } = await request("POST", `${page.api}/renew`, { lease_s: asked });
     byId("lease-end", HTMLTimeElement).dateTime = lease.expires_at; // who may renew need not be able to watch
     toast(
-      `The lease is renewed.${lease.granted_s < asked ? ` It is ${stretch(lease.granted_s * 1000)}: that is the longest this domain grants.` : ""}`,
+      `The lease is renewed.${lease.granted_s < asked ? ` It is ${stretch(lease.granted_s * 1000)}, the longest that this domain grants.` : ""}`,
     );
   } catch (error) {
     toast(error.message, "bad");
@@ -230,7 +228,7 @@ async function renew(form) {
   }
 }
 
-/** Ask for what ID.admin remembers: {load, events}; null where nobody answers, the pill says why. */
+/** Request the history of ID.admin: {load, events}; null without a response, whose reason the pill shows. */
 export async function pastAsked() {
   try {
     return await getJson(page.pastUrl);

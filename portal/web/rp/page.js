@@ -1,4 +1,4 @@
-/** What the parts of an RP's page share: which RP it is, what the reader may do, and small drawing. */
+/** Shared by the parts of an RP's page: the RP, the reader's rights, and small drawing functions. */
 
 import { byId } from "../elements.js";
 
@@ -50,8 +50,8 @@ export function whenShown(panel, start) {
 }
 
 /**
- * Do `work` while the panel of a tab is seen: when it is shown, and again `everyMs` after each time that it was done.
- * Returns a function that does it soon, for when something has changed; asked often, it is done once in `soonMs`.
+ * Run `work` while the panel of a tab is visible: when it is shown, and again `everyMs` after each run. Returns a
+ * function that runs it soon, for changes; frequent calls run it once in `soonMs`.
  * @param {string} panel its id
  * @param {() => Promise<void>} work it shows by itself what went wrong
  */

@@ -1,4 +1,4 @@
-/** Who reads an RP: live sessions over all gateways, the slowest first, and durable subscriptions with their lag. */
+/** Readers of an RP: live sessions on all gateways, slowest first, and durable subscriptions with their lag. */
 
 import { ask } from "../dialog.js";
 import { behind, bytes, count, plural } from "../format.js";
@@ -7,13 +7,14 @@ import { Table, html, nothing, render } from "../table.js";
 import { toast } from "../toast.js";
 import { byId, page, setText, whileShown } from "./page.js";
 
-/** @import { AdminEvent, RpState } from "../shapes.d.ts" */
+/** @import { RpState } from "../shapes.d.ts" */
+/** @import { AdminEvent } from "../types.d.ts" */
 
-const LOOKED_MS = 2_000; // how often gateways are asked while the tab is seen: how far a session is behind is told by no event
+const LOOKED_MS = 2_000; // interval of requests to the gateways while the tab is visible: no event reports the lag of sessions
 const STATES = {
-  live: ["good", "reads live"],
-  replaying: ["warn", "catches up"],
-  stalled: ["bad", "does not take what is sent"],
+  live: ["good", "live"],
+  replaying: ["warn", "catching up"],
+  stalled: ["bad", "not receiving"],
   idle: ["", "idle"],
 };
 const COMES_AND_GOES = new Set([
@@ -57,7 +58,7 @@ export function showReaders(state, events) {
 // ---- sessions ----
 
 const SESSIONS = {
-  caption: "Live sessions that read this rendezvous point, the slowest first",
+  caption: "Sessions that read this rendezvous point, slowest first",
   key: (row) => row.id,
   columns: [
     { name: "Who", header: true, cell: who, by: (row) => row.principal ?? "" },
@@ -91,14 +92,14 @@ const SESSIONS = {
     },
   ],
   sort: { column: 2, descending: true },
-  empty: html`<strong>Nobody reads it now</strong><span>Sessions appear here as they subscribe.</span>`,
+  empty: html`<strong>No readers</strong><span>Sessions appear here when they subscribe.</span>`,
 };
 
 function who(row) {
   const issuer =
     row.issuer && row.issuer !== page.domain ? html` <span class="muted small">of ${row.issuer}</span>` : nothing;
   return html`<strong class="who">${row.principal ?? "a stranger"}</strong>${issuer}
-    <span class="rp-sub">${row.kind === "sse" ? "Server-Sent Events" : row.kind}${row.address ? ` from ${row.address}` : ""}, ${row.readings === 1 ? "reads this alone" : `reads ${plural(row.readings, "rendezvous point")}`}</span>`;
+    <span class="rp-sub">${row.kind === "sse" ? "Server-Sent Events" : row.kind}${row.address ? ` from ${row.address}` : ""}, ${row.readings === 1 ? "no other readings" : `reads ${plural(row.readings, "rendezvous point")}`}</span>`;
 }
 
 function badge(kind, words) {
@@ -118,14 +119,14 @@ async function look() {
     const missing = gateways.asked - gateways.answered;
     setText(
       byId("sessions-note"),
-      [all, missing > 0 && `${plural(missing, "gateway")} did not answer: sessions are missing`]
+      [all, missing > 0 && `${plural(missing, "gateway")} did not respond: sessions are missing`]
         .filter(Boolean)
         .join("; "),
     );
     byId("sessions").classList.remove("stale");
   } catch (error) {
     byId("sessions").classList.add("stale");
-    setText(byId("sessions-note"), `${error.message} It is asked again by itself.`);
+    setText(byId("sessions-note"), `${error.message} Retrying automatically.`);
   }
 }
 
@@ -133,7 +134,7 @@ async function disconnect(row) {
   if (!mayAct) return;
   const says = document.createElement("div");
   render(
-    html`<p>${row.principal ?? "The stranger"} reads no more over this connection${row.readings > 1 ? `, which reads ${count(row.readings)} rendezvous points` : ""}. Nothing keeps the client from coming back: to keep somebody out, change the policy or revoke the token.</p>
+    html`<p>${row.principal ?? "The stranger"} is disconnected${row.readings > 1 ? ` and stops reading ${count(row.readings)} rendezvous points` : ""}. The client can connect again; to deny access, change the policy or revoke the token.</p>
       <label class="check space-above"><input type="checkbox" name="retry"> Ask the client to connect again</label>`,
     says,
   );
@@ -153,7 +154,7 @@ async function disconnect(row) {
 // ---- durable subscriptions ----
 
 const SUBSCRIPTIONS = {
-  caption: "Durable subscriptions, the furthest behind first",
+  caption: "Durable subscriptions, furthest behind first",
   key: (row) => row.id,
   columns: [
     {
@@ -165,7 +166,7 @@ const SUBSCRIPTIONS = {
     },
     { name: "Behind", number: true, width: "11rem", cell: lagging, by: (row) => row.lag.events },
     {
-      name: "Oldest waits",
+      name: "Oldest waiting",
       width: "9rem",
       cell: (row) => (row.lag.oldest_at ? html`<time datetime=${row.lag.oldest_at} data-age></time>` : "–"),
       by: (row) => row.lag.oldest_at,
@@ -186,12 +187,14 @@ const SUBSCRIPTIONS = {
     },
   ],
   sort: { column: 1, descending: true },
-  empty: html`<strong>No durable subscriptions</strong><span>Those who want what they missed while they were away make one: <code>herald sub --durable</code>.</span>`,
+  empty: html`<strong>No durable subscriptions</strong><span>A durable subscription keeps events for a reader that is disconnected. Create one with <code>herald sub --durable</code>.</span>`,
 };
 
 function lagging({ lag }) {
   if (!lag.events) return lag.events === null ? "–" : "0";
-  return lag.lost ? html`<span class="badge bad">loses</span> ${behind(lag.events, lag.lost)}` : behind(lag.events);
+  return lag.lost
+    ? html`<span class="badge bad">losing events</span> ${behind(lag.events, lag.lost)}`
+    : behind(lag.events);
 }
 
 async function renew(row) {
@@ -204,13 +207,11 @@ async function renew(row) {
 }
 
 async function end(row) {
-  const waiting = row.lag.events
-    ? ` It is ${behind(row.lag.events, row.lag.lost)}; what it has not read is lost to it.`
-    : "";
+  const waiting = row.lag.events ? ` It is ${behind(row.lag.events, row.lag.lost)}; its unread events are lost.` : "";
   const done = await ask({
     title: `End ${row.owner}'s subscription?`,
-    says: `It is gone for good, with its place.${waiting}`,
-    action: "End it",
+    says: `The subscription and its position are deleted permanently.${waiting}`,
+    action: "End subscription",
     danger: true,
     perform: () => request("DELETE", `/api/v1/subscriptions/${row.id}`),
   });

@@ -1,4 +1,4 @@
-/** The domains that hold an RP: what each has, how far it is behind, how our link with it goes; and our seals. */
+/** Domains with a replica of an RP: held events, lag and link of each; and the seals of this domain. */
 
 import { count, plural } from "../format.js";
 import { getJson } from "../requests.js";
@@ -6,13 +6,14 @@ import { Table, html, nothing, render } from "../table.js";
 import { inviteAsked } from "./changing.js";
 import { byId, page, setText, whileShown } from "./page.js";
 
-/** @import { AdminEvent, RpState } from "../shapes.d.ts" */
+/** @import { RpState } from "../shapes.d.ts" */
+/** @import { AdminEvent } from "../types.d.ts" */
 
-const LOOKED_MS = 5_000; // how a link goes, and how far seals are, is told by no event
+const LOOKED_MS = 5_000; // no event reports the state of links and seals
 const LINKS = {
-  eager: ["good", "eager", "events are sent as they come"],
-  lazy: ["", "lazy", "events come to it another way; only news of them is sent"],
-  stopped: ["bad", "stopped", "nothing is sent: see the federation page"],
+  eager: ["good", "eager", "events are sent at once"],
+  lazy: ["", "lazy", "events arrive over another link; only announcements are sent"],
+  stopped: ["bad", "stopped", "no events are sent: see the federation page"],
 };
 const TOLD = new Set(["io.herald.replica.added", "io.herald.replica.removed", "io.herald.rp.changed"]);
 
@@ -40,7 +41,7 @@ export function showReplicas(state, events) {
 }
 
 const PARTICIPANTS = {
-  caption: "Domains that hold this rendezvous point",
+  caption: "Domains with a replica of this rendezvous point",
   key: (row) => row.domain,
   columns: [
     {
@@ -66,7 +67,7 @@ const PARTICIPANTS = {
       by: (row) => row.expires_at ?? null,
     },
   ],
-  empty: "Nobody is known to hold it.",
+  empty: "No replicas are known.",
 };
 
 function link(row) {
@@ -94,7 +95,7 @@ async function look() {
     byId("replicas").classList.add("stale");
     if (participants.length === 0) {
       render(
-        html`<div class="broken"><strong>It is not known who holds it</strong><span>${error.message} It is asked again by itself.</span></div>`,
+        html`<div class="broken"><strong>The replicas could not be loaded</strong><span>${error.message} Retrying automatically.</span></div>`,
         emptied(byId("participants")),
       );
     }
@@ -127,7 +128,7 @@ function emptied(element) {
 
 function seals({ own, others, epochs }) {
   if (!own) {
-    return html`<p class="muted">${page.domain} has published nothing here yet, so there is nothing to seal.</p>`;
+    return html`<p class="muted">${page.domain} has published no events here yet, so there is nothing to seal.</p>`;
   }
   const open = own.last - own.sealed;
   return html`
@@ -140,5 +141,5 @@ function seals({ own, others, epochs }) {
       ${epochs.length ? html`<div><dt>Ended epochs</dt><dd>${epochs.map(({ epoch, sealed }) => html`<span class="mono">${epoch}</span> up to ${count(sealed)} `)}</dd></div>` : nothing}
       ${others.length ? html`<div><dt>Feeds of other domains here</dt><dd class="number">${count(others.length)}</dd></div>` : nothing}
     </dl>
-    <p class="muted small space-above">${own.sealed ? "A seal signs a run of events before it leaves the domain: who holds it can prove what was published." : "Events are sealed before they leave the domain, or when somebody asks for a proof of one. Nobody has yet."}</p>`;
+    <p class="muted small space-above">${own.sealed ? "A seal signs a run of events before the run leaves the domain. Its holder can prove what was published." : "Events are sealed before they leave the domain, or when a proof is requested. Nobody has yet."}</p>`;
 }

@@ -1,13 +1,13 @@
-/** The forms for a watch rule and for an audience. What kinds of rules there are, with limits and units, the page tells. */
+/** The forms for a watch rule and for an audience. The page provides the kinds of rules with limits and units. */
 
 import { find } from "../elements.js";
 import { ask, field } from "../dialog.js";
-import { lasting, lastingField, numberField, typedNumber } from "../lasting.js";
+import { durationText, durationField, numberField, typedNumber } from "../durations.js";
 import { Refused, getJson, request } from "../requests.js";
 import { toast } from "../toast.js";
 import { page } from "./page.js";
 
-/** @import { Audience, WatchRule } from "../shapes.d.ts" */
+/** @import { Audience, WatchRule } from "../types.d.ts" */
 
 const SECONDS = "s";
 
@@ -21,7 +21,7 @@ export async function ruleAsked(was) {
   const chosen = was ? Object.keys(known).find((kind) => kind in was) : Object.keys(known)[0];
   const kind = select(
     "kind",
-    "What is watched",
+    "Condition",
     Object.keys(known).map((name) => [name, spoken(name)]),
     chosen,
   );
@@ -30,7 +30,7 @@ export async function ruleAsked(was) {
   kind.append(about);
   const drawLimits = () => {
     const { value } = kind.querySelector("select");
-    about.textContent = `Broken when: ${uncapital(known[value].about)}`;
+    about.textContent = `Violated when: ${uncapital(known[value].about)}`;
     limits.replaceChildren(...limitFields(known[value], was?.[value] ?? {}));
   };
   kind.addEventListener("change", drawLimits);
@@ -44,10 +44,10 @@ export async function ruleAsked(was) {
       severities.map((one) => [one, one]),
       was?.severity,
     ),
-    lastingField("for_s", {
-      label: "Raised once it has been broken for",
+    durationField("for_s", {
+      label: "Raised after a violation of",
       seconds: was?.for_s ?? forS,
-      hint: "And cleared once it has been kept as long.",
+      hint: "The alarm is cleared after the rule has held for the same time.",
     }),
   );
   const typed = () => {
@@ -64,14 +64,14 @@ export async function ruleAsked(was) {
     action: was ? "Save" : "Add",
     perform: () => told(fields, () => replace("watch", was, typed())),
   });
-  if (done !== null) toast(was ? "The rule is changed." : "It is watched from now on.");
+  if (done !== null) toast(was ? "The rule is changed." : "The rule is added.");
 }
 
 /** End a rule. @param {WatchRule} was */
 export async function ruleEnded(was) {
   const done = await ask({
     title: "Remove this watch rule?",
-    says: "Nothing tells any more when it is broken. Its alarm, if there is one, is cleared.",
+    says: "Violations of this rule are no longer reported. Its alarm, if any, is cleared.",
     action: "Remove",
     danger: true,
     perform: () => replace("watch", was, null),
@@ -85,14 +85,14 @@ export async function audienceAsked(was) {
   const label = field("label", {
     label: "Name",
     value: was?.label ?? "",
-    hint: "What people call it: auditors.",
+    hint: "A name for people, such as auditors.",
     maxlength: 64,
     required: true,
   });
   const least = numberField("at_least", { label: "At least", value: was?.at_least ?? 1, unit: "readers" });
   const who = select(
     "who",
-    "Who counts",
+    "Readers that count",
     [
       ["all", "every reader"],
       ["claims", "readers whose token has claims"],
@@ -112,10 +112,10 @@ export async function audienceAsked(was) {
   });
   const publishing = select(
     "publishing",
-    "While there are fewer, events are",
+    "Otherwise events are",
     [
-      ["refuse", "refused"],
-      ["flag", "taken, and an alarm is raised"],
+      ["refuse", "rejected"],
+      ["flag", "accepted, and an alarm is raised"],
     ],
     was?.publishing ?? "refuse",
   );
@@ -137,7 +137,7 @@ export async function audienceAsked(was) {
     }),
   });
   const done = await ask({
-    title: was ? "Change this audience" : "Who must be reading?",
+    title: was ? "Change this audience" : "Require an audience",
     says: fields,
     action: was ? "Save" : "Add",
     perform: () => told(fields, () => replace("audience", was, typed())),
@@ -149,7 +149,7 @@ export async function audienceAsked(was) {
 export async function audienceEnded(was) {
   const done = await ask({
     title: `Remove the audience ${was.label}?`,
-    says: "Events are taken from then on, whether it reads or not.",
+    says: "Events are then accepted whether or not this audience is present.",
     action: "Remove",
     danger: true,
     perform: () => replace("audience", was, null),
@@ -161,7 +161,7 @@ export async function audienceEnded(was) {
 async function replace(list, was, one) {
   const now = (await getJson(page.api))[list];
   const at = was ? now.findIndex((each) => JSON.stringify(each) === JSON.stringify(was)) : now.length;
-  if (at < 0) throw new Error("Somebody else has changed it meanwhile. Cancel, and look at what it is now.");
+  if (at < 0) throw new Error("It was changed by somebody else. Cancel and check the current state.");
   await request("PATCH", page.api, { [list]: now.toSpliced(at, was ? 1 : 0, ...(one ? [one] : [])) });
 }
 
@@ -188,10 +188,10 @@ function limitFields({ limits, filters }, was) {
   return [
     ...Object.entries(limits).map(([name, { low, high, unit, about }]) =>
       unit === SECONDS
-        ? lastingField(name, {
+        ? durationField(name, {
             label: capital(about),
             seconds: was[name],
-            hint: `${lasting(low)} to ${lasting(high)}${optional(limits)}`,
+            hint: `${durationText(low)} to ${durationText(high)}${optional(limits)}`,
           })
         : numberField(name, {
             label: capital(about),
@@ -201,13 +201,13 @@ function limitFields({ limits, filters }, was) {
           }),
     ),
     ...Object.entries(filters).map(([name, about]) =>
-      field(name, { label: capital(about), value: was[name] ?? "", hint: "Empty: whichever." }),
+      field(name, { label: capital(about), value: was[name] ?? "", hint: "Empty: any." }),
     ),
   ];
 }
 
 function optional(limits) {
-  return Object.keys(limits).length > 1 ? "; empty: no matter" : "";
+  return Object.keys(limits).length > 1 ? "; empty: no limit" : "";
 }
 
 function limitsTyped(fields, { limits, filters }) {

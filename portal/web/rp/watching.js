@@ -1,7 +1,7 @@
-/** What is to be so at an RP, and whether it is: its watch rules, and its audience. */
+/** Watch rules and audience of an RP, and whether they hold. */
 
 import { getJson } from "../requests.js";
-import { lasting } from "../lasting.js";
+import { durationText } from "../durations.js";
 import { plural } from "../format.js";
 import { html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
@@ -9,7 +9,8 @@ import { claimsWords } from "./access.js";
 import { byId, page, setText, whenShown } from "./page.js";
 import { audienceAsked, audienceEnded, ruleAsked, ruleEnded } from "./watch_asking.js";
 
-/** @import { AdminEvent, RpState } from "../shapes.d.ts" */
+/** @import { RpState } from "../shapes.d.ts" */
+/** @import { AdminEvent } from "../types.d.ts" */
 
 const CHANGED = "io.herald.watch.changed";
 const LOSS = "loss";
@@ -43,7 +44,7 @@ async function look() {
     if (described) return; // what stands there was so a moment ago
     for (const id of ["watch-rules", "audience"]) {
       render(
-        html`<div class="broken"><strong>It could not be read</strong><span>${error.message}</span></div>`,
+        html`<div class="broken"><strong>Loading failed</strong><span>${error.message}</span></div>`,
         emptied(byId(id)),
       );
     }
@@ -64,7 +65,7 @@ function draw() {
   render(
     audience.length
       ? html`<ol class="watched">${audience.map((one) => shown(one, audienceWords(one), alarmsOf("audience", one), audienceAsked, audienceEnded, one.label))}</ol>`
-      : html`<div class="empty"><strong>Nobody need be reading</strong><span>Events are taken whoever reads them.</span></div>`,
+      : html`<div class="empty"><strong>No audience required</strong><span>Events are accepted whether or not there are readers.</span></div>`,
     emptied(byId("audience")),
   );
   fillTimes(byId("watching"));
@@ -78,14 +79,14 @@ function lossRules() {
   return rules.map(
     (rule) => html`<li><div class="watched-line"><div>
     <p>${ruleWords(rule)} <span class="tag">${whose}</span></p>
-    ${alarms === null || !rule[LOSS].within_s ? nothing : alarms.length ? alarms.map(alarm) : html`<p class="small"><span class="badge good">kept</span></p>`}
+    ${alarms === null || !rule[LOSS].within_s ? nothing : alarms.length ? alarms.map(alarm) : html`<p class="small"><span class="badge good">holds</span></p>`}
   </div></div></li>`,
   );
 }
 
 const begun = new WeakSet();
 
-/** lit-html draws into what it has emptied itself: what the server rendered goes first. */
+/** lit-html renders into elements that it has emptied itself: remove the server's markup first. */
 function emptied(element) {
   if (!begun.has(element)) element.replaceChildren();
   begun.add(element);
@@ -97,7 +98,7 @@ function shown(one, words, alarms, change, end, label) {
     <div class="watched-line">
       <div>
         <p>${words}</p>
-        ${alarms === null ? nothing : alarms.length ? alarms.map(alarm) : html`<p class="small"><span class="badge good">kept</span></p>`}
+        ${alarms === null ? nothing : alarms.length ? alarms.map(alarm) : html`<p class="small"><span class="badge good">holds</span></p>`}
       </div>
       ${
         page.mayAdminister
@@ -145,13 +146,13 @@ const KINDS = {
     "Durable subscriptions are ",
     joined([
       events && `at most ${plural(events, "event")} behind`,
-      seconds && `${events ? "" : "behind "}for at most ${lasting(seconds)}`,
+      seconds && `${events ? "" : "behind "}for at most ${durationText(seconds)}`,
     ]),
   ],
   loss: ({ within_s: within }) =>
     within
-      ? `Durable subscriptions lose no events, as far as ${lasting(within)} ahead can be told`
-      : "Nothing is watched for loss",
+      ? `Durable subscriptions are not expected to lose events within ${durationText(within)}`
+      : "Loss of events is not watched",
   backlog: ({ events, oldest_s: oldest, peer }) => [
     "For ",
     peer ? html`<strong>${peer}</strong>` : "each peer",
@@ -159,14 +160,14 @@ const KINDS = {
     joined(
       [
         events && `at most ${plural(events, "event")}`,
-        oldest && `${events ? "none" : "events"} longer than ${lasting(oldest)}`,
+        oldest && `${events ? "none" : "events"} longer than ${durationText(oldest)}`,
       ].map((one) => one && one.replace(/^events/, "no events")),
     ),
   ],
   lease_gap: ({ s }) =>
-    `The leases of the rendezvous point and of its durable subscriptions have at least ${lasting(s)} left`,
+    `The leases of the rendezvous point and of its durable subscriptions have at least ${durationText(s)} left`,
   silence: ({ s, source }) => [
-    `An event comes at least every ${lasting(s)}`,
+    `An event arrives at least every ${durationText(s)}`,
     source ? html` from <code>${source}</code>` : nothing,
   ],
 };
@@ -186,10 +187,10 @@ function ruleLabel(rule) {
 function ruleWords(rule) {
   const kind = kindOf(rule);
   return html`${KINDS[kind]?.(rule[kind]) ?? html`<code>${canonical(rule[kind])}</code>`}.
-    <span class="muted small">Else ${rule.severity === "critical" ? "a critical alarm" : "a warning"}${rule.for_s ? `, once it has lasted for ${lasting(rule.for_s)}` : ", at once"}.</span>`;
+    <span class="muted small">Otherwise ${rule.severity === "critical" ? "a critical alarm" : "a warning"}${rule.for_s ? ` after ${durationText(rule.for_s)}` : ", at once"}.</span>`;
 }
 
 function audienceWords({ label, at_least: least, claims, issuer, publishing }) {
   return html`<strong>${label}</strong>: at least ${plural(least, "reader")}${claims ? claimsWords(claims) : nothing}${issuer ? ` of ${issuer}` : ""}.
-    <span class="muted small">Else events are ${publishing === "flag" ? "taken, and an alarm is raised" : "refused, and a critical alarm is raised"}.</span>`;
+    <span class="muted small">Otherwise events are ${publishing === "flag" ? "accepted, and an alarm is raised" : "rejected, and a critical alarm is raised"}.</span>`;
 }

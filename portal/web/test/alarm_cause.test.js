@@ -1,4 +1,4 @@
-/** Where alarms lead. */
+/** Links from alarms to their causes. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -4,13 +4,13 @@ import test from "node:test";
 import { health, judged, rates, summary } from "../federation/health.js";
 import { place, ring } from "../federation/layout.js";
 
-/** @import { Peer } from "../shapes.d.ts" */
+/** @import { PeerRow } from "../shapes.d.ts" */
 
 const NOW = Date.parse("2026-05-01T12:00:00Z");
 const ago = (seconds) => new Date(NOW - seconds * 1000).toISOString();
 const WELL = { backlog: 0, oldest_at: null, failures: 0, class: null, detail: "", next_try_at: null, stopped_at: null };
 
-/** As much of a row as is looked at. @returns {Peer} */
+/** The members of a row that are used. @returns {PeerRow} */
 function peer(changed = {}, delivery = {}) {
   const row = {
     name: "b.example",
@@ -22,16 +22,16 @@ function peer(changed = {}, delivery = {}) {
   return /** @type {any} */ (row);
 }
 
-/** @type {[about: string, row: Peer, level: string, word: string][]} */
+/** @type {[about: string, row: PeerRow, level: string, word: string][]} */
 const CASES = [
-  ["nothing is wrong", peer(), "good", "Well"],
-  ["a batch is on its way", peer({}, { backlog: 5, oldest_at: ago(2) }), "good", "Well"],
+  ["nothing is wrong", peer(), "good", "Healthy"],
+  ["a batch is on its way", peer({}, { backlog: 5, oldest_at: ago(2) }), "good", "Healthy"],
   ["a backlog is old", peer({}, { backlog: 5, oldest_at: ago(60) }), "warn", "Behind"],
   [
     "something always waits while events flow",
     peer({ traffic: { sent: 50, taken: 0, copies: 0, interval_s: 1, at: ago(1) } }, { backlog: 5, oldest_at: ago(60) }),
     "good",
-    "Well",
+    "Healthy",
   ],
   [
     "less flows than waits",
@@ -53,14 +53,14 @@ const CASES = [
     "it answers and takes nothing",
     peer({}, { backlog: 5, oldest_at: ago(60), class: "not-taking", first_failure_at: ago(60) }),
     "bad",
-    "Takes nothing",
+    "Not accepting",
   ],
   ["it stopped", peer({}, { failures: 1, class: "refused", stopped_at: ago(5) }), "bad", "Stopped"],
   ["it asks", peer({ state: "asked" }), "wait", "Asks"],
   ["it has yet to approve", peer({ state: "proposed", theirs: "waits" }), "wait", "Proposed"],
   ["it declined", peer({ state: "proposed", theirs: "leaves" }), "warn", "Declined"],
   ["suspended here, whatever failed before", peer({ state: "suspended" }, { failures: 3 }), "off", "Suspended"],
-  ["suspended there", peer({ theirs: "suspends" }), "warn", "Suspended there"],
+  ["suspended there", peer({ theirs: "suspends" }), "warn", "Suspended by the peer"],
 ];
 for (const [about, row, level, word] of CASES) {
   test(`how a peer is: ${about}`, () => {
@@ -89,7 +89,7 @@ test("what asks for attention comes first, and the summary counts it", () => {
     rows.map(({ name }) => name),
     ["b", "a", "c"],
   );
-  assert.equal(summary(rows), "3 peers: 1 failing, 2 well");
+  assert.equal(summary(rows), "3 peers: 1 failing, 2 healthy");
 });
 
 test("rates are of now: an old sample says nothing", () => {

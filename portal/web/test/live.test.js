@@ -1,4 +1,4 @@
-/** Live state over a real socket: snapshot, events, gaps, refusals; what the page is told, and when. */
+/** Live state over a real socket: snapshot, events, gaps, refusals; calls to the page, and their time. */
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -37,7 +37,7 @@ function begin(state = { rows: {} }, snapshot = undefined) {
   answers = {
     "/api/v1/admin/catalogue": [200, CATALOGUE],
     "/api/v1/admin/snapshot": snapshot ?? [200, { cursor: `${log.epoch}:${log.events.length}`, state }],
-    "/console/token": [200, { token: "t" }],
+    "/console/session": [200, {}],
   };
   const seen = [];
   const live = openDomain({
@@ -115,9 +115,9 @@ test("while the domain is away it is asked again, and the reader sees when", asy
 });
 
 test("what cannot pass by itself ends, and says what to do", async () => {
-  const { live } = begin({}, [403, { detail: "This is not allowed to you." }]);
+  const { live } = begin({}, [403, { detail: "Operation not permitted." }]);
   await until(() => elements.connection.dataset.state === "ended", "ended");
-  assert.match(elements["connection-ended"].words, /This is not allowed to you\..*Connect again/);
+  assert.match(elements["connection-ended"].words, /Operation not permitted\..*Connect again/);
   live.close();
   const second = begin({}, [401, {}]);
   await until(() => /Log in again/.test(elements["connection-ended"].words), "logged out");

@@ -1,4 +1,4 @@
-/** As much of a browser's page as the modules without markup need, for tests in Node. */
+/** The part of a browser's page that modules without markup need, for tests in Node. */
 
 class Element {
   dataset = {};
@@ -30,12 +30,12 @@ export const elements = Object.fromEntries(
 const frames = [];
 const listeners = []; // of the window
 
-/** What the screen does next: everything that waited for a frame is drawn. */
+/** Render the next frame: run everything that waits for one. */
 export function nextFrame() {
   for (const draw of frames.splice(0)) draw();
 }
 
-/** The reader goes to another page. */
+/** Leave the page. */
 export function leave() {
   for (const { name, listener } of listeners) if (name === "pagehide") listener({});
 }

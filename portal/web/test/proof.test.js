@@ -117,14 +117,14 @@ const LIES = {
   "a path that is too long": [(proof) => proof.path.push(proof.path[0]), /does not lead/],
   "the seal's signature": [
     (proof) => (proof.seal.signature = turned(proof.seal.signature)),
-    /signature of the seal is wrong/,
+    /signature of the seal is not valid/,
   ],
   "the document's signature": [
     (proof) => (proof.document.signature = turned(proof.document.signature)),
     /not signed by the domain's first key/,
   ],
   "a key that nobody lists": [(proof) => (proof.seal.kid = "x"), /does not list/],
-  "no seal": [(proof) => delete proof.seal, /not a proof that this page understands/],
+  "no seal": [(proof) => delete proof.seal, /not a proof that this page supports/],
   "a seal that is cut off": [
     (proof) => (proof.seal.payload = base64(Buffer.from(proof.seal.payload, "base64").subarray(0, 40))),
     /seal/,
@@ -146,11 +146,11 @@ for (const [lie, [tell, found]] of Object.entries(LIES)) {
 test("a seal of something else proves nothing, though it is signed", async () => {
   /** @type {[said: object, found: RegExp][]} */
   const cases = [
-    [{ rp: "b".repeat(26) }, /is about b/],
-    [{ origin: "m.example" }, /of m\.example/],
+    [{ rp: "b".repeat(26) }, /belongs to b/],
+    [{ origin: "m.example" }, /by m\.example/],
     [{ first: 102, last: 106 }, /event 104 of the feed/],
-    [{ version: 2 }, /not one that this page understands/],
-    [{ last: 2_000 }, /not one that this page understands/],
+    [{ version: 2 }, /does not support the format/],
+    [{ last: 2_000 }, /does not support the format/],
     [{ at: SEALED_MS - 20_000 }, /outside the window/],
     [{ root: Buffer.alloc(32) }, /does not lead/],
   ];

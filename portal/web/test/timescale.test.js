@@ -1,4 +1,7 @@
-/** The timescale: the axis of time, marks and their numbers, what a lane holds and lets go, bytes as hexadecimal numbers. */
+/**
+ * The timescale: the axis of time, marks and their numbers, events that a lane holds and drops, bytes as hexadecimal
+ * numbers.
+ */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -210,7 +213,7 @@ test("a lane holds at most its bound: the side that is not looked at is let go, 
   lane.arrived(...live(HELD_MAX + 1));
   assert.equal(lane.events.length, HELD_MAX);
   assert.equal(lane.oldest, 2);
-  assert.match(lane.holes()[0].text, /^#1 let go/);
+  assert.match(lane.holes()[0].text, /^#1 unloaded/);
   const back = new Lane();
   back.take(pageOf(501, 500 + HELD_MAX));
   back.take(pageOf(1, 500, { next: 501 + HELD_MAX }), "older");
@@ -225,10 +228,10 @@ test("a gap is a gap between its neighbours, and reading goes on behind it", () 
   assert.deepEqual(lane.holes(), [{ left: 3_000, right: 9_005, text: "#4 to #8 are missing" }]);
 });
 
-test("what left the history before the oldest event is said", () => {
+test("what no longer in the history before the oldest event is said", () => {
   const lane = new Lane();
   lane.take(pageOf(41, 50, { first: 41 }));
-  assert.deepEqual(lane.holes(), [{ left: null, right: 41_000, text: "#1 to #40 left the history" }]);
+  assert.deepEqual(lane.holes(), [{ left: null, right: 41_000, text: "#1 to #40 no longer in the history" }]);
   const some = new Lane();
   some.take(pageOf(41, 50, { first: 7 }));
   assert.equal(some.holes()[0].text, "#7 to #40 not loaded");
@@ -240,7 +243,7 @@ test("a new epoch begins anew, and says so", () => {
   lane.missed({ epoch: "bbbbbbbb", from: 1, to: 0, previousEpoch: EPOCH }, 5_000);
   assert.ok(lane.arrived(...live(1, "bbbbbbbb")));
   assert.deepEqual(held(lane), [1]);
-  assert.match(lane.holes()[0].text, /began anew/);
+  assert.match(lane.holes()[0].text, /new epoch/);
 });
 
 // -- bytes ------------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ export function startSearch({ input, list, onChoose }) {
       if (mine !== turn) return;
       found = items;
       active = items.length ? 0 : -1;
-      draw(items.length ? "" : "There is none of that name, title or id.");
+      draw(items.length ? "" : "No rendezvous point has this name, title or id.");
     } catch (error) {
       found = [];
       if (mine === turn) draw(error.message);

@@ -1,5 +1,5 @@
 /**
- * Draws the lanes under one axis of time, and turns what hands do there into requests: wheel, drag, click.
+ * Draws the lanes under one time axis, and translates wheel, drag and click into requests.
  *
  * A mark is an event, round if it was published here, a diamond if it came from another domain; a mark with a number is that
  * many. Colours tell types apart; what a colour means is in the key, and in words wherever an event is told. To assistive
@@ -174,7 +174,7 @@ export class Chart {
 }
 
 function laneText({ state, says, lane, waiting }) {
-  if (state === "loading") return "Reading its history";
+  if (state === "loading") return "Loading the history";
   if (state === "broken" || state === "away") return says;
   if (lane.next <= 1) return "No events yet";
   const shown = `showing ${count(lane.shown)} of ${count(lane.held)}`;

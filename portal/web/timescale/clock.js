@@ -1,6 +1,6 @@
 /**
- * The domain's clock, closer than times.js has it: what the domain says that it is now, or stored just now, is not in the
- * future. So the line of the present is never behind an event that is drawn.
+ * The domain's clock, more precise than in times.js: instants that the domain reports as now, or as just stored, are not
+ * in the future. So the line of the present is never behind an event that is drawn.
  */
 
 import { serverNow } from "../times.js";
@@ -12,7 +12,7 @@ export function now() {
   return serverNow() + aheadMs;
 }
 
-/** The domain said that this instant has come. @param {number} at */
+/** Note an instant that the domain has reported as past. @param {number} at */
 export function hasCome(at) {
   aheadMs = Math.max(aheadMs, at - serverNow());
 }

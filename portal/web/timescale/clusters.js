@@ -1,4 +1,4 @@
-/** Which marks are drawn for events on the axis: one each, and one with a number for those that would lie on one another. Pure. */
+/** Marks for events on the axis: one each, and one with a number for events that would overlap. Pure. */
 
 export const CELL_PX = 24; // the axis is divided into cells of this width; a cell has one mark
 

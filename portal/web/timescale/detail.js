@@ -1,4 +1,4 @@
-/** One event whole: what it says, its exact bytes, where it came from and where it is, and the proof of its origin. */
+/** One event in full: content, exact bytes, origin and replicas, and the proof of its origin. */
 
 import { html, nothing, render } from "lit-html";
 import { bytes, count, duration, plural } from "../format.js";
@@ -14,7 +14,11 @@ const LOOK_EVERY_MS = 2_000;
 const LOOKS_MAX = 15; // 30 s: after that the reader asks again
 const ATTRIBUTES = ["id", "source", "type", "subject", "time", "datacontenttype", "dataschema"];
 const NO_ATTRIBUTES = new Set(["specversion", "data", "data_base64", ...ATTRIBUTES]);
-const LINKS = { eager: "events go there at once", lazy: "it asks for what it lacks", stopped: "the link is stopped" };
+const LINKS = {
+  eager: "events are sent at once",
+  lazy: "missing events are requested",
+  stopped: "the link is stopped",
+};
 
 export class Detail {
   #element;
@@ -99,7 +103,7 @@ export class Detail {
     const shown = this.#shown;
     if (!shown) {
       render(
-        html`<div class="empty"><strong>No event is chosen</strong><span>Choose one on the axis or in the list to see what it says, where it came from and where it is.</span></div>`,
+        html`<div class="empty"><strong>No event selected</strong><span>Select an event on the axis or in the list to see its content, origin and replicas.</span></div>`,
         this.#element,
       );
       return;
@@ -116,7 +120,7 @@ export class Detail {
         </div>
         <p class="muted small ts-detail-rp">${reader.label}</p>
         ${error ? html`<div class="broken"><strong>The event cannot be shown</strong><span>${error.message}</span></div>` : nothing}
-        ${facts ? this.#facts(shown) : error ? nothing : html`<div class="empty loading"><span class="skeleton">Fetching the event whole</span></div>`}`,
+        ${facts ? this.#facts(shown) : error ? nothing : html`<div class="empty loading"><span class="skeleton">Loading the event</span></div>`}`,
       this.#element,
     );
   }
@@ -135,7 +139,7 @@ export class Detail {
       </dl>
       <section aria-labelledby="detail-data"><h3 id="detail-data">Data</h3>${dataOf(event)}</section>
       ${this.#raw(shown)}
-      ${facts.feed ? this.#origin(shown) : html`<p class="muted small">An administrative event: it stays in this domain, and is not sealed.</p>`}
+      ${facts.feed ? this.#origin(shown) : html`<p class="muted small">An administrative event: it is not sealed and not sent to other domains.</p>`}
     </div>`;
   }
 
@@ -143,7 +147,7 @@ export class Detail {
     const { bytes: all } = shown;
     const most = shown.whole ? all.length : HEX_BYTES_FIRST;
     const width = ROW_BYTES.find((wide) => rowChars(wide) * CHAR_PX < this.#element.clientWidth - PADDING_PX) ?? 8;
-    return html`<details class="more"><summary>The exact bytes</summary>
+    return html`<details class="more"><summary>Exact bytes</summary>
       <pre class="ts-raw" tabindex="0" role="region" aria-label="The event's bytes, hexadecimal and as text">${hexdump(all, { width, most })}</pre>
       ${
         all.length > most
@@ -159,48 +163,48 @@ export class Detail {
   #origin(shown) {
     const { facts } = shown;
     const way = facts.carriers.length ? [...facts.carriers, this.#domain] : [this.#domain];
-    return html`<section aria-labelledby="detail-origin"><h3 id="detail-origin">Where it came from</h3>
-        <p>${facts.origin === this.#domain ? "Published here" : html`Published at <strong>${facts.origin ?? "a domain whose seal has left"}</strong>`}, number ${count(facts.sequence)} of its feed <code class="ts-feed" title=${facts.feed}>${facts.feed}</code></p>
+    return html`<section aria-labelledby="detail-origin"><h3 id="detail-origin">Origin</h3>
+        <p>${facts.origin === this.#domain ? "Published here" : html`Published at <strong>${facts.origin ?? "a domain whose seal is no longer held"}</strong>`}, number ${count(facts.sequence)} of its feed <code class="ts-feed" title=${facts.feed}>${facts.feed}</code></p>
         ${
           way.length > 1
-            ? html`<ol class="ts-way" aria-label="The domains that it came through">${way.map((domain) => html`<li>${domain}</li>`)}</ol>
-          <p class="muted small">${plural(way.length - 1, "hop")}, as the domains on the way said.</p>`
+            ? html`<ol class="ts-way" aria-label="Route through the domains">${way.map((domain) => html`<li>${domain}</li>`)}</ol>
+          <p class="muted small">${plural(way.length - 1, "hop")}, as reported by the domains on the route.</p>`
             : nothing
         }
         ${this.#proof(shown)}
       </section>
-      <section aria-labelledby="detail-where"><h3 id="detail-where">Where it is now</h3>${this.#domains(shown)}</section>`;
+      <section aria-labelledby="detail-where"><h3 id="detail-where">Replicas</h3>${this.#domains(shown)}</section>`;
   }
 
   #proof(shown) {
     const { facts, proof, proving } = shown;
-    if (proving) return html`<p class="loading"><span class="skeleton">Checking the proof of its origin</span></p>`;
+    if (proving) return html`<p class="loading"><span class="skeleton">Verifying the proof of origin</span></p>`;
     if (!proof) {
-      return html`<p class="muted small">It is not sealed yet: a seal is made when it leaves this domain, or now.</p>
+      return html`<p class="muted small">The event is not sealed yet. It is sealed when it leaves this domain, or now.</p>
         <button type="button" class="button compact space-above" id="prove" @click=${() => this.#prove(shown)}>${facts.sealed ? "Prove" : "Seal and prove"}</button>`;
     }
     return html`<div class="ts-proof ${proof.verdict}" id="proof" role="status">
       <p>${VERDICTS[proof.verdict](proof)}</p>
       ${
         proof.steps.length
-          ? html`<details class="more"><summary>What was checked</summary><ul class="ts-steps">
+          ? html`<details class="more"><summary>Verification steps</summary><ul class="ts-steps">
         ${proof.steps.map(({ name, by, says }) => html`<li><span class="badge ${by === "page" ? "good" : by ? "warn" : "bad"}">${name}</span> ${says}</li>`)}
       </ul></details>`
           : nothing
       }
-      ${proof.fingerprint ? html`<p class="muted small">Not checked here: that the fingerprint <code>${proof.fingerprint}</code> is that of ${proof.seal.origin}. Compare it with what its administrator tells you.</p>` : nothing}
+      ${proof.fingerprint ? html`<p class="muted small">Not verified: that the fingerprint <code>${proof.fingerprint}</code> belongs to ${proof.seal.origin}. Compare it with its administrator.</p>` : nothing}
       ${proof.verdict === "verified" ? nothing : html`<button type="button" class="button compact space-above" @click=${() => this.#prove(shown)}>Check again</button>`}
     </div>`;
   }
 
   #domains(shown) {
     const { domains } = shown.facts;
-    if (domains.length <= 1) return html`<p>In this domain alone: it has no replicas.</p>`;
+    if (domains.length <= 1) return html`<p>This domain only: the rendezvous point has no replicas.</p>`;
     return html`<ul class="ts-domains">${domains.map(
       (one) => html`<li>
       <span class="ts-domain">${one.domain === this.#domain ? html`${one.domain} <span class="muted small">(here)</span>` : one.domain}${one.role === "home" ? html` <span class="tag">home</span>` : nothing}</span>
-      ${one.held ? html`<span class="badge good">holds it</span>` : one.held === false ? html`<span class="badge warn">lacks it</span>` : html`<span class="badge">not known</span>`}
-      <span class="muted small">${one.domain === this.#domain ? "" : one.link ? `${LINKS[one.link]}${one.backlog ? `; ${plural(one.backlog, "event")} behind` : ""}` : "no link with it from here"}</span>
+      ${one.held ? html`<span class="badge good">held</span>` : one.held === false ? html`<span class="badge warn">missing</span>` : html`<span class="badge">unknown</span>`}
+      <span class="muted small">${one.domain === this.#domain ? "" : one.link ? `${LINKS[one.link]}${one.backlog ? `; ${plural(one.backlog, "event")} behind` : ""}` : "no direct link"}</span>
     </li>`,
     )}</ul>`;
   }
@@ -213,9 +217,9 @@ function rowChars(rowBytes) {
 
 const VERDICTS = {
   verified: ({ seal }) =>
-    html`<span class="badge good">Verified</span> This browser checked that <strong>${seal.origin}</strong> published exactly these bytes.`,
+    html`<span class="badge good">Verified</span> This browser verified that <strong>${seal.origin}</strong> published exactly these bytes.`,
   partly: ({ seal }) =>
-    html`<span class="badge warn">Checked in part</span> This browser has not all that it needs to check that <strong>${seal.origin}</strong> published these bytes; this domain says that it did.`,
+    html`<span class="badge warn">Verified in part</span> This browser cannot verify completely that <strong>${seal.origin}</strong> published these bytes; this domain has verified it.`,
   refuted: ({ steps }) => html`<span class="badge bad">Not verified</span> ${steps.at(-1).says}`,
   none: ({ says }) => html`<span class="badge bad">No proof</span> ${says}`,
 };
@@ -228,15 +232,15 @@ function dataOf(event) {
   if ("data" in event) {
     return html`<pre class="ts-data" tabindex="0" role="region" aria-label="The event's data">${typeof event.data === "string" ? event.data : JSON.stringify(event.data, null, 2)}</pre>`;
   }
-  if (typeof event.data_base64 !== "string") return html`<p class="muted">It has none.</p>`;
+  if (typeof event.data_base64 !== "string") return html`<p class="muted">No data.</p>`;
   const data = fromBase64(event.data_base64);
   return html`<pre class="ts-raw" tabindex="0" role="region" aria-label="The event's binary data">${hexdump(data, { most: HEX_BYTES_FIRST })}</pre>
     <p class="muted small">${bytes(data.length)} of ${event.datacontenttype ?? "binary data"}</p>`;
 }
 
-/** How far an event's own time is from when it was stored. */
+/** Difference between an event's time and its time of storage. */
 function lateness(own, stored) {
   const ms = Date.parse(stored) - Date.parse(own ?? "");
   if (Number.isNaN(ms)) return "it says no time itself";
-  return `${duration(Math.abs(ms))} ${ms < 0 ? "before" : "after"} its own time`;
+  return `${duration(Math.abs(ms))} ${ms < 0 ? "before" : "after"} the event's time`;
 }

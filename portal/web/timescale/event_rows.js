@@ -18,13 +18,13 @@ export function seen(readers, scale) {
   return all.sort((a, b) => b.event.at - a.event.at || b.event.offset - a.event.offset);
 }
 
-/** Why no event is seen: there is none just here, or a history could not be read. */
+/** Reason for an empty list: no events in view, or a history that could not be read. */
 function nothingSeen(readers) {
   const unread = readers.find(({ state }) => state === "away" || state === "broken");
   if (!unread) {
-    return html`<div class="empty"><strong>No event in this stretch of time</strong><span>Move or zoom out; Fit shows all that is held.</span></div>`;
+    return html`<div class="empty"><strong>No events in this period</strong><span>Move or zoom out; Fit shows all events held.</span></div>`;
   }
-  const next = unread.state === "away" ? "It is asked again by itself." : "Remove it, or look whether you may read it.";
+  const next = unread.state === "away" ? "Retrying automatically." : "Remove it, or check whether you may read it.";
   return html`<div class="broken"><strong>The history could not be read</strong><span>${unread.says} ${next}</span></div>`;
 }
 
@@ -47,7 +47,7 @@ export function drawRows(element, { readers, scale, selected, colour, select }) 
               (row) => one(row, { several, selected, colour, select }),
             )}
           </ol>
-          ${all.length > rows.length ? html`<p class="empty small">${count(all.length - rows.length)} more in this stretch: zoom in to list them.</p>` : ""}`,
+          ${all.length > rows.length ? html`<p class="empty small">${count(all.length - rows.length)} more in this period: zoom in to list them.</p>` : ""}`,
     element,
   );
   return all.length;

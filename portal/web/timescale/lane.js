@@ -1,11 +1,11 @@
 /**
- * What the page holds of one RP: consecutive events of its log, at most HELD_MAX, and what is missing among them. Pure.
+ * Events that the page holds of one RP: consecutive events of its log, at most HELD_MAX, and the gaps among them. Pure.
  *
  * Pages of the past are put together with what is held where they adjoin it, else they take its place. Live events are added
  * at the end with the time of their arrival; a page that covers them says later when they were stored (`exact`).
  */
 
-/** @import { LaneEvent } from "../shapes.d.ts" */
+/** @import { LaneEvent } from "../types.d.ts" */
 
 export const HELD_MAX = 5_000;
 const GAPS_MAX = 200;
@@ -20,7 +20,7 @@ export class Lane {
   /** The log's own oldest offset, and the one its next event will get. */
   first = 1;
   next = 1;
-  /** Whether events that the page had were let go to keep the bound. */
+  /** Whether events were dropped from the page to keep the bound. */
   letGo = false;
 
   get oldest() {
@@ -31,12 +31,12 @@ export class Lane {
     return this.events.at(-1)?.offset ?? this.next - 1;
   }
 
-  /** How many events the log holds, as far as it was looked at. */
+  /** Number of events in the log, as last loaded. */
   get held() {
     return this.next - this.first;
   }
 
-  /** How many of these are on the page, which keeps what has left the history meanwhile, too. */
+  /** Number of these on the page, which also keeps events that have left the history. */
   get shown() {
     const begin = this.events.findIndex(({ offset }) => offset >= this.first);
     return begin < 0 ? 0 : this.events.length - begin;
@@ -97,14 +97,14 @@ export class Lane {
     if (this.gaps.length > GAPS_MAX) this.gaps.shift();
   }
 
-  /** The first event whose time of storing is not known, null if all are. */
+  /** The first event whose time of storage is unknown; null if all are known. */
   get unstamped() {
     const found = this.events.findLastIndex(({ exact }) => exact);
     return this.events[found + 1] ?? null;
   }
 
   /**
-   * What is missing, as it is drawn: {from, to, left, right, text}; `left` null for all that is before.
+   * Gaps, as they are drawn: {from, to, left, right, text}; `left` null for all that is before.
    * @returns {{left: number | null, right: number, text: string}[]}
    */
   holes() {
@@ -119,9 +119,13 @@ export class Lane {
     });
     const oldest = this.events[0];
     if (oldest && oldest.offset > 1 && oldest.offset === this.first) {
-      holes.unshift({ left: null, right: oldest.at, text: `${offsets(1, oldest.offset - 1)} left the history` });
+      holes.unshift({
+        left: null,
+        right: oldest.at,
+        text: `${offsets(1, oldest.offset - 1)} no longer in the history`,
+      });
     } else if (oldest && oldest.offset > this.first) {
-      const words = this.letGo ? "let go by this page" : "not loaded";
+      const words = this.letGo ? "unloaded by this page" : "not loaded";
       holes.unshift({ left: null, right: oldest.at, text: `${offsets(this.first, oldest.offset - 1)} ${words}` });
     }
     return holes;
@@ -144,7 +148,7 @@ export class Lane {
     this.letGo = false;
   }
 
-  /** What follows an exact time is not earlier: a place in the log is a place in time. */
+  /** Events after one with an exact time are not earlier: log order is time order. */
   #order(from) {
     for (let index = Math.max(from, 1); index < this.events.length; index++) {
       const [before, event] = [this.events[index - 1], this.events[index]];
@@ -164,7 +168,7 @@ export class Lane {
   }
 }
 
-/** What is held of a live event: as the past is given, but for its size and its place in its feed, which are not known yet. */
+/** The stored form of a live event: as for past events, but without size and feed sequence, which are unknown yet. */
 function shown(event) {
   const { id, source, type, subject = null, time = null } = event;
   return { id, source, type, subject, time, preview: preview(event), feed: null, sequence: null, size: null };
@@ -181,7 +185,7 @@ function offsets(from, to) {
 
 function gapText(from, to, previous) {
   if (previous !== null && previous !== undefined) {
-    return "The log began anew; what was missed of the old one is unknown";
+    return "The log started a new epoch; the number of missed events is unknown";
   }
   return to < from
     ? "An unknown number of events is missing"

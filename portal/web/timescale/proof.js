@@ -20,7 +20,7 @@ const HASH_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 const KEYS_MAX = 32;
 
-/** What a step found; the text is one sentence. */
+/** Result of a step; the text is one sentence. */
 class Wrong extends Error {}
 
 /**
@@ -43,7 +43,7 @@ export async function check(proof, event, subtle = globalThis.crypto?.subtle) {
       steps.push({
         name,
         by: null,
-        says: error instanceof Wrong ? error.message : "The answer is not a proof that this page understands.",
+        says: error instanceof Wrong ? error.message : "The response is not a proof that this page supports.",
       });
       throw error;
     }
@@ -51,7 +51,7 @@ export async function check(proof, event, subtle = globalThis.crypto?.subtle) {
   try {
     await step(
       "Bytes",
-      () => `The proof is of the ${event.bytes.length} bytes shown here.`,
+      () => `The proof covers the ${event.bytes.length} bytes shown here.`,
       () => sameBytes(proof, event),
     );
     await step(
@@ -86,7 +86,7 @@ export async function check(proof, event, subtle = globalThis.crypto?.subtle) {
   return { verdict: unchecked ? "partly" : "verified", steps, ...found };
 }
 
-const UNABLE = "This browser cannot check it here; the domain that answered has.";
+const UNABLE = "This browser cannot verify this step; the domain that responded has verified it.";
 
 function sealText({ origin, rp, first, last, sealedAt }) {
   return `${origin} sealed its events ${first} to ${last} at ${rp} on ${new Date(sealedAt).toISOString()}.`;
@@ -102,7 +102,7 @@ function pathText({ path }) {
 
 function sameBytes(proof, { bytes }) {
   const claimed = fromBase64(proof.event);
-  if (!equal(claimed, bytes)) throw new Wrong("The proof is of other bytes than those shown here.");
+  if (!equal(claimed, bytes)) throw new Wrong("The proof covers other bytes than those shown here.");
 }
 
 function sealOf({ seal: statement, leaf_index: index }, { rp, sequence, origin }) {
@@ -112,12 +112,14 @@ function sealOf({ seal: statement, leaf_index: index }, { rp, sequence, origin }
   const numbers = [seal.first, seal.last, seal.sealedAt, index].every((one) => Number.isSafeInteger(one) && one >= 0);
   const known = values.length === SEAL_MEMBERS.length && seal.version === 1 && seal.root instanceof Uint8Array;
   if (!known || !numbers || seal.root.length !== HASH_BYTES || count < 1 || count > RUN_EVENTS_MAX) {
-    throw new Wrong("The seal is not one that this page understands.");
+    throw new Wrong("This page does not support the format of the seal.");
   }
-  if (seal.rp !== rp) throw new Wrong(`The seal is about ${seal.rp}.`);
-  if (origin !== null && seal.origin !== origin) throw new Wrong(`The seal is of ${seal.origin}, not of ${origin}.`);
+  if (seal.rp !== rp) throw new Wrong(`The seal belongs to ${seal.rp}.`);
+  if (origin !== null && seal.origin !== origin) {
+    throw new Wrong(`The seal was issued by ${seal.origin}, not by ${origin}.`);
+  }
   if (seal.first + index !== sequence || index >= count) {
-    throw new Wrong(`The seal speaks of event ${seal.first + index} of the feed.`);
+    throw new Wrong(`The seal covers event ${seal.first + index} of the feed.`);
   }
   return seal;
 }
@@ -125,7 +127,7 @@ function sealOf({ seal: statement, leaf_index: index }, { rp, sequence, origin }
 async function rootReached({ path, leaf_index: leaf }, seal, bytes, subtle) {
   if (!subtle) return "domain";
   if (!Array.isArray(path) || path.length > PATH_MAX) throw new Wrong("The proof has no path of hashes.");
-  const wrong = new Wrong("The event is not the one that was sealed: its hash does not lead to the sealed root.");
+  const wrong = new Wrong("The event differs from the sealed one: its hash does not lead to the sealed root.");
   let current = await hash(subtle, [0], bytes);
   let index = leaf;
   let last = seal.last - seal.first;
@@ -156,7 +158,7 @@ async function sealSigned({ seal: statement, document }, seal, subtle) {
     payload,
     fromBase64(statement.signature),
     key.x,
-    "The signature of the seal is wrong.",
+    "The signature of the seal is not valid.",
   );
 }
 
@@ -254,10 +256,10 @@ function messagePackArray(data) {
     if (kind >= 0xcc && kind <= 0xcf) return number(1 << (kind - 0xcc));
     if (kind === 0xc4 || kind === 0xc5) return taken(number(kind - 0xc3));
     if (kind === 0xd9 || kind === 0xda) return text(number(kind - 0xd8));
-    throw new Wrong("The seal holds what no seal holds.");
+    throw new Wrong("The seal has members of an unsupported type.");
   };
-  if ((data[0] & 0xf0) !== 0x90) throw new Wrong("The seal is no MessagePack array.");
+  if ((data[0] & 0xf0) !== 0x90) throw new Wrong("The seal is not a MessagePack array.");
   const values = Array.from({ length: data[0] & 0x0f }, value);
-  if (place !== data.length) throw new Wrong("The seal is cut off, or something follows it.");
+  if (place !== data.length) throw new Wrong("The seal is truncated or has trailing bytes.");
   return values;
 }

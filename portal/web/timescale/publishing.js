@@ -3,7 +3,7 @@
 import { html, nothing, render } from "lit-html";
 import { Problem } from "../../../client/js/herald.js";
 import { duration } from "../format.js";
-import { line } from "../line.js";
+import { domainConnection } from "../domain_connection.js";
 import { Refused, getJson } from "../requests.js";
 import { watch } from "./way.js";
 
@@ -18,7 +18,7 @@ export class Publishing {
   #page;
   #readers = [];
   #turn = 0; // of publishing: what an older one still learns is not shown
-  #seen = null; // tells that this page has read the event: {id, done}
+  #seen = null; // resolves when this page has read the event: {id, done}
   #published;
 
   /**
@@ -51,7 +51,7 @@ export class Publishing {
     this.#form.hidden = this.#readers.length === 0;
   }
 
-  /** A live event came to this page. */
+  /** Handle a live event on this page. */
   arrived(event) {
     if (event.id === this.#seen?.id) this.#seen.done();
   }
@@ -79,7 +79,7 @@ export class Publishing {
     this.#seen = {
       id,
       done: () => {
-        steps.read = { name: "This page", state: "done", ms: now(), says: "read it live" };
+        steps.read = { name: "This page", state: "done", ms: now(), says: "received live" };
         show();
       },
     };
@@ -94,7 +94,7 @@ export class Publishing {
         time: new Date().toISOString(),
         ...parsed.members,
       };
-      const answer = await line().publish(reader.rp, event);
+      const answer = await domainConnection().publish(reader.rp, event);
       steps.stored = { name: "Stored here", state: "done", ms: now(), says: `as #${answer.offset}` };
       show();
       this.#published(reader, answer.offset);
@@ -141,7 +141,7 @@ export class Publishing {
 }
 
 function stepsOf(steps) {
-  return html`<ol class="ts-steps" aria-label="Where the event goes">${steps.filter(Boolean).map(
+  return html`<ol class="ts-steps" aria-label="Route of the event">${steps.filter(Boolean).map(
     ({ name, state, ms, says }) => html`<li>
     <span class="badge ${SIGNS[state]}">${name}</span> ${says}${ms === null ? nothing : html` <span class="muted small number">after ${duration(ms)}</span>`}</li>`,
   )}</ol>`;

@@ -1,5 +1,6 @@
 /**
- * Feeds a lane: the past by pages of its history, what comes by the page's WebSocket, and back to the newest after a pause.
+ * Feeds a lane: past events by pages of the history, new events by the page's WebSocket, and back to the newest after a
+ * pause.
  *
  * The life of it: the newest page is asked, the RP is read live from there on. While it `follows`, what comes is held; else
  * it is only counted (`waiting`), and `follow` asks for what was missed, or, if that is more than CAUGHT_UP_MAX events,
@@ -7,7 +8,7 @@
  */
 
 import { Problem } from "../../../client/js/herald.js";
-import { line, onAgain } from "../line.js";
+import { domainConnection, onAgain } from "../domain_connection.js";
 import { Refused, SessionEnded, getJson } from "../requests.js";
 import { hasCome, now } from "./clock.js";
 import { HELD_MAX, Lane } from "./lane.js";
@@ -21,16 +22,16 @@ const RETRY_MS = [1_000, 2_000, 5_000, 10_000];
 
 export class LaneReader {
   lane = new Lane();
-  /** "loading", "ready", "away" (nobody answers; it is asked again) or "broken"; `says` one sentence about the latter two. */
+  /** "loading", "ready", "away" (no response; retried) or "broken"; `says` is one sentence about the latter two. */
   state = "loading";
   says = "";
-  /** What the RP is: known once it is ready. */
+  /** Facts of the RP, available once it is ready. */
   rp = "";
   label;
   mayPublish = false;
-  /** Events that came since it stopped following. */
+  /** Number of events received since it stopped following. */
   waiting = 0;
-  /** Whether what comes reaches this page now. */
+  /** Whether new events reach this page now. */
   connected = false;
   #url;
   #follows = true;
@@ -78,7 +79,7 @@ export class LaneReader {
     this.#forget();
   }
 
-  /** Hold what comes from now on, and what was missed. */
+  /** Hold new events from now on, and load missed ones. */
   async follow() {
     if (this.#follows) return;
     this.#follows = true;
@@ -86,7 +87,7 @@ export class LaneReader {
     await this.#catchUp();
   }
 
-  /** Keep what is held; what comes is counted. */
+  /** Keep the events held; count new ones. */
   hold() {
     this.#follows = false;
   }
@@ -159,13 +160,13 @@ export class LaneReader {
     this.#onChange();
   }
 
-  // ---- what comes ----
+  // ---- new events ----
 
   #read() {
     if (this.#closed || !this.rp) return;
     this.#subscription?.close();
     const { epoch, newest } = this.lane;
-    this.#subscription = line().subscribe(this.rp, {
+    this.#subscription = domainConnection().subscribe(this.rp, {
       from: epoch ? `${epoch}:${this.#follows ? newest : this.lane.next - 1}` : "earliest",
       onEvent: (event, received) => this.#arrived(event, received),
       onGap: (gap) => {
@@ -191,7 +192,7 @@ export class LaneReader {
     } else if (this.lane.arrived(event, received, now())) {
       this.#stampSoon();
     } else if (!this.#loading) {
-      void this.#catchUp(); // it came while a page was on its way
+      void this.#catchUp(); // it arrived while a page was loading
     }
     this.#onChange();
   }

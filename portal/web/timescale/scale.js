@@ -70,7 +70,7 @@ export class Scale {
     return this.from + x * this.msPerPixel;
   }
 
-  /** `factor` below 1 comes nearer; the instant `anchor` stays where it is. */
+  /** Zoom: `factor` below 1 zooms in; the instant `anchor` keeps its position. */
   zoomed(factor, anchor = (this.from + this.to) / 2) {
     const span = Math.min(Math.max(this.span * factor, SPAN_MIN_MS), SPAN_MAX_MS);
     const from = anchor - ((anchor - this.from) / this.span) * span;
@@ -94,7 +94,7 @@ export class Scale {
     return new Scale(this.from, this.to, width);
   }
 
-  /** What shows all from `from` to `to`, with some room at both sides. */
+  /** The scale that shows all from `from` to `to`, with some room at both sides. */
   static fitting(from, to, width) {
     const room = Math.max((to - from) * 0.06, 500);
     return new Scale(from - room, to + room, width);
@@ -102,7 +102,7 @@ export class Scale {
 }
 
 /**
- * Where to write times: {at, step} each, about `spacing` pixels apart, at round times of the reader's zone.
+ * Positions of time labels: {at, step} each, about `spacing` pixels apart, at round times of the reader's zone.
  * @param {Scale} scale
  * @param {number} spacing
  * @param {(at: number) => number} [zoneMs] how far the zone is ahead of UTC then
@@ -119,7 +119,7 @@ export function ticks(scale, spacing = 110, zoneMs = (at) => -new Date(at).getTi
   }
 }
 
-/** How a tick reads beside others `step` apart: only what tells it from them. */
+/** Text of a tick beside others `step` apart: only the distinguishing part. */
 export function tickText(at, step, zone = undefined) {
   const parts =
     step < SECOND

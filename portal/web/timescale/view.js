@@ -1,4 +1,4 @@
-/** What of the time axis the page shows: a scale, and whether it follows the present or stays. */
+/** Visible part of the time axis: a scale, and whether it follows the present. */
 
 import { now } from "./clock.js";
 import { Scale } from "./scale.js";

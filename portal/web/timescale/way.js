@@ -1,8 +1,8 @@
 /**
- * Watches where a published event goes: stored here, read by this page, written to its readers, held by each replica.
+ * Traces a published event: stored here, read by this page, written to its readers, held by each replica.
  *
- * Replicas are known by their vectors: the event's whereabouts are asked every half second, for half a minute at most; so the
- * time that is told of a replica is when it was seen to have it, up to half a second late.
+ * Replicas are known by their vectors: the locations of the event are polled every half second, for half a minute at
+ * most; so the time shown for a replica is up to half a second late.
  */
 
 /** @typedef {{name: string, state: "done" | "wait" | "unknown" | "late", ms: number | null, says: string}} Step */
@@ -52,7 +52,7 @@ function readerStep(reading, late) {
         name: "Readers",
         state: "done",
         ms,
-        says: sessions ? `written to ${all}, this page among them` : "nobody reads here",
+        says: sessions ? `written to ${all}, including this page` : "no readers",
       },
     ];
   }
@@ -61,9 +61,9 @@ function readerStep(reading, late) {
 
 /** @returns {Step} */
 function replicaStep({ domain, held, link = undefined }, ms, late) {
-  if (ms !== null) return { name: domain, state: "done", ms, says: "holds it" };
-  if (held === null) return { name: domain, state: "unknown", ms: null, says: "no link from here: not known" };
+  if (ms !== null) return { name: domain, state: "done", ms, says: "holds the event" };
+  if (held === null) return { name: domain, state: "unknown", ms: null, says: "no direct link: unknown" };
   const says =
-    link === "stopped" ? "the link is stopped" : late ? `does not have it after ${WATCHED_MS / 1000} s` : "on its way";
+    link === "stopped" ? "the link is stopped" : late ? `not received after ${WATCHED_MS / 1000} s` : "on its way";
   return { name: domain, state: late ? "late" : "wait", ms: null, says };
 }

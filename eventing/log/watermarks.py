@@ -1,0 +1,105 @@
+"""Watermarks: the links with a peer, one per RP (overlay/broadcast.py), as kept in Redis. Their vectors show what the
+peer lacks.
+
+Requests of the peer and requests to it change links at the same time, in several processes. Every change is a pure
+function of the link, written only if the link is still as it was read (one script for all links of a request), and
+repeated otherwise. Lost state is requested from the peer again, at the cost of one vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from eventing.log import scripts
+from eventing.overlay import broadcast
+from eventing.overlay.broadcast import Link
+from eventing.store.client import client, run_script
+from eventing.store.keys import peer_key
+
+TRIES_MAX = 8  # attempts at one change; each fails only if another process changed it in the same milliseconds
+
+Change = Callable[[str, Link], Link]
+
+
+def links_read(peer: str, rps: Sequence[str]) -> dict[str, Link]:
+    """Return the links with `peer` of these RPs; new ones where there are none."""
+    return {rp: broadcast.read(data) for rp, data in _raw(peer, rps).items()}
+
+
+def links_all(peer: str) -> dict[str, Link]:
+    """Return all stored links with `peer`, by RP."""
+    kept: Mapping[Any, Any] = client().hgetall(peer_key(peer, "links"))
+    return {rp.decode(): broadcast.read(data) for rp, data in sorted(kept.items())}
+
+
+def links_change(peer: str, rps: Iterable[str], change: Change) -> dict[str, Link]:
+    """Change links: `change(rp, link)` is called again for those that another process changed meanwhile. Returns them
+    as written.
+    """
+    done: dict[str, Link] = {}
+    left = list(rps)
+    for _ in range(TRIES_MAX):
+        if not left:
+            break
+        before = _raw(peer, left)
+        arguments: list[Any] = []
+        changing: list[str] = []
+        for rp in left:
+            link = broadcast.read(before[rp])
+            done[rp] = changed = change(rp, link)
+            if changed is link or changed == link:
+                continue
+            again_at = broadcast.again_at(changed)
+            when: Any = "" if again_at is None else int(again_at * 1000) + 1  # not before its time
+            arguments += [rp, before[rp] or b"", broadcast.stored(changed), when]
+            changing.append(rp)
+        if not changing:
+            break
+        missed = run_script(scripts.LINKS_WRITE, [2, peer_key(peer, "links"), peer_key(peer, "again"), *arguments])
+        left = [changing[position] for position in missed]
+    return done
+
+
+def links_due(peer: str, now: float, count_max: int) -> list[str]:
+    """Return RPs whose links' timers have expired; each is returned once, and again for a new timer."""
+    key = peer_key(peer, "again")
+    found: Any = client().zrangebyscore(key, "-inf", int(now * 1000), start=0, num=count_max)
+    if found:
+        client().zrem(key, *found)
+    return [rp.decode() for rp in found]
+
+
+def check_again(peer: str, rps: Iterable[str], at: float) -> None:
+    """Set the timer of the links with `peer` of these RPs to a time (Unix seconds), whatever their own timers."""
+    when = dict.fromkeys(rps, int(at * 1000))
+    if when:
+        client().zadd(peer_key(peer, "again"), when, lt=True)
+
+
+def next_due(peer: str) -> float | None:
+    """Return when the next timer of a link expires, Unix seconds; None for none."""
+    found = client().zrange(peer_key(peer, "again"), 0, 0, withscores=True)
+    return float(found[0][1]) / 1000 if found else None
+
+
+def links_forget(peer: str, rps: Iterable[str]) -> None:
+    """Delete the links with `peer` of RPs that are no longer shared with it."""
+    gone = list(rps)
+    if gone:
+        pipeline = client().pipeline(transaction=False)
+        pipeline.hdel(peer_key(peer, "links"), *gone)
+        pipeline.zrem(peer_key(peer, "again"), *gone)
+        pipeline.execute()
+
+
+def links_drop(peer: str) -> None:
+    """Delete all links with `peer`: its vectors are requested anew."""
+    client().delete(peer_key(peer, "links"), peer_key(peer, "again"))
+
+
+def _raw(peer: str, rps: Sequence[str]) -> dict[str, bytes | None]:
+    if not rps:
+        return {}
+    found: Any = client().hmget(peer_key(peer, "links"), list(rps))
+    return dict(zip(rps, found, strict=True))

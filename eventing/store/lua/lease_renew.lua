@@ -1,0 +1,4 @@
+-- Prolong a lease that the owner holds.
+-- KEYS: lease   ARGV: owner, duration (ms)   Returns 1; 0 where the lease has expired or another holds it.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])

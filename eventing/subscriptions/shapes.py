@@ -1,0 +1,75 @@
+"""Shapes of durable subscriptions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from eventing.core.shapes import Count, Moment, PageAnswer, Positive, Shape, doc, page_of
+from eventing.rest.shapes import HistoryAnswer, LeaseAnswer
+
+
+class DeliveryMode(Shape):
+    """Delivery of events to the subscriber."""
+
+    mode: str
+
+
+class SubscriptionMembers(Shape):
+    """Members of a durable subscription that answers and administrative events share."""
+
+    id: str
+    owner: Annotated[str, doc("Identity that may read and acknowledge.")]
+    version: Annotated[Positive, doc("Increases with every change; the ETag.")]
+    history: HistoryAnswer
+    deliver: DeliveryMode
+    lease: LeaseAnswer
+
+
+class SubscriptionData(SubscriptionMembers):
+    """A durable subscription."""
+
+    at: Annotated[str, doc("Id of the rendezvous point read.")]
+
+
+class SubscriptionLinks(Shape):
+    """URLs of a subscription's resources."""
+
+    events: str
+    ack: str
+    renew: str
+    rp: str
+
+
+class SharedState(Shape):
+    """The state of a subscription that several domains hold."""
+
+    keeper: Annotated[str, doc("The domain where it was created.")]
+    holders: Annotated[list[str], doc("The domains that hold it, in the order of succession.")]
+    delivers: Annotated[str | None, doc("The domain that delivers now; null: not known.")]
+    term: Count
+    acked: Annotated[dict[str, int], doc("The acknowledged sequence of each feed.")]
+
+
+class SubscriptionAnswer(SubscriptionMembers):
+    """A durable subscription, with its acknowledged cursor and lag."""
+
+    rp: Annotated[str, doc("Id of the rendezvous point read.")]
+    cursor: Annotated[str, doc("Cursor that its owner has acknowledged.")]
+    lag: Annotated[Count, doc("Events of the log after the acknowledged cursor, lost ones included.")]
+    lost: Annotated[Count, doc("Of these, events that are lost: the gap that the next read reports.")]
+    shared: Annotated[SharedState | None, doc("null: only this domain holds it.")]
+    created_at: Moment
+    links: SubscriptionLinks
+    notice: Annotated[str | UnsetType, doc("Sentence for people: what is deleted, and when. Not in lists.")] = UNSET
+
+
+SubscriptionPage = page_of(SubscriptionAnswer)
+
+
+class SubscriptionListing(PageAnswer):
+    """A page of the domain's subscriptions."""
+
+    items: list[SubscriptionAnswer]
+    complete: Annotated[bool, doc("Whether the order covers all subscriptions that match.")]

@@ -1,0 +1,143 @@
+"""`make demo` as a user has it: it comes up, obeys what is typed, shows what happens, and stops in time."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import psutil
+import pytest
+
+from demo.harness.servers import ROOT, wait_for
+from demo.screen import table
+from demo.snapshot import Detected, DomainView, LinkSnapshot, Snapshot, news
+from portal.supervisor.parent_watchdog import death_signal
+
+STARTED_WITHIN_S = 110.0  # five times `make run` on a busy machine
+STOPPED_WITHIN_S = 15.0
+
+
+class Demo:
+    """A running `python -m demo` whose output goes to a file, and whose input is typed here."""
+
+    def __init__(self, folder: Path) -> None:
+        self.output_path = folder / "output"
+        with self.output_path.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "demo", "--every-s", "0.5"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                preexec_fn=death_signal(signal.SIGTERM),
+            )
+        assert self._process.stdin is not None
+        self._input: IO[bytes] = self._process.stdin
+
+    @property
+    def output(self) -> str:
+        return self.output_path.read_text(errors="replace")
+
+    def type(self, line: str) -> int:
+        """Type a line; the length of the output before, for `shows`."""
+        before = len(self.output)
+        self._input.write(f"{line}\n".encode())
+        self._input.flush()
+        return before
+
+    def shows(self, text: str, within_s: float = 30.0, *, after: int = 0) -> None:
+        """Wait until it has printed `text`, after so many characters."""
+
+        def shown() -> bool:
+            assert self._process.poll() is None, f"the demo has ended:\n{self.output}"
+            return text in self.output[after:]
+
+        try:
+            wait_for(shown, within_s, every_s=0.1)
+        except AssertionError:
+            raise AssertionError(f"{text!r} was not shown within {within_s:g} s:\n{self.output}") from None
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self._process.pid).children(recursive=True)
+
+    def end(self, number: signal.Signals | None = None) -> int:
+        """Wait for its end, after a signal if stated; its exit code."""
+        if number is not None:
+            self._process.send_signal(number)
+        return self._process.wait(STOPPED_WITHIN_S)
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            left = self.children()
+            for process in [psutil.Process(self._process.pid), *left]:
+                process.kill()
+            self._process.wait()
+        self._input.close()
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    made = Demo(tmp_path)
+    yield made
+    made.kill()
+
+
+@pytest.mark.long
+@pytest.mark.processes
+@pytest.mark.timeout(300)
+def test_the_demo_starts_obeys_cut_heal_and_forge_and_ctrl_c_stops_all_of_it(demo: Demo) -> None:
+    demo.shows("lacks", STARTED_WITHIN_S)
+    processes = demo.children()
+    assert len(processes) >= 20
+    typed = demo.type("cut gamma")
+    demo.shows("gamma is partitioned", after=typed)
+    demo.shows("cannot reach gamma", 30, after=typed)
+    typed = demo.type("heal gamma")
+    demo.shows("reaches gamma again", 75, after=typed)
+    typed = demo.type("forge beta")
+    demo.shows("detected: forged events", after=typed)
+    typed = demo.type("cut nobody")
+    demo.shows("cut needs a domain:", after=typed)
+    begun = time.monotonic()
+    assert demo.end(signal.SIGINT) == 0
+    assert time.monotonic() - begun < STOPPED_WITHIN_S
+    assert not [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert "Traceback" not in demo.output
+
+
+def snapshot(*domains: DomainView) -> Snapshot:
+    return Snapshot(1.0, domains)
+
+
+def test_the_view_shows_what_each_domain_holds_of_each_and_what_it_lacks() -> None:
+    ahead = DomainView("alpha", True, {"alpha": 5, "beta": 2}, (LinkSnapshot("beta", "active", "eager", backlog=3),))
+    behind = DomainView("beta", True, {"alpha": 2, "beta": 2}, (LinkSnapshot("alpha", "active", "lazy", cut=True),))
+    _, head, first, second, *_ = table(snapshot(ahead, behind))
+    assert head.split() == ["domain", "alpha", "beta", "lacks", "links"]
+    assert first.split() == ["alpha", "5", "2", "0", "beta", "eager", "backlog", "3;"]
+    assert second.split() == ["beta", "2<", "2", "3", "alpha", "CUT", "lazy;"]
+    assert "down" in table(snapshot(DomainView("alpha", up=False)))[2]
+
+
+def test_news_are_what_differs_between_two_moments() -> None:
+    forged = Detected("forged", "beta", "gamma")
+    before = DomainView("alpha", True, links=(LinkSnapshot("beta", "active"),), detected={forged: 1})
+    after = DomainView(
+        "alpha",
+        True,
+        links=(LinkSnapshot("beta", "active", trouble="unreachable"),),
+        detected={forged: 3},
+        quarantined=frozenset({"beta"}),
+    )
+    assert news(snapshot(before), snapshot(before)) == []
+    assert news(snapshot(before), snapshot(after)) == [
+        "alpha cannot reach beta: unreachable.",
+        "alpha detected: forged events of gamma, sent by beta (x3).",
+        "alpha quarantined beta.",
+    ]
+    assert news(snapshot(after), snapshot(DomainView("alpha", up=False))) == ["alpha is down."]

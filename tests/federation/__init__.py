@@ -1,1 +1,0 @@
-"""Several domains: keys, signatures, exchange, replicas, misbehaviour."""

@@ -1,0 +1,85 @@
+"""/readyz needs everything that `make run` starts: worker, forwarder and beat say that they are there, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from celery import signals
+from redis.exceptions import ConnectionError as RedisAway
+
+from demo.harness.servers import wait_for
+from eventing.store import keys
+from portal.supervisor import presence
+from portal.supervisor.presence import ChildPresence
+from tests.gateway.server import PLAIN, LiveGateway
+
+CHILDREN = {"worker": "workers", "forwarder": "forwarder", "beat": "beat"}
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory, prepared: Any) -> Iterator[LiveGateway]:
+    """A gateway of its own: others look at the shared one's /readyz while nobody is present."""
+    with LiveGateway(tmp_path_factory.mktemp("presence") / "data", prepared) as made:
+        yield made
+
+
+def ready(live_gateway: LiveGateway) -> tuple[int, dict[str, str]]:
+    answer = httpx.get(f"{live_gateway.url()}/readyz", **PLAIN)
+    return answer.status_code, answer.json()["checks"]
+
+
+@pytest.mark.parametrize("away", CHILDREN)
+def test_a_domain_of_which_one_process_is_away_is_not_ready_and_is_again_when_it_is_back(
+    quiet: LiveGateway, away: str
+) -> None:
+    with quiet.redis as redis:
+        for child in CHILDREN:
+            redis.set(keys.presence_key(child), "1", ex=60)
+        wait_for(lambda: ready(quiet)[0] == 200, 5, about="all are there")
+        redis.delete(keys.presence_key(away))
+        wait_for(lambda: ready(quiet)[0] == 503, 5, about=f"{away} is away")
+        checks = ready(quiet)[1]
+        assert [name for name, said in checks.items() if said != "ok"] == [CHILDREN[away]]
+        redis.set(keys.presence_key(away), "1", ex=60)
+        wait_for(lambda: ready(quiet)[0] == 200, 5, about=f"{away} is back")
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What is said in Redis; the signals are as before afterwards."""
+    noted: list[str] = []
+    monkeypatch.setattr(presence, "present", noted.append)
+    kept = [(signal, list(signal.receivers)) for signal in (signals.heartbeat_sent, signals.after_task_publish)]
+    yield noted
+    for signal, receivers in kept:
+        signal.receivers = receivers
+        signal.sender_receivers_cache.clear()  # type: ignore[attr-defined]
+
+
+def test_a_worker_is_there_while_its_heart_beats_and_beat_while_it_sends(said: list[str]) -> None:
+    ChildPresence("forwarder")
+    ChildPresence("beat")
+    assert said == [], "nothing is said before there is a sign"
+    signals.heartbeat_sent.send(sender=None)
+    assert said == ["forwarder"]
+    for _ in range(20):
+        signals.after_task_publish.send(sender="workers.tasks.reap_leases")
+    assert said == ["forwarder", "beat"], "beat sends several a second, and says so once"
+
+
+def test_an_outage_of_redis_is_survived_and_the_next_sign_is_heard(
+    said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(child: str) -> None:
+        raise RedisAway
+
+    one = ChildPresence("worker")
+    noted: Callable[[str], None] = said.append
+    monkeypatch.setattr(presence, "present", away)
+    one.sign()
+    monkeypatch.setattr(presence, "present", noted)
+    one.sign()
+    assert said == ["worker"]

@@ -1,0 +1,386 @@
+"""overlay/broadcast.py, overlay/exchange.py and peering/rules/deliveries.py: each decision by itself (all of them together: test_convergence.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventing.core.events.feeds import FEEDS_MAX
+from eventing.core.events.vectors import SEQUENCE_MAX
+from eventing.overlay import broadcast, exchange
+from eventing.overlay.broadcast import Link, LinkPlan, ReceivedFeeds
+from eventing.overlay.exchange import FeedGap
+from eventing.peering.rules import deliveries
+from eventing.peering.rules.deliveries import Failure
+
+F, G = "a" * 16, "b" * 16
+NOW = 1000.0
+
+
+def met(theirs: dict[str, int], **more: object) -> Link:
+    return msgspec.structs.replace(Link(theirs=theirs, met=True), **more)
+
+
+def hear(link: Link, have: dict[str, int], ours: dict[str, int], **more: object) -> broadcast.MessageOutcome:
+    return broadcast.on_message(link, have, ours=ours, now=NOW, jitter=0.0, **more)  # type: ignore[arg-type]
+
+
+def test_a_peer_that_never_spoke_is_told_a_vector_first_and_runs_when_it_has_said_what_it_lacks() -> None:
+    assert broadcast.plan(broadcast.NEW, {F: 3}, now=NOW) is LinkPlan.VECTOR
+    heard = hear(broadcast.NEW, {}, {F: 3}, answers=True)
+    assert broadcast.plan(heard.link, {F: 3}, now=NOW) is LinkPlan.RUNS
+    assert broadcast.wanting(heard.link, now=NOW) == {}
+
+
+def test_a_peer_that_was_met_is_asked_once_more_when_all_that_was_on_its_way_to_it_has_come_or_never_will() -> None:
+    link = hear(broadcast.NEW, {}, {}, answers=True).link
+    at = NOW + broadcast.CONFIRM_S
+    assert broadcast.again_at(link) == at
+    assert broadcast.plan(link, {}, now=at - 0.01) is LinkPlan.NOTHING
+    assert broadcast.plan(link, {}, now=at) is LinkPlan.VECTOR
+    asked = broadcast.on_message(link, {F: 2}, ours={}, now=at, jitter=0.0)
+    assert broadcast.plan(asked.link, {}, now=at) is LinkPlan.VECTOR, "a request of the peer may be an older one"
+    answered = broadcast.on_message(asked.link, {F: 2}, ours={F: 2}, now=at, jitter=0.0, answers=True).link
+    assert broadcast.again_at(answered) is None
+    assert broadcast.plan(answered, {F: 2}, now=at) is LinkPlan.NOTHING
+
+
+def test_a_peer_is_never_sent_what_it_said_it_holds() -> None:
+    assert broadcast.plan(met({F: 3}), {F: 3}, now=NOW) is LinkPlan.NOTHING
+    assert broadcast.plan(met({F: 9, G: 1}), {F: 3}, now=NOW) is LinkPlan.NOTHING
+
+
+def test_a_pruned_feed_goes_as_vectors_and_the_other_feeds_as_runs() -> None:
+    link = hear(met({}), {}, {F: 1, G: 1}, answers=True, prune=[F]).link
+    assert broadcast.wanting(link, now=NOW) == {F: SEQUENCE_MAX}
+    assert broadcast.plan(link, {F: 1, G: 1}, now=NOW) is LinkPlan.RUNS
+    assert broadcast.plan(link, {F: 1}, now=NOW) is LinkPlan.VECTOR
+
+
+def test_a_run_that_came_by_another_link_prunes_this_one_and_prunes_it_again_when_the_answer_was_lost() -> None:
+    first = hear(met({}), {F: 2}, {F: 2}, received=ReceivedFeeds(known=frozenset([F]), redundant=frozenset([F])))
+    assert first.prune == {F}
+    again = hear(first.link, {F: 3}, {F: 3}, received=ReceivedFeeds(new=frozenset([F])))
+    assert again.prune == {F}
+    assert not broadcast.feeds(first.link, F)
+    assert broadcast.feeds(first.link, G)
+
+
+def test_what_the_peer_holds_is_asked_for_when_it_has_not_come_in_time_and_no_sooner() -> None:
+    link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
+    assert not broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S - 0.01, jitter=0.0).ask
+    due = broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S, jitter=0.0)
+    assert due.ask
+    assert broadcast.grafts(due.link, {}) == {F}
+    assert broadcast.plan(due.link, {}, now=NOW + 1) is LinkPlan.VECTOR
+    received = broadcast.due(link, ours={F: 5}, now=NOW + broadcast.GRAFT_S, jitter=0.0)
+    assert not received.ask
+    assert received.link.ask_at is None
+
+
+def test_what_the_peer_sends_anyway_is_asked_for_later_than_what_it_only_announces() -> None:
+    link = hear(met({}, pruned=frozenset([G])), {F: 5, G: 3}, {}).link
+    first = broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S, jitter=0.0)
+    assert first.ask
+    assert broadcast.grafts(first.link, {}) == {G}
+    eager_at = NOW + broadcast.EAGER_PATIENCE * broadcast.GRAFT_S
+    link = hear(met({}), {F: 5}, {}).link
+    for now in (NOW + broadcast.GRAFT_S, eager_at - 0.01):
+        due = broadcast.due(link, ours={}, now=now, jitter=0.0)
+        assert not due.ask
+        assert not due.futile
+        assert broadcast.again_at(due.link) == eager_at
+    link = due.link
+    moving = hear(link, {F: 5, G: 1}, {G: 1}, received=ReceivedFeeds(new=frozenset([G]))).link  # other feeds go on
+    for waiting in (link, moving):
+        due = broadcast.due(waiting, ours={G: 1}, now=eager_at, jitter=0.0)
+        assert due.ask
+        assert broadcast.grafts(due.link, {G: 1}) == {F}
+
+
+@pytest.mark.parametrize("looked_at", ["by the next message", "by the timer"])
+def test_a_link_waits_twice_as_long_as_what_it_announced_was_seen_to_be_lacking(looked_at: str) -> None:
+    link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
+    link = broadcast.on_message(link, {F: 6}, ours={}, now=NOW + 0.4, jitter=0.0).link
+    assert link.patience_s == broadcast.GRAFT_S, "it may never come"
+    if looked_at == "by the timer":
+        link = broadcast.due(link, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
+    else:
+        link = broadcast.on_message(link, {F: 6}, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
+    assert link.patience_s == pytest.approx(broadcast.PATIENCE_MARGIN * 0.4, rel=0.02)
+    following = broadcast.on_message(link, {F: 9}, ours={F: 6}, now=NOW + 1.0, jitter=0.0).link
+    assert following.ask_at == pytest.approx(NOW + 1.0 + broadcast.PATIENCE_MARGIN * 0.4, abs=0.02)
+
+
+def test_what_catches_up_and_what_was_asked_for_teach_a_link_little() -> None:
+    link = hear(met({}), {F: 1_000}, {}).link  # which this link brings itself, in many requests
+    for at in range(1, 11):
+        link = broadcast.on_message(link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0).link
+    assert link.patience_s <= broadcast.PATIENCE_MARGIN * broadcast.LATE_S_MAX
+    link = hear(met({}, pruned=frozenset([F])), {F: 1_000}, {}).link
+    link = broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S, jitter=0.0).link
+    for at in range(1, 11):
+        received = ReceivedFeeds(new=frozenset([F]))
+        link = broadcast.on_message(
+            link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0, received=received
+        ).link
+    assert link.patience_s == broadcast.GRAFT_S
+
+
+def test_a_graft_makes_the_feed_eager_again_and_believes_the_lower_vector() -> None:
+    link = met({F: 5, G: 2}, lazy=frozenset([F]))
+    heard = hear(link, {F: 3}, {F: 5, G: 2}, graft=[F]).link
+    assert heard.lazy == frozenset()
+    assert heard.theirs == {F: 3, G: 2}
+    assert broadcast.plan(heard, {F: 5, G: 2}, now=NOW) is LinkPlan.RUNS
+
+
+def test_an_older_vector_that_was_overtaken_lowers_nothing() -> None:
+    assert hear(met({F: 5}), {F: 3}, {F: 5}).link.theirs == {F: 5}
+    assert hear(met({F: 5}), {F: 3}, {F: 5}, answers=True).link.theirs == {F: 5}
+
+
+def test_what_a_message_shows_counts_before_the_message_is_worked_off() -> None:
+    link = broadcast.on_vector(met({F: 5, G: 1}), {F: 3, G: 2})
+    assert link.theirs == {F: 5, G: 2}
+    assert broadcast.plan(link, {F: 5, G: 2}, now=NOW) is LinkPlan.NOTHING
+    assert broadcast.on_vector(link, {F: 5}) is link
+    assert broadcast.on_vector(broadcast.NEW, {F: 3}) is broadcast.NEW, "who never spoke says first what it holds"
+
+
+def test_what_comes_into_the_log_while_a_request_is_built_waits_for_the_next() -> None:
+    lazy = met({F: 3, G: 3}, lazy=frozenset([F]))
+    assert broadcast.wanting(lazy, now=NOW)[F] >= 10**12, "whatever comes of a lazy feed until the runs are read"
+    assert broadcast.within({F: 3}, F, 3)
+    assert not broadcast.within({F: 3}, F, 4)
+    assert not broadcast.within({F: 3}, G, 1)
+
+
+def test_who_a_run_came_through_is_not_sent_it_and_is_asked_when_it_does_not_say_that_it_holds_it() -> None:
+    link = broadcast.carried(met({F: 1}), F, 5, now=NOW)
+    ours = {F: 5}
+    until = NOW + broadcast.PRESUMED_S
+    assert broadcast.plan(link, ours, now=until - 0.01) is LinkPlan.NOTHING
+    assert broadcast.again_at(link) == until
+    assert hear(link, {F: 5}, ours).link.ask_presumed_at is None, "it said so itself"
+    assert broadcast.plan(link, ours, now=until) is LinkPlan.VECTOR
+    assert broadcast.asks(link, now=until)
+    early = hear(link, {F: 1}, ours).link
+    assert broadcast.plan(early, ours, now=NOW) is LinkPlan.NOTHING, "a vector from before"
+    lost = broadcast.on_message(link, {}, ours=ours, now=until, jitter=0.0, answers=True).link
+    assert broadcast.again_at(lost) is None
+    assert broadcast.plan(lost, ours, now=until) is LinkPlan.RUNS
+    grafted = hear(link, {}, ours, graft=[F]).link
+    assert broadcast.wanting(grafted, now=NOW) == {F: 0}
+
+
+def test_runs_are_waited_for_longer_where_a_graft_was_too_early_and_by_and_by_less_long_again() -> None:
+    known = ReceivedFeeds(known=frozenset([F]), redundant=frozenset([F]))
+    link = hear(met({}, pruned=frozenset([F])), {F: 1}, {}).link
+    for times in range(1, 8):
+        assert link.ask_at is not None
+        here = {F: times}
+        asked = broadcast.due(link, ours={}, now=link.ask_at, jitter=0.0).link
+        first = broadcast.early(asked, F)  # it came by this link first, and then by another
+        second = hear(asked, here, here, received=known).link  # by another first
+        assert first.patience_s == second.patience_s == min(broadcast.GRAFT_S * 2**times, broadcast.PATIENCE_S_MAX)
+        assert broadcast.early(first, F) is first, "once for each graft"
+        assert hear(second, here, here, received=known).link.patience_s == second.patience_s
+        link = hear(second, {F: times + 1}, here).link
+        assert link.ask_at == NOW + link.patience_s
+    patient, here = link.patience_s, {F: 9}
+    later = broadcast.on_message(link, here, ours=here, now=NOW + broadcast.PATIENCE_HALF_S, jitter=0.0).link
+    assert later.patience_s == pytest.approx(patient / 2)
+    link = broadcast.on_message(later, here, ours=here, now=NOW + 10 * broadcast.PATIENCE_HALF_S, jitter=0.0).link
+    assert link.patience_s == broadcast.GRAFT_S
+
+
+def test_who_claims_what_it_does_not_send_is_found_out() -> None:
+    link = hear(met({}), {F: 1_000_000}, {}).link
+    now, asked = NOW, 0
+    for _ in range(broadcast.GRAFTS_FUTILE + 1):  # the first time it is left alone: it may be about to send it
+        assert link.ask_at is not None
+        now = link.ask_at
+        due = broadcast.due(link, ours={}, now=now, jitter=0.0)
+        asked += due.ask
+        link = broadcast.on_message(due.link, {F: 1_000_000}, ours={}, now=now, jitter=0.0, answers=True).link
+    assert asked == broadcast.GRAFTS_FUTILE
+    assert due.futile
+    assert now - NOW < 30
+
+
+def test_what_the_peer_does_not_take_is_put_off_longer_each_time_and_the_rest_goes_on() -> None:
+    ours = {F: 5, G: 5}
+    link, now = met({}), NOW
+    pauses = []
+    for _ in range(10):
+        after = broadcast.on_sent(link, link, {F: 5}, now=now)
+        until = after.deaf[F][0]
+        pauses.append(until - now)
+        assert broadcast.wanting(after, now=now) == {F: SEQUENCE_MAX}
+        assert broadcast.plan(after, ours, now=now) is LinkPlan.RUNS
+        link, now = after, until
+    assert pauses[0] == broadcast.DEAF_S
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == broadcast.DEAF_S_MAX
+    taken = broadcast.on_sent(link, msgspec.structs.replace(link, theirs={F: 5}), {F: 5}, now=now)
+    assert F not in taken.deaf
+
+
+def test_what_cannot_be_sent_is_put_off_longer_each_time_and_what_follows_it_goes() -> None:
+    ours = {F: 5}
+    link, now = met({}), NOW
+    pauses = []
+    for _ in range(10):
+        after = broadcast.unsendable(link, {F: 5}, now=now)
+        assert broadcast.unsendable(after, {F: 3}, now=now) == after, "what is found further on is part of the same"
+        until = after.unsendable[F][0]
+        assert broadcast.again_at(after) == until
+        pauses.append(until - now)
+        assert broadcast.plan(after, ours, now=now) is LinkPlan.NOTHING
+        assert broadcast.plan(after, ours, now=until) is LinkPlan.RUNS
+        assert broadcast.wanting(after, now=now) == {F: 5}
+        assert broadcast.plan(after, {F: 6}, now=now) is LinkPlan.RUNS
+        link, now = after, until
+    assert pauses[0] == broadcast.DEAF_S
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == broadcast.DEAF_S_MAX
+    assert hear(link, {F: 6}, ours).link.unsendable == {}
+    assert hear(link, {}, ours, graft=[F]).link.unsendable == {}
+
+
+def test_a_peer_that_refuses_the_rp_is_left_alone_until_later_or_until_it_speaks_of_it() -> None:
+    shut = broadcast.on_sent(met({}), met({}), {}, now=NOW, refused=True)
+    assert broadcast.plan(shut, {F: 1}, now=NOW) is LinkPlan.NOTHING
+    assert broadcast.again_at(shut) == NOW + broadcast.SHUT_S
+    assert broadcast.plan(hear(shut, {}, {F: 1}).link, {F: 1}, now=NOW) is LinkPlan.RUNS
+
+
+@given(
+    st.dictionaries(st.sampled_from([F, G]), st.integers(0, 9)),
+    st.dictionaries(st.sampled_from([F, G]), st.integers(0, 9)),
+)
+def test_a_link_is_read_as_it_was_kept_and_what_is_no_link_is_a_new_one(
+    theirs: dict[str, int], ours: dict[str, int]
+) -> None:
+    link = hear(broadcast.NEW, theirs, ours, prune=[F]).link
+    assert broadcast.read(broadcast.stored(link)) == link
+    assert broadcast.read(None) == broadcast.read(b"\xc1") == broadcast.read(b"\x91\x63") == broadcast.NEW
+
+
+KEYS = [f"{number:0>16}" for number in range(20 * FEEDS_MAX)]
+SOME = st.builds(lambda at, count: KEYS[at : at + count], st.integers(0, 19 * FEEDS_MAX), st.integers(0, FEEDS_MAX))
+VECTORS = st.builds(lambda feeds, last: dict.fromkeys(feeds, last), SOME, st.integers(0, 9))
+MESSAGES = st.tuples(VECTORS, SOME, SOME, st.booleans(), st.floats(0, 5), st.sampled_from(["heard", "said", "due"]))
+
+
+@given(VECTORS, st.lists(MESSAGES, min_size=10, max_size=25))
+def test_a_link_stays_small_whatever_the_peer_says(ours: dict[str, int], messages: list[Any]) -> None:
+    assert broadcast.THEIRS_MAX >= 3 * FEEDS_MAX, "ours, what it said last and what is waited for"
+    link, now = broadcast.NEW, NOW
+    for have, graft, prune, answers, pause_s, what in messages:
+        now += pause_s
+        if what == "said":
+            link = broadcast.on_vector(link, have)
+        elif what == "due":
+            link = broadcast.due(link, ours=ours, now=now, jitter=0.0).link
+        else:
+            more: dict[str, Any] = {"graft": graft, "prune": prune, "answers": answers}
+            link = broadcast.on_message(link, have, ours=ours, now=now, jitter=0.0, **more).link
+            assert all(link.theirs.get(feed, 0) >= last for feed, last in have.items()), "what it said last is believed"
+        assert max(len(link.theirs), len(link.awaited)) <= broadcast.THEIRS_MAX
+        assert len(link.grafted | link.pruned | link.lazy) <= broadcast.THEIRS_MAX + 2 * FEEDS_MAX
+        assert len(broadcast.stored(link)) <= 32_768
+
+
+def test_who_claims_ever_other_feeds_is_asked_for_what_it_claimed_first_and_found_out() -> None:
+    link, now, futile = met({}), NOW, False
+    for at in range(200):
+        now += 0.2
+        have = dict.fromkeys([f"{number:0>16}" for number in range(64 * at, 64 * at + 64)], 1)
+        link = broadcast.on_message(link, have, ours={F: 1}, now=now, jitter=0.0).link
+        due = broadcast.due(link, ours={F: 1}, now=now, jitter=0.0)
+        link, futile = due.link, futile or due.futile
+        assert len(link.theirs) <= broadcast.THEIRS_MAX
+    assert futile
+
+
+@pytest.mark.parametrize(
+    ("path", "fine"),
+    [
+        (["o", "x", "s"], True),
+        (["s"], False),
+        (["o", "x"], False),
+        (["o", "x", "x", "s"], False),
+        ([], False),
+        (["o", *map(str, range(exchange.HOPS_MAX - 1)), "s"], False),
+    ],
+)
+def test_a_path_begins_at_the_origin_ends_at_the_sender_and_has_no_circle(path: list[str], fine: bool) -> None:
+    assert (exchange.path_problem(path, "o", "s") == "") is fine
+
+
+def test_a_run_goes_on_by_us_once_and_no_further_than_the_hop_bound() -> None:
+    assert exchange.onward((), "me") == ["me"]
+    assert exchange.onward(("o", "x"), "me") == ["o", "x", "me"]
+    assert exchange.onward(("me", "x", "y"), "me") == ["me"]
+    assert exchange.onward([str(n) for n in range(exchange.HOPS_MAX)], "me") is None
+
+
+def test_a_gap_is_what_is_neither_held_nor_sent() -> None:
+    assert exchange.gap_before(4, 5, 0, 0) is None
+    assert exchange.gap_before(6, 5, 3, 0) == FeedGap(7, 7, False)
+    assert exchange.gap_before(4, 9, 2, 11) == FeedGap(5, 10, True)
+    assert exchange.gap_before(4, 9, 2, 10) == FeedGap(5, 10, False)
+
+
+def test_an_unsigned_gap_is_accepted_only_when_nobody_else_can_fill_it() -> None:
+    gap = FeedGap(1, 2, False)
+    assert exchange.gap_accepted(FeedGap(1, 2, True), 0.0, False)
+    assert not exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S - 1, True)
+    assert exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S, True)
+    assert not exchange.gap_accepted(gap, exchange.GAP_PATIENCE_S_MAX - 1, False)
+    link = met({F: 2}, received_at=NOW)
+    assert broadcast.silent(link, F, FeedGap(3, 4, False), NOW, 0)
+    assert not broadcast.silent(link, F, FeedGap(2, 4, False), NOW, 0)
+    assert not broadcast.silent(link, F, FeedGap(3, 4, False), NOW + 1, 0)
+    assert not broadcast.doubted(link, NOW + 1).met
+    assert broadcast.doubted(link, NOW) is link
+
+
+def test_a_peer_whose_own_runs_leave_out_as_much_cannot_fill_a_gap() -> None:
+    """Or two replicas that lost the same would be waited for, each for the sake of the other (test_convergence.py)."""
+    link = met({F: 9}, received_at=NOW)
+    gap = FeedGap(1, 4, False)
+    assert not broadcast.silent(link, F, gap, NOW, 0)
+    assert not broadcast.silent(link, F, gap, NOW, 3)
+    assert broadcast.silent(link, F, gap, NOW, 4)
+    assert broadcast.silent(link, F, gap, NOW, 8)
+    assert not broadcast.silent(link, F, gap, NOW + 1, 4)
+
+
+def test_where_a_link_is_in_doubt_only_an_answer_says_that_the_peer_holds_less() -> None:
+    link = broadcast.doubted(met({F: 5}), NOW)
+    older = hear(link, {F: 3, G: 1}, {F: 5}).link  # a request of the peer, which began before the last answer
+    assert not older.met
+    assert older.theirs == {F: 5, G: 1}
+    assert broadcast.plan(older, {F: 5}, now=NOW) is LinkPlan.VECTOR, "it is asked all the same"
+    answered = hear(older, {F: 3}, {F: 5}, answers=True).link
+    assert answered.met
+    assert answered.theirs == {F: 3}
+
+
+def test_pauses_double_have_jitter_and_a_cap_and_a_peers_wish_is_honoured_within_reason() -> None:
+    assert deliveries.pause_s(1, None, 1.0) == deliveries.PAUSE_S
+    assert deliveries.pause_s(1, None, 0.0) == deliveries.PAUSE_S / 2
+    assert deliveries.pause_s(3, None, 1.0) == 4 * deliveries.PAUSE_S
+    assert deliveries.pause_s(10_000, None, 1.0) == deliveries.PAUSE_S_MAX
+    assert deliveries.pause_s(1, 17.0, 0.3) == 17.0
+    assert deliveries.pause_s(1, 1e9, 0.3) == deliveries.RETRY_AFTER_S_MAX
+    assert deliveries.pause_s(1, -5.0, 1.0) == deliveries.PAUSE_S
+    assert Failure.INVALID in deliveries.STOPS
+    assert Failure.INVALID not in deliveries.PROBED

@@ -1,0 +1,256 @@
+"""Subscriptions, leases, tokens and keys, quotas, audit and system, in a real browser against a real domain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from demo.harness.servers import Domain
+from tests.portal.console.accessibility import assert_accessible
+from tests.portal.console.browsing import PHONE, WITHIN_MS, Closing, Console, created, eventually, publish
+from tests.portal.console.keyboard import assert_usable_by_keyboard
+
+playwright = pytest.importorskip("playwright.sync_api")
+expect = playwright.expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+PAGES = {
+    "/subscriptions": "Subscriptions",
+    "/leases": "Leases",
+    "/keys": "Tokens and keys",
+    "/quotas": "Quotas",
+    "/audit": "Audit",
+    "/system": "System",
+}
+ACTS = ("Renew", "Delete", "Rotate", "Retire", "Revoke", "Lift", "Create token")
+
+
+@pytest.fixture(scope="module")
+def rp(domain: Domain) -> str:
+    """An RP with a durable subscription, so that there is something in the lists."""
+    with domain.http() as client:
+        found = created(client, name="lists/watched")
+        assert client.post(f"/api/v1/rps/{found}/subscriptions", json={"lease_s": 3600}).status_code == 201
+    return found
+
+
+@pytest.fixture(scope="module")
+def viewer(browser: Any, domain: Domain) -> list[Any]:
+    """The cookies of a viewer's session."""
+    link = re.search(r"http\S+", domain.manage("users", "add", "list-viewer", "--role", "viewer").stdout)
+    assert link is not None
+    console = Console(browser, domain)
+    console.page.goto(link[0])
+    console.page.get_by_role("button", name="Log in").click()
+    console.page.wait_for_url(re.compile(r"^(?!.*/login)"))
+    cookies: list[Any] = console.context.cookies()
+    console.context.close()
+    return cookies
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Any, domain: Domain, rp: str) -> Iterator[Console]:
+    with Closing(Console(browser, domain)) as tab:
+        yield tab.log_in()
+
+
+@pytest.fixture
+def console(tab: Console) -> Iterator[Console]:
+    """An administrator's tab, one for all tests; each is told what it broke."""
+    yield tab
+    broken, tab.errors[:] = list(tab.errors), []
+    assert broken == []
+
+
+def shown(console: Console, path: str) -> Any:
+    """The page at `path`, once everything on it has come and it is live."""
+    page = console.go(path)
+    console.expect_pill("Live")
+    expect(page.locator(".loading")).to_have_count(0)
+    return page
+
+
+def row(page: Any, text: str, box: str = "listing") -> Any:
+    return page.locator(f"#{box} tbody tr").filter(has_text=text)
+
+
+# -- every page, for who looks and for who acts ----------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_a_viewer_sees_every_page_and_is_offered_no_act(
+    browser: Any, domain: Domain, rp: str, viewer: list[Any]
+) -> None:
+    with Closing(Console(browser, domain, PHONE, color_scheme="dark")) as console:
+        console.context.add_cookies(viewer)
+        for path, title in PAGES.items():
+            page = shown(console, path)
+            expect(page.get_by_role("heading", level=1)).to_have_text(title)
+            offered = page.locator("main").get_by_role("button").all_inner_texts()
+            assert not set(offered) & set(ACTS), path
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+            assert_accessible(page)
+
+
+def test_an_administrator_sees_every_page_and_what_may_be_done_there(console: Console) -> None:
+    offered: set[str] = set()
+    for path, title in PAGES.items():
+        page = shown(console, path)
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        offered |= set(page.locator("main").get_by_role("button").all_inner_texts())
+        assert_accessible(page)
+        assert_usable_by_keyboard(page)
+    assert {"Renew", "Delete", "Rotate", "Retire", "Revoke", "Create token", "Check again"} <= offered
+
+
+# -- acts, and their effects without a reload -----------------------------------------------------------------------------
+
+
+def test_a_key_is_rotated_and_the_new_one_retired(console: Console) -> None:
+    page = shown(console, "/keys")
+    rows = page.locator("#keys tbody tr")
+    before = rows.count()
+    page.get_by_role("button", name="Rotate").click()
+    page.get_by_role("dialog").get_by_role("button", name="Rotate").click()
+    expect(rows).to_have_count(before + 1)
+    new = row(page, "signs next", "keys")
+    expect(new).to_have_count(1)
+    kid = new.locator(".kid").inner_text()
+    new.get_by_role("button", name="Retire").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("only a test")
+    dialog.get_by_role("button", name="Retire").click()
+    expect(dialog).to_be_visible()  # not without the kid: it cannot be undone
+    dialog.get_by_label(re.compile("Type ")).fill(kid[:12])
+    dialog.get_by_role("button", name="Retire").click()
+    expect(row(page, kid, "keys").locator(".badge")).to_have_text("retired")
+
+
+def test_a_subject_is_revoked_and_the_revocation_lifted(console: Console) -> None:
+    page = shown(console, "/keys")
+    with console.domain.http(subject="list-mallory") as theirs:
+        assert theirs.get("/api/v1/rps").status_code == 200
+        page.get_by_label("Which").fill("list-mallory")
+        page.get_by_label("Reason").fill("laptop lost")
+        page.get_by_role("button", name="Revoke").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+        mine = row(page, "list-mallory", "revocations")
+        expect(mine).to_contain_text("laptop lost")
+        assert theirs.get("/api/v1/rps").status_code == 401
+        mine.get_by_role("button", name="Lift").click()
+        page.get_by_role("dialog").get_by_role("button", name="Lift").click()
+        expect(mine).to_have_count(0)
+        eventually(page, lambda: theirs.get("/api/v1/rps").status_code == 200, "the token is good again")
+
+
+def test_a_token_is_shown_once_and_works(console: Console, rp: str) -> None:
+    page = shown(console, "/keys")
+    page.get_by_label("Subject").fill("list-roof")
+    page.get_by_label("Where").fill(rp)
+    page.get_by_role("button", name="Create token").click()
+    token = page.locator("#token-text").inner_text()
+    answer = httpx.get(
+        f"{console.domain.url}/api/v1/rps", headers={"Authorization": f"Bearer {token}"}, trust_env=False
+    )
+    assert answer.status_code == 200, answer.text
+    page.reload()
+    assert token not in page.content()
+
+
+def test_a_lease_is_renewed_and_counts_from_now(console: Console) -> None:
+    with console.domain.http() as client:
+        created(client, name="lists/renewed", lease_s=300)
+        page = shown(console, "/leases?kind=rp&within_s=600")
+        mine = row(page, "/lists/renewed/")
+        ends = mine.locator("time").get_attribute("datetime")
+        mine.get_by_role("button", name="Renew").click()
+        eventually(page, lambda: mine.locator("time").get_attribute("datetime") > ends, "the lease ends later")
+        created(client, name="lists/later", lease_s=200)  # by somebody else
+        expect(row(page, "/lists/later/")).to_be_visible(timeout=WITHIN_MS)
+    page.get_by_label("Ends").select_option("")
+    expect(page).to_have_url(re.compile(r"/leases\?kind=rp$"))
+    page.go_back()
+    expect(page.get_by_label("Ends")).to_have_value("600")
+
+
+def test_lag_follows_what_is_published_and_a_subscription_is_deleted(console: Console, rp: str) -> None:
+    page = shown(console, f"/subscriptions?rp={rp}")
+    mine = row(page, "/lists/watched/")
+    behind = mine.locator('[data-name="Behind"]')
+    before = int(re.findall(r"\d+", behind.inner_text())[0])
+    with console.domain.http() as client:
+        publish(client, rp, 1, 2, 3)
+    expect(behind).to_have_text(re.compile(rf"\b{before + 3}\b"))
+    mine.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("No results")).to_be_visible(timeout=WITHIN_MS)
+
+
+def test_the_audit_is_filtered_and_an_entry_opened(console: Console) -> None:
+    with console.domain.http(subject="list-auditor", admin=True) as client:
+        mine = created(client, name="lists/audited")
+        page = shown(console, "/audit")
+        expect(row(page, "list-auditor").first).to_be_visible()
+        page.get_by_label("Who").fill("list-auditor")
+        page.get_by_label("Action").fill("rp.*")
+        page.get_by_role("button", name="Filter").click()
+        expect(page.locator("#listing tbody tr")).to_have_count(1)
+        client.delete(f"/api/v1/rps/{mine}")
+        expect(row(page, "rp.delete")).to_be_visible(timeout=WITHIN_MS)
+    expect(page).to_have_url(re.compile(r"/audit\?who=list-auditor&action=rp\.\*$"))
+    page.get_by_label("Outcome").select_option("refused")
+    expect(page.get_by_text("No results")).to_be_visible(timeout=WITHIN_MS)
+    page.get_by_role("button", name="Show all").first.click()
+    expect(page).to_have_url(re.compile(r"/audit$"))
+    row(page, "rp.create").first.get_by_role("button").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Seal")
+    expect(dialog).to_contain_text("lists/audited")
+    assert_accessible(page)
+
+
+def test_a_quota_follows_what_is_reserved(console: Console) -> None:
+    page = shown(console, "/quotas")
+    used = page.locator('[data-limit="domain-rps"] [data-used]')
+    before = int(used.inner_text().replace(",", ""))
+    with console.domain.http() as client:
+        created(client)
+    expect(used).to_have_text(f"{before + 1:,}")
+    expect(page.get_by_text("HERALD_HISTORY_QUOTA_BYTES")).to_be_visible()
+
+
+def test_the_system_page_shows_what_runs_and_hides_what_is_secret(console: Console) -> None:
+    page = shown(console, "/system")
+    for process in console.domain.pids:
+        expect(row(page, process, "processes").first).to_be_visible(timeout=WITHIN_MS)
+    expect(page.locator("#ready-said")).to_have_text("ready")
+    expect(page.locator("#gateways tbody tr")).to_have_count(1)
+    expect(page.locator(".doctor-list > li").first).to_be_visible()
+    port = page.locator("#settings tr").filter(has_text="HERALD_PORT")
+    expect(port).to_contain_text(str(console.domain.port))
+    expect(port).to_contain_text("environment")
+    page.get_by_label("Part of a setting's name or meaning").fill("allow_private_issuers")
+    expect(page.locator("#settings tbody tr:visible")).to_have_count(1)
+    assert console.domain.signing_key["d"] not in page.content()
+    page.route("**/readyz", lambda route: route.abort())
+    expect(page.locator("#ready-said")).to_have_text("unknown")  # not what was so before
+    page.unroute("**/readyz")
+    expect(page.locator("#ready-said")).to_have_text("ready")
+
+
+def test_a_list_that_cannot_be_shown_says_why_and_comes_back(console: Console) -> None:
+    page = console.page
+    page.route("**/api/v1/leases*", lambda route: route.abort())
+    console.go("/leases")
+    expect(page.locator("#listing .broken")).to_contain_text("does not respond")
+    page.unroute("**/api/v1/leases*")
+    # An event may bring the list back before the button can be pressed: pressed only while it is there.
+    page.evaluate("document.querySelector('#listing .broken button')?.click()")
+    expect(page.locator("#listing tbody tr").first).to_be_visible(timeout=WITHIN_MS)
+    console.go("/subscriptions?rp=/nowhere/at/all/")
+    expect(page.locator("#listing .broken")).to_be_visible(timeout=WITHIN_MS)

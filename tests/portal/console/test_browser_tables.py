@@ -1,0 +1,107 @@
+"""Every table of the console at every width from a phone's to a wide screen's: what stands in a cell can be read there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from demo.harness.servers import Domain
+from tests.portal.console.browsing import Closing, Console, created, eventually, publish
+
+pytest.importorskip("playwright.sync_api")
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+WIDTHS_PX = (390, 768, 961, 1024, 1100, 1152, 1280, 1440)
+NAME = "tables/harbour-master/positions-of-ships-in-the-fairway"
+PAGES = {
+    "/": "#gateways tbody tr, #hot tbody tr",
+    "/subscriptions": "#listing tbody tr",
+    "/leases": "#listing tbody tr",
+    "/audit": "#listing tbody tr",
+    "/keys": "#keys tbody tr",
+    "/alarms?state=all": "#listing tbody tr",
+    "/rps": "tbody tr",
+    "/rps/{rp}#readers": "#subscriptions tbody tr",
+    "/rps/{rp}#replicas": "",
+    "/quotas": "",
+    "/system": "#processes tbody tr",
+    "/users": "tbody tr",
+    "/account": "",
+    "/federation": "",
+    "/reports?job=load": "",
+}
+"""Address, and the rows that it has to have before it is measured."""
+
+_NARROW = """
+() => {
+  const ruler = document.createElement("span");
+  ruler.textContent = "00000000";
+  ruler.style.cssText = "position: absolute; visibility: hidden; white-space: nowrap";
+  const found = [];
+  for (const cell of document.querySelectorAll("table th, table td")) {
+    const text = cell.innerText.trim();
+    if (!text || !cell.checkVisibility({ visibilityProperty: true }) || cell.closest(".visually-hidden, svg, [aria-hidden=true]")) continue;
+    const { width } = cell.getBoundingClientRect();
+    if (getComputedStyle(cell.closest("table").querySelector("thead") ?? cell).position === "absolute" && cell.closest("thead")) continue;
+    cell.append(ruler);
+    const eight = ruler.getBoundingClientRect().width;
+    ruler.remove();
+    if (width < eight) found.push(`${cell.closest("section, [id]")?.id ?? ""} ${cell.dataset.name ?? cell.tagName}: ${Math.round(width)} of ${Math.round(eight)} px for ${JSON.stringify(text.slice(0, 40))}`);
+    const tall = cell.querySelector(".rp-link, .who, .alarm-detail, .plain-button, strong") ?? null;
+    if (tall && tall.innerText.length <= 80 && tall.getBoundingClientRect().height > 8 * parseFloat(getComputedStyle(tall).lineHeight || 20)) found.push(`${cell.dataset.name ?? "first"}: ${JSON.stringify(text.slice(0, 40))} takes more than eight lines`);
+  }
+  const page = document.scrollingElement;
+  if (page.scrollWidth > page.clientWidth + 1) found.push(`the page is ${page.scrollWidth - page.clientWidth} px wider than the screen`);
+  return found;
+}
+"""
+"""Cells that are seen, have text, and are narrower than eight digits of their own font."""
+
+
+@pytest.fixture(scope="module")
+def rp(domain: Domain) -> str:
+    """An RP with a long name, a reader that lost events, alarms, and acts in the audit."""
+    with domain.http() as client:
+        watch = [{"lag": {"events": 1}, "severity": "critical", "for_s": 0}]
+        found = created(client, name=NAME, title="Positions of ships", history={"max_events": 20}, watch=watch)
+        made = client.post(f"/api/v1/rps/{found}/subscriptions", json={"lease_s": 3600})
+        assert made.status_code == 201, made.text
+        publish(client, found, *[{"n": number} for number in range(60)])
+        client.post("/api/v1/revocations", json={"kind": "subject", "value": "east-gauge", "reason": "Stolen."})
+    return found
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Any, domain: Domain, rp: str) -> Iterator[Console]:
+    with Closing(Console(browser, domain)) as tab:
+        yield tab.log_in()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_cell_is_narrower_than_eight_characters(tab: Console, domain: Domain, rp: str, path: str) -> None:
+    page = tab.go(path.replace("{rp}", rp))
+    if "alarms" in path:
+        with domain.http() as client:
+            eventually(page, lambda: len(_alarms(client, rp)) >= 2, "lag and loss are told")
+        page.reload()
+    if PAGES[path]:
+        page.locator(PAGES[path]).first.wait_for(state="visible")
+    loading = "[...document.querySelectorAll('.skeleton, .loading')].some((one) => one.checkVisibility())"
+    eventually(page, lambda: not page.evaluate(loading), f"{path} shows its content")
+    found = {}
+    for width in WIDTHS_PX:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(f"() => innerWidth === {width}")
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        if narrow := page.evaluate(_NARROW):
+            found[width] = narrow
+    assert not found, json.dumps(found, indent=1, ensure_ascii=False)
+
+
+def _alarms(client: Any, rp: str) -> list[Any]:
+    items: list[Any] = client.get("/api/v1/alarms", params={"rp": rp}).json()["items"]
+    return items

@@ -1,0 +1,146 @@
+"""Clients that generators make of the OpenAPI description: they are whole, and publish at a real gateway."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from demo.harness.servers import ROOT
+from tests.gateway.server import PLAIN, LiveGateway, Prepared
+
+pytestmark = pytest.mark.processes
+PACKAGES = Path(__file__).parent / "generated"
+WITHIN_S = 100
+LEFT_OUT = {
+    ("GET /api/v1/admin/names", "Unsupported content_type application/x-ndjson"),
+    ("GET /api/v1/audit/export", "Unsupported content_type application/x-ndjson"),
+    ("POST /api/v1/rps/{reference}/events", "type array must have items or prefixItems defined"),
+    ("POST /api/v1/rps/{reference}/events", "Missing schema"),
+    ("POST /api/v1/rps/{reference}/events", "Unsupported content type text/plain"),
+}
+"""What openapi-python-client leaves out of the client, and says so: answers in lines, and bodies that it cannot tell apart."""
+
+PUBLISH = """
+import importlib, json, pkgutil, sys
+import herald_generated
+for module in pkgutil.walk_packages(herald_generated.__path__, "herald_generated."):
+    importlib.import_module(module.name)
+from herald_generated import AuthenticatedClient
+from herald_generated.api.rps import rps_publish
+from herald_generated.models import CloudEvent, Published
+address, token, reference = sys.argv[1:]
+event = CloudEvent.from_dict({"specversion": "1.0", "id": "python", "source": "/generated", "type": "test", "data": {"n": 1}})
+with AuthenticatedClient(base_url=address, token=token) as client:
+    answer = rps_publish.sync_detailed(reference, client=client, body=event)
+assert isinstance(answer.parsed, Published), answer
+print(json.dumps({"offset": answer.parsed.offset, "id": answer.parsed.id}))
+"""
+
+
+def ran(*command: str, cwd: Path, **env: str) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def live_gateway(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[LiveGateway]:
+    with LiveGateway(tmp_path_factory.mktemp("generated") / "var", prepared) as running:
+        yield running
+        assert "Traceback" not in running.log
+
+
+@pytest.fixture
+def rp(live_gateway: LiveGateway) -> str:
+    return live_gateway.create_rp()
+
+
+@pytest.fixture
+def schema(live_gateway: LiveGateway, tmp_path: Path) -> Path:
+    """The description as the gateway gives it, in a file."""
+    path = tmp_path / "schema.json"
+    path.write_bytes(httpx.get(f"{live_gateway.url()}/api/v1/schema", **PLAIN).content)
+    return path
+
+
+def published(live_gateway: LiveGateway, rp: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = live_gateway.admin.get(f"/api/v1/rps/{rp}/events").json()["events"]
+    return events
+
+
+def test_a_python_client_is_generated_imported_and_publishes(
+    live_gateway: LiveGateway, rp: str, schema: Path, tmp_path: Path
+) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # it formats with ruff
+    command = ("-m", "openapi_python_client", "generate", "--path", str(schema), "--meta", "none")
+    told = ran(sys.executable, *command, "--output-path", str(tmp_path / "herald_generated"), cwd=tmp_path, PATH=path)
+    assert "removal of" not in told, "a schema of a component was dropped, and all that refers to it"
+    parts = re.findall(r"^WARNING parsing (.+?) within \w+\.\n+(.+)$", told, re.MULTILINE)
+    found = {
+        (where, re.sub(r"^Cannot parse response .* \((.*)\), response will be .*$", r"\1", why)) for where, why in parts
+    }
+    assert found == LEFT_OUT
+    (tmp_path / "publish.py").write_text(PUBLISH)
+    answer = json.loads(
+        ran(sys.executable, "publish.py", live_gateway.url(), live_gateway.token(), rp, cwd=tmp_path, PYTHONPATH="")
+    )
+    assert answer == {"offset": 1, "id": "python"}
+    assert published(live_gateway, rp) == [
+        {"specversion": "1.0", "id": "python", "source": "/generated", "type": "test", "data": {"n": 1}}
+    ]
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the npm packages of the lock file, and what the test compiles."""
+    npm = shutil.which("npm")
+    if npm is None:
+        assert not os.environ.get("CI"), "continuous integration has npm"
+        pytest.skip("npm is not on PATH")
+    folder = tmp_path_factory.mktemp("generated")
+    for path in PACKAGES.iterdir():
+        if path.is_file():
+            shutil.copy(path, folder)
+    done = subprocess.run(
+        [npm, "ci", "--prefer-offline", "--loglevel=error"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    if done.returncode and not os.environ.get("CI"):
+        pytest.skip(f"the packages of openapi-typescript cannot be fetched: {done.stderr[-300:]}")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_typescript_client_is_generated_compiled_and_publishes(
+    live_gateway: LiveGateway, rp: str, schema: Path, packages: Path
+) -> None:
+    binaries = packages / "node_modules" / ".bin"
+    ran(str(binaries / "openapi-typescript"), str(schema), "-o", "schema.d.ts", cwd=packages)
+    ran(str(binaries / "tsc"), "--project", "tsconfig.json", cwd=packages)
+    answer = json.loads(
+        ran("node", "publish.js", live_gateway.url(), live_gateway.token(), rp, cwd=packages).splitlines()[0]
+    )
+    assert answer == {"offset": 1, "id": "typescript"}
+    assert [event["id"] for event in published(live_gateway, rp)] == ["typescript"]
+
+
+def test_the_lock_file_says_nothing_of_where_packages_come_from() -> None:
+    lock = json.loads((PACKAGES / "package-lock.json").read_text())
+    assert not [name for name, package in lock["packages"].items() if "resolved" in package]
+    assert ROOT.joinpath("requirements/dev.in").read_text().count("openapi-python-client") == 1

@@ -1,0 +1,51 @@
+"""Schemathesis over our own OpenAPI description: whatever it makes up, the answer is never a server error."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.server import LiveGateway, Prepared
+
+EXAMPLES = 5  # per operation and phase: some seconds on two cores; raise both when hunting
+TIME_S = 8  # of fuzzing and of chains of requests, together
+# Streams do not end; adding a peer looks up the names that are made up, outside of this machine (tests/peering has those).
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[LiveGateway]:
+    """A gateway whose made-up long-polls do not outlast the client's patience."""
+    with LiveGateway(tmp_path_factory.mktemp("fuzz") / "var", prepared, wait_s_max=1) as running:
+        yield running
+
+
+@pytest.mark.long
+@pytest.mark.processes
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("credentials", ["administrator", "nobody"])
+def test_no_request_that_the_description_allows_or_forbids_is_answered_with_a_server_error(
+    patient: LiveGateway, tmp_path: Path, credentials: str
+) -> None:
+    command = [
+        *(sys.executable, "-m", "schemathesis.cli", "run", f"{patient.url()}/api/v1/schema"),
+        *("--checks", "not_a_server_error", "--max-examples", str(EXAMPLES), "--generation-deterministic"),
+        *(
+            "--exclude-path-regex",
+            "/stream$|/peers(/look)?$",
+            "--request-timeout",
+            "20",
+            "--no-color",
+            "--max-time",
+            str(TIME_S),
+        ),
+        *("--warnings", "off"),
+    ]
+    if credentials == "administrator":
+        command += ["-H", f"Authorization: Bearer {patient.token(admin=True)}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=170, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "Traceback" not in patient.log

@@ -1,0 +1,45 @@
+"""In-process scheduler of the forwarder: periodic tasks, each on a thread of its own, so that none waits for a thread
+that forwards to a peer, nor for another task. They are measured, traced and logged like all tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from celery import Celery
+from django.db import close_old_connections
+
+from workers.schedule import FORWARDERS_PERIODIC, PERIODS_S
+
+POLL_S = 0.5  # seconds between two checks whether to stop
+logger = logging.getLogger(__name__)
+
+
+def repeat(app: Celery, stopping: Callable[[], bool]) -> list[threading.Thread]:
+    """Start FORWARDERS_PERIODIC, each repeated a period after its last begin, until `stopping()`.
+
+    A process that ends does not wait for them: like all tasks they may be cut short anywhere.
+    """
+    threads = [
+        threading.Thread(target=_repeat, args=(app, name, PERIODS_S[name], stopping), name=name, daemon=True)
+        for name in FORWARDERS_PERIODIC
+    ]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def _repeat(app: Celery, name: str, period_s: float, stopping: Callable[[], bool]) -> None:
+    while not stopping():
+        next_at = time.monotonic() + period_s
+        try:
+            app.tasks[name].apply()  # Celery logs and counts failures of the task
+        except Exception:
+            logger.exception("%s could not be run; next attempt in %g s", name, period_s)
+        finally:
+            close_old_connections()
+        while (left_s := next_at - time.monotonic()) > 0 and not stopping():
+            time.sleep(min(left_s, POLL_S))
