@@ -1,0 +1,93 @@
+"""A domain's part in the overlay: its machines, connected.
+
+Inputs go to the machine whose messages and timers they are; events of one machine are inputs of the others. A link that comes up begins
+a comparison of directories at once, so that a newcomer waits for no timer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventing.overlay import directory, links, liveness
+from eventing.overlay.directory import DomainDirectory
+from eventing.overlay.directory_candidates import DirectoryCandidates
+from eventing.overlay.links import FindLinks, LinkDown, LinkParameters, Links, LinkUp, RepairDue
+from eventing.overlay.liveness import Failed, Liveness
+from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived
+
+Outputs = list[Any]
+
+
+class OverlayMember:
+    """The machines of one domain.
+
+    Args:
+        me: its id.
+        of: its directory.
+        parameters: of its links.
+        anchors: approved peers.
+    """
+
+    def __init__(
+        self,
+        me: Id,
+        of: DomainDirectory,
+        parameters: LinkParameters = links.SUSPICIOUS,
+        anchors: frozenset[Id] = frozenset(),
+    ) -> None:
+        self.me = me
+        self.directory = of
+        self.liveness = Liveness()
+        self._contacts: tuple[Id, ...] = ()
+        self.links = Links(me, parameters, DirectoryCandidates(of), anchors)
+
+    def handle(self, given: Any, now: float, chance: Chance) -> Outputs:
+        """Take in an input; return messages, timers and events."""
+        out: Outputs = []
+        kind = type(given)
+        if kind is MessageReceived:
+            self.liveness.heard(given.peer, now)
+            message = type(given.message)
+            if message in directory.MESSAGES:
+                out += self.directory.handle(given, now, chance, self.links.active)
+                return out
+            if message in liveness.MESSAGES:
+                self.liveness.received(given.peer, given.message, now, out)
+                return out
+        elif kind is Fired:
+            timer = type(given.timer)
+            if timer in directory.TIMERS:
+                out += self.directory.handle(given, now, chance, self.links.active)
+                return out
+            if timer in liveness.TIMERS:
+                self.liveness.due(given.timer, now, self._groups(), chance, out)
+                failed = [event for event in out if type(event) is Failed]
+                for event in failed:
+                    self._link(Down(event.peer), now, chance, out)
+                return out
+            if timer is RepairDue and not self.links.active:
+                self._join(out)
+        elif kind is FindLinks:
+            self._contacts = given.contacts
+            out += self.directory.begin(now, chance)
+            out += self.liveness.begin(chance)
+            self._join(out)
+        self._link(given, now, chance, out)
+        return out
+
+    def _join(self, out: Outputs) -> None:
+        """Exchange records with the contacts before any link: a domain is accepted by those that have its record."""
+        for contact in self._contacts:
+            self.directory.compare(contact, out)
+
+    def _link(self, given: Any, now: float, chance: Chance, out: Outputs) -> None:
+        for change in self.links.handle(given, now, chance):
+            out.append(change)
+            if type(change) is LinkUp:
+                self.liveness.up(change.peer, now)
+                self.directory.compare(change.peer, out)
+            elif type(change) is LinkDown:
+                self.liveness.down(change.peer)
+
+    def _groups(self) -> dict[Id, Any]:
+        return {peer: self.links.candidates.group(peer) for peer in self.links.active}

@@ -1,0 +1,143 @@
+"""The directory of domains: admission by sponsorship, versions, proofs of equivocation, expiry."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from eventing.overlay.directory import (
+    AHEAD_S,
+    EXPIRE_DUE,
+    EXPIRY_S,
+    ORPHANS_MAX,
+    QUOTA_PER_DAY,
+    DirectoryTable,
+    DomainAdmitted,
+    DomainDirectory,
+    DomainExpired,
+    DomainRecord,
+    Equivocated,
+    Records,
+    Refused,
+    Sponsorship,
+)
+from eventing.overlay.machine import Fired, MessageReceived
+from eventing.sim.federation import mixed
+
+STARTED_S = 1_000_000.0
+CHANCE = Random(1)
+
+
+def record(
+    domain: int, sponsor: int | None = 0, *, version: int = int(STARTED_S), number: int = 0, **changes: Any
+) -> DomainRecord:
+    sponsorship = None if sponsor is None else Sponsorship(sponsor, domain, 11, number)
+    made = DomainRecord(domain, version, STARTED_S, STARTED_S + EXPIRY_S, sponsorship=sponsorship)
+    return msgspec.structs.replace(made, **changes)
+
+
+@pytest.fixture
+def directory() -> DomainDirectory:
+    """The directory of domain 1, which holds the founder, 0, and itself."""
+    made = DomainDirectory(
+        1,
+        DirectoryTable(mixed),
+        issue=lambda version, wall_s: record(1, version=version, number=7),
+        genuine=lambda one: one.signature != b"forged",
+        founders=frozenset({0}),
+        started_s=STARTED_S,
+    )
+    given(made, record(0, None))
+    made.begin(0.0, CHANCE)
+    return made
+
+
+def given(directory: DomainDirectory, *records: DomainRecord, peer: int = 0, now: float = 0.0) -> list[Any]:
+    return directory.handle(MessageReceived(peer, Records(records)), now, CHANCE, ())
+
+
+def test_a_sponsored_domain_is_admitted_once(directory: DomainDirectory) -> None:
+    assert DomainAdmitted(2) in given(directory, record(2))
+    assert not [event for event in given(directory, record(2)) if isinstance(event, DomainAdmitted)]
+    assert directory.count == 3
+
+
+def test_a_record_that_arrives_before_its_sponsors_is_admitted_after_it(directory: DomainDirectory) -> None:
+    assert directory.record(3) is None
+    given(directory, record(3, sponsor=2))
+    assert directory.record(3) is None
+    out = given(directory, record(2))
+    assert [event.domain for event in out if isinstance(event, DomainAdmitted)] == [2, 3]
+
+
+def test_records_without_a_sponsor_are_bounded(directory: DomainDirectory) -> None:
+    for first in range(0, 3 * ORPHANS_MAX, 64):
+        given(directory, *(record(10_000 + first + at, sponsor=9999) for at in range(64)))
+    assert directory.count == 2
+    assert len(directory._orphans) == ORPHANS_MAX
+
+
+@pytest.mark.parametrize(
+    ("false", "why"),
+    [
+        (record(2, signature=b"forged"), "signature"),
+        (record(2, None), "no sponsor"),
+        (record(2, number=QUOTA_PER_DAY), "false sponsorship"),
+        (record(2, sponsorship=Sponsorship(0, 5, 11, 0)), "false sponsorship"),
+        (record(2, issued_s=STARTED_S + AHEAD_S + 1, expires_s=STARTED_S + EXPIRY_S), "ahead of time"),
+        (record(2, version=2**31), "ahead of time"),
+        (record(2, expires_s=STARTED_S), "expired"),
+        (record(2, expires_s=STARTED_S + EXPIRY_S + 1), "expired"),
+        (record(2, expires_s=float("nan")), "expired"),
+        (record(2, issued_s=float("nan")), "ahead of time"),
+    ],
+    ids=["forged", "unsponsored", "quota", "other's", "issued", "version", "past", "long", "nan", "nan issued"],
+)
+def test_a_false_record_is_refused(directory: DomainDirectory, false: DomainRecord, why: str) -> None:
+    assert given(directory, false) == [Refused(0, 2, why)]
+    assert directory.record(2) is None
+
+
+def test_an_older_record_is_ignored_and_a_newer_one_held(directory: DomainDirectory) -> None:
+    newer = record(2, version=int(STARTED_S) + 5, url="new")
+    given(directory, newer)
+    given(directory, record(2))
+    assert directory.record(2) == newer
+
+
+def test_two_records_of_one_version_are_proof_of_equivocation_once(directory: DomainDirectory) -> None:
+    one, other = record(2), record(2, url="https://other.example")
+    given(directory, one)
+    proofs = [event for event in given(directory, other) + given(directory, other) if isinstance(event, Equivocated)]
+    assert [(proof.domain, proof.proof.one, proof.proof.other) for proof in proofs] == [(2, one, other)]
+
+
+def test_two_newcomers_with_one_number_convict_their_sponsor(directory: DomainDirectory) -> None:
+    given(directory, record(2))
+    out = given(directory, record(3))
+    assert [event.domain for event in out if isinstance(event, Equivocated)] == [0]
+    assert directory.record(3) is None
+
+
+def test_a_domain_answers_a_newer_record_of_itself_with_a_newer_one_still(directory: DomainDirectory) -> None:
+    before = directory.record(1)
+    assert before is not None
+    given(directory, record(1, version=before.version + 50, url="from before a restart"))
+    now = directory.record(1)
+    assert now is not None
+    assert now.version == before.version + 51
+    assert now.url == ""
+
+
+def test_a_record_leaves_by_its_expiry_only(directory: DomainDirectory) -> None:
+    given(directory, record(2))
+    root = directory.fingerprint()
+    out = directory.handle(Fired(EXPIRE_DUE), EXPIRY_S - 1, CHANCE, ())
+    assert not [event for event in out if isinstance(event, DomainExpired)]
+    out = directory.handle(Fired(EXPIRE_DUE), EXPIRY_S + 1, CHANCE, ())
+    assert {event.domain for event in out if isinstance(event, DomainExpired)} == {0, 1, 2}
+    assert directory.count == 0
+    assert directory.fingerprint() == 0 != root

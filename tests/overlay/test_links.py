@@ -1,0 +1,189 @@
+"""Links of simulated federations: HyParView with the paper's parameters, and links drawn from the directory."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from eventing.overlay import passive_view
+from eventing.overlay.links import (
+    PAPER,
+    SUSPICIOUS,
+    FindLinks,
+    Leave,
+    LinkDown,
+    Links,
+    LinkUp,
+    Neighbor,
+    NeighborReply,
+    Reason,
+)
+from eventing.overlay.liveness import Failed
+from eventing.overlay.machine import Chance, Fired, MessageReceived, SendMessage
+from eventing.overlay.passive_view import PassiveView
+from eventing.sim.federation import member_make, reachable, sponsor_of, table_make
+from eventing.sim.network import SimulatedNetwork
+from eventing.sim.world import World
+
+
+class PaperNode:
+    """HyParView as in the paper: links over a passive view."""
+
+    def __init__(self, me: int) -> None:
+        self.view = PassiveView(me)
+        self.links = self.view.links = Links(me, PAPER, self.view)
+
+    def handle(self, given: Any, now: float, chance: Chance) -> list[Any]:
+        if isinstance(given, FindLinks):
+            begun = self.view.begin(given.contacts[0] if given.contacts else None, chance)
+            return begun + self.links.handle(given, now, chance)
+        of_view = isinstance(given, MessageReceived) and type(given.message) in passive_view.MESSAGES
+        if of_view or (isinstance(given, Fired) and given.timer == passive_view.SHUFFLE_DUE):
+            return self.view.handle(given, now, chance)
+        return self.links.handle(given, now, chance)
+
+
+def paper_world(count: int, seed: int) -> World:
+    chance = Random(seed)
+    world = World([PaperNode(number) for number in range(count)], SimulatedNetwork(count, chance), chance)
+    for number in range(count):
+        contacts = (chance.randrange(number),) if number else ()
+        world.later(number, FindLinks(contacts), number * 60 / count)
+    return world
+
+
+def up_of(world: World) -> list[int]:
+    return [number for number, is_up in enumerate(world.up) if is_up]
+
+
+def one_sided(world: World) -> int:
+    machines: Any = world.machines
+    return sum(1 for me in up_of(world) for peer in machines[me].links.active if me not in machines[peer].links.active)
+
+
+def test_with_the_papers_parameters_all_views_fill_and_links_stand_on_both_sides() -> None:
+    world = paper_world(300, 1)
+    world.run(400.0)
+    machines: Any = world.machines
+    assert {len(node.links.active) for node in machines} == {PAPER.chosen}
+    assert {len(node.view.members) for node in machines} == {passive_view.PAPER.size}
+    assert one_sided(world) == 0
+    assert reachable(dict(enumerate(machines)), up_of(world), world.chance) == 300
+
+
+def test_views_are_repaired_after_half_of_all_domains_have_crashed() -> None:
+    world = paper_world(300, 2)
+    world.run(300.0)
+    for number in Random(2).sample(range(300), 150):
+        world.crash(number)
+    world.run(600.0)
+    assert reachable(dict(enumerate(world.machines)), up_of(world), world.chance) >= 148  # type: ignore[arg-type]
+
+
+class Federation:
+    """Mutually suspicious domains that join through their sponsors."""
+
+    def __init__(self, count: int, seed: int) -> None:
+        self.chance = Random(seed)
+        table = table_make()
+        self.members = [member_make(number, table) for number in range(count)]
+        self.events: list[tuple[int, Any, float]] = []
+        self.world = World(
+            self.members, SimulatedNetwork(count, self.chance), self.chance, lambda *event: self.events.append(event)
+        )
+        for number in range(count):
+            sponsorship = sponsor_of(number)
+            contacts = () if sponsorship is None else (sponsorship.sponsor,)
+            self.world.later(number, FindLinks(contacts), number * 30 / count)
+
+    def component(self) -> int:
+        return reachable(dict(enumerate(self.members)), up_of(self.world), self.chance)
+
+
+@pytest.fixture(scope="module")
+def joined() -> Federation:
+    """60 domains, five minutes after they began to join; read only."""
+    made = Federation(60, 3)
+    made.world.run(300.0)
+    return made
+
+
+def test_domains_that_know_their_sponsor_only_learn_of_all_and_choose_their_links(joined: Federation) -> None:
+    assert {member.directory.count for member in joined.members} == {60}
+    assert len({member.directory.fingerprint() for member in joined.members}) == 1
+    assert {len(member.links.chosen) for member in joined.members} == {SUSPICIOUS.chosen}
+    assert max(len(member.links.active) for member in joined.members) <= SUSPICIOUS.chosen + SUSPICIOUS.accepted
+    assert joined.component() == 60
+
+
+def test_near_links_have_shorter_round_trips_than_drawn_ones(joined: Federation) -> None:
+    links = [link for member in joined.members for link in member.links.active.values() if link.chosen]
+    near = [link.rtt_s for link in links if link.near]
+    drawn = [link.rtt_s for link in links if not link.near]
+    assert sum(near) / len(near) < 0.7 * sum(drawn) / len(drawn)
+
+
+def test_a_partition_ends_links_between_the_sides_and_its_end_makes_one_component_again() -> None:
+    made = Federation(40, 4)
+    made.world.run(240.0)
+    made.world.network.conditions.sides = bytearray(number % 2 for number in range(40))
+    made.world.run(360.0)
+    assert made.component() == 20
+    made.world.network.conditions.sides = None
+    made.world.run(480.0)
+    assert made.component() == 40
+
+
+def test_a_crashed_peer_is_found_within_15_s_and_stays_in_the_directory() -> None:
+    made = Federation(40, 5)
+    made.world.run(240.0)
+    linked = list(made.members[7].links.active)
+    made.world.crash(7)
+    made.world.run(256.0)
+    ended = {me for me, event, at in made.events if at > 240.0 and isinstance(event, LinkDown) and event.peer == 7}
+    assert ended >= set(linked)
+    assert all(7 not in made.members[me].links.active for me in linked)
+    assert made.members[0].directory.record(7) is not None
+
+
+def test_domains_without_failures_suspect_nobody(joined: Federation) -> None:
+    assert not [event for _, event, _ in joined.events if isinstance(event, Failed)]
+
+
+def test_the_same_seed_draws_the_same_world() -> None:
+    runs = []
+    for _ in range(2):
+        made = Federation(30, 6)
+        made.world.run(120.0)
+        runs.append((made.world.handled, [list(member.links.active) for member in made.members], len(made.events)))
+    assert runs[0] == runs[1]
+
+
+def test_a_full_domain_refuses_and_keeps_its_links(joined: Federation) -> None:
+    made = Federation(40, 7)
+    made.world.run(240.0)
+    member = made.members[0]
+    accepted = [peer for peer, link in member.links.active.items() if not link.chosen]
+    for stranger in range(40):
+        if stranger not in member.links.active and len(accepted) < SUSPICIOUS.accepted:
+            out = member.links.handle(MessageReceived(stranger, Neighbor()), 240.0, made.chance)
+            if LinkUp(stranger, False) in out:
+                accepted.append(stranger)
+    before = list(member.links.active)
+    refused = next(number for number in range(40) if number not in before and number != 0)
+    out = member.links.handle(MessageReceived(refused, Neighbor(True)), 240.0, made.chance)
+    assert out == [SendMessage(refused, NeighborReply(False))]
+    assert list(member.links.active) == before
+
+
+def test_a_domain_that_leaves_ends_all_its_links() -> None:
+    made = Federation(20, 8)
+    made.world.run(200.0)
+    peers = list(made.members[3].links.active)
+    made.world.give(3, Leave())
+    made.world.crash(3)
+    made.world.run(205.0)
+    left = {me for me, event, _ in made.events if event == LinkDown(3, Reason.LEAVING)}
+    assert left == set(peers)
