@@ -19,7 +19,7 @@ from typing import Any
 from eventing.core.algorithms import parse_algorithms
 from eventing.core.client_address import parse_networks
 from eventing.core.errors import ConfigError
-from eventing.core.names import DOMAIN_PATTERN
+from eventing.core.names import DOMAIN_PATTERN, ZONE_PATTERN
 from eventing.core.roles import parse_role_mapping
 
 NEAR_MIN = 0.8  # ratio of difflib from which a name counts as a misspelling of another
@@ -405,6 +405,28 @@ class Config:
         "0 or 1",
         "Call peers at private addresses too, also to inspect them before they are peers. For intranets; where this domain's own address is loopback, other loopback addresses are called without it.",
     )
+    overlay: str = _setting(
+        "admitted",
+        "peers, admitted or open",
+        "Domains with which this one has overlay links once it has joined. peers: approved peers only; admitted: every domain of the directory; open: also for rendezvous points that any domain may replicate.",
+    )
+    overlay_callable: bool = _setting(
+        True,
+        "0 or 1",
+        "Other domains can open connections to this one. 0, for a domain behind NAT: it publishes no address in the overlay, calls its links itself, and takes their messages from the answers.",
+    )
+    zone: str = _setting(
+        "",
+        "name",
+        "Zone of this domain in the overlay, such as eu-central: domains of one zone are near to each other. At most 32 characters.",
+    )
+    capacity: int = _setting(
+        1,
+        "class",
+        "Capacity class that this domain states in the overlay, from 0 (a small device) to 3; its claims of load are clamped to it.",
+        low=0,
+        high=3,
+    )
     delivery_lease_s: int = _setting(
         10,
         "seconds",
@@ -439,6 +461,12 @@ class Config:
             )
         if self.log_level not in ("debug", "info", "warning", "error"):
             raise ConfigError(f"HERALD_LOG_LEVEL is {self.log_level!r}; use debug, info, warning or error.")
+        if self.overlay not in ("peers", "admitted", "open"):
+            raise ConfigError(f"HERALD_OVERLAY is {self.overlay!r}; use peers, admitted or open.")
+        if not ZONE_PATTERN.fullmatch(self.zone):
+            raise ConfigError(
+                f"HERALD_ZONE is {self.zone!r}; use up to 32 lower-case letters, digits, dots or hyphens."
+            )
         if self.reports not in ("auto", "off"):
             raise ConfigError(f"HERALD_REPORTS is {self.reports!r}; use auto or off.")
         if self.log_format not in ("text", "json"):

@@ -14,6 +14,7 @@ from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, RP_ID_PATTERN
 NAME_CHARS_MAX = 255  # bound: characters of an RP's name; the name is refused: `invalid-request`
 SEGMENTS_MAX = 16  # bound: segments of an RP's name; the name is refused: `invalid-request`
 DOMAIN_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")  # a domain's name is a host name, lower case
+ZONE_PATTERN = re.compile(r"([a-z0-9]([a-z0-9.-]{0,30}[a-z0-9])?)?", re.ASCII)  # a zone or an operator; empty for none
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 
 

@@ -443,3 +443,4 @@ _HANDLERS: dict[type, Any] = {
     NeighborReply: Links._neighbor_reply,
     Disconnect: Links._disconnect,
 }
+MESSAGES = frozenset(_HANDLERS)

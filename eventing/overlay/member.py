@@ -16,6 +16,8 @@ from eventing.overlay.liveness import Failed, Liveness
 from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived
 
 Outputs = list[Any]
+MESSAGES = directory.MESSAGES | links.MESSAGES | liveness.MESSAGES
+"""All messages between members: what a transport carries."""
 
 
 class OverlayMember:

@@ -1,0 +1,1 @@
+"""Rules of membership: records as bytes and signatures, modes."""

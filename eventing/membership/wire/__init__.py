@@ -1,0 +1,1 @@
+"""Messages of the overlay between domains: encoding, requests and their handlers."""
