@@ -10,8 +10,11 @@ of a sponsor checkable by everybody: two newcomers with one number are proof aga
 sponsor its standing, and is no larger than its quota.
 
 Versions are monotone against all evidence: an older record is ignored whoever sends it, a domain that hears a newer version of itself
-issues a newer one still, and two different records of one version are proof of equivocation, which is stored and sent on at once. A record
-leaves by its expiry only; nothing that others say removes it.
+issues a newer one still, and two different records of one version are proof of equivocation, which is stored and sent on at once
+(`convictions`). Announcements and comparisons carry a hash of each record's content, so that two sides to which a domain shows different
+records notice at their first contact. A record leaves by its expiry only; nothing that others say removes it.
+
+The order in which statements arrive decides nothing that lasts: of two contradictory ones all domains hold the same one in the end.
 
 Measurements behind the numbers: docs/decisions/0057.
 """
@@ -19,12 +22,14 @@ Measurements behind the numbers: docs/decisions/0057.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
 from eventing.overlay import fingerprints
+from eventing.overlay.convictions import PROOFS_RELAYED, Convictions
 from eventing.overlay.fingerprints import Fingerprints, Range
 from eventing.overlay.machine import Chance, Fired, Id, MessageReceived, SendMessage, SetTimer
 
@@ -32,13 +37,18 @@ REFRESH_S = 1800.0
 """Between two records of a domain: 1.8 kB/s with 10,000 domains; the period is what costs, not the number."""
 EXPIRY_S = 3 * REFRESH_S
 AHEAD_S = 300.0  # bound: seconds that a record may be ahead of the own clock; the record is refused
-QUOTA_PER_DAY = 8  # bound: sponsorships of a domain per day; further numbers are refused
+# bound: sponsorships per day of a domain and of all that it brought in; further newcomers are refused
+QUOTA_PER_DAY = 8
+ANCESTORS_MAX = 64  # bound: sponsors of sponsors up to a founder; deeper newcomers are refused
+DAY_S = 86_400
 COMPARE_S = 60.0
 """Between two comparisons, each with a domain drawn at random."""
 ANNOUNCE_S = 1.0
 """Interval in which news are gathered into one announcement."""
 WANT_S = 3.0
-"""A requested record that does not arrive is requested again after this, from the next domain that announces it."""
+"""A requested record that does not arrive is requested again after this, from another domain that announces it."""
+ASKED_MAX = 8  # bound: peers remembered that were asked for a record in vain; the first are asked again
+WANTED_MAX = 4096  # bound: records requested at once; the oldest requests are forgotten and left to comparisons
 RELAY_WINDOW_S = 240.0
 # bound: records of one domain announced per RELAY_WINDOW_S; newer ones are held and left to comparisons
 RELAYS_MAX = 4
@@ -54,7 +64,7 @@ class Sponsorship(msgspec.Struct, frozen=True, array_like=True, gc=False):
     Attributes:
         sponsor: the domain that states it.
         newcomer: the domain that it admits.
-        day: days since 1970 by the sponsor's clock.
+        day: days since 1970 by the sponsor's clock; not before the sponsor was admitted itself.
         number: 0 to QUOTA_PER_DAY - 1, each once a day.
     """
 
@@ -97,9 +107,9 @@ class DomainRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class News(msgspec.Struct, frozen=True, array_like=True, tag="news", gc=False):
-    """Announcement of new records, as (domain, version)."""
+    """Announcement of new records, as (domain, version, hash)."""
 
-    versions: tuple[tuple[Id, int], ...]
+    versions: tuple[tuple[Id, int, int], ...]
 
 
 class Records(msgspec.Struct, frozen=True, array_like=True, tag="records", gc=False):
@@ -115,10 +125,10 @@ class Compare(msgspec.Struct, frozen=True, array_like=True, tag="compare", gc=Fa
 
 
 class RangeEntries(msgspec.Struct, frozen=True, array_like=True, tag="list", gc=False):
-    """All (domain, version) of these ranges; the receiver sends what is newer there, and asks for what is newer here."""
+    """All (domain, version, hash) of these ranges; the receiver sends what is newer there, and asks for what is newer here."""
 
     ranges: tuple[Range, ...]
-    versions: tuple[tuple[Id, int], ...]
+    versions: tuple[tuple[Id, int, int], ...]
 
 
 class Want(msgspec.Struct, frozen=True, array_like=True, tag="want", gc=False):
@@ -200,7 +210,21 @@ class DirectoryTable:
         self.hashes: list[dict[int, int]] = []
         self.leaf = array("I")
         self.sponsored: dict[tuple[Id, int, int], list[int]] = {}
+        self.brought = array("I")
+        """By number, domains that were ever admitted by this one, by those, and so on, in any directory of the table."""
+        self.crowded = False
+        """Whether some domain has brought in so many that directories have to count for themselves."""
         self._key_hash = key_hash
+        self._forgotten_s = 0.0
+
+    def hash_of(self, record: DomainRecord) -> int:
+        """64 bits over a record's domain, version and content."""
+        content = int.from_bytes(blake2b(msgspec.msgpack.encode(record), digest_size=8).digest(), "big")
+        return fingerprints.entry_hash(self._key_hash(record.domain) ^ content, record.version)
+
+    def precedence(self, domain: Id) -> int:
+        """Of two newcomers with one number, that with the smaller value is held; all directories agree."""
+        return self._key_hash(domain)
 
     def hold(self, record: DomainRecord) -> int:
         """Hold a record; the number of its domain."""
@@ -213,15 +237,38 @@ class DirectoryTable:
             self.leaves[self.leaf[number]].append(number)
             self.records.append({})
             self.hashes.append({})
+            self.brought.append(0)
+            self._count(record)
         if record.version not in self.records[number]:
             self.records[number][record.version] = record
-            self.hashes[number][record.version] = fingerprints.entry_hash(key_hash, record.version)
+            self.hashes[number][record.version] = self.hash_of(record)
             given = record.sponsorship
             if given is not None:
                 users = self.sponsored.setdefault((given.sponsor, given.day, given.number), [])
                 if number not in users:
                     users.append(number)
         return number
+
+    def forget(self, wall_s: float) -> None:
+        """Discard versions that expired so long ago that no directory holds them."""
+        if wall_s - self._forgotten_s < EXPIRY_S / 10:
+            return
+        self._forgotten_s = wall_s
+        for records, hashes in zip(self.records, self.hashes, strict=True):
+            for version in [one for one, record in records.items() if record.expires_s < wall_s - EXPIRY_S]:
+                del records[version], hashes[version]
+
+    def _count(self, record: DomainRecord) -> None:
+        given = record.sponsorship
+        for _ in range(ANCESTORS_MAX):
+            number = self.number.get(given.sponsor) if given is not None else None
+            if number is None or not self.records[number]:
+                return
+            self.brought[number] += 1
+            given = next(iter(self.records[number].values())).sponsorship
+            if given is not None:
+                limit = QUOTA_PER_DAY * (record.issued_s // DAY_S - given.day + 1)
+                self.crowded = self.crowded or self.brought[number] >= limit
 
 
 class DomainDirectory:
@@ -237,6 +284,7 @@ class DomainDirectory:
 
     Attributes:
         count: records held.
+        convictions: proofs against domains that signed contradictory statements.
     """
 
     def __init__(
@@ -263,9 +311,11 @@ class DomainDirectory:
         self._announcing = False
         self._relays = bytearray()  # by number, announcements within this window
         self._window = 0
-        self._wanted_at: dict[Id, float] = {}
+        self._wanted: dict[Id, tuple[float, tuple[Id, ...]]] = {}  # by domain, until when, and the peers asked in vain
         self._orphans: dict[Id, tuple[Id, DomainRecord]] = {}  # by domain, with the peer that sent each
-        self._convicted: set[tuple[Id, int]] = set()
+        self._variants: dict[int, DomainRecord] = {}  # by number, held records that are not the table's of that version
+        self._brought: dict[int, int] = {}  # by number, exact counts where the table's count is beyond the quota
+        self.convictions: Convictions[Equivocation] = Convictions()
 
     # What others read
 
@@ -273,7 +323,11 @@ class DomainDirectory:
         """The newest record of a domain."""
         number = self._table.number.get(domain)
         version = self._version(number) if number is not None else 0
-        return self._table.records[number].get(version) if number is not None and version else None
+        if number is None or not version:
+            return None
+        if self._variants and number in self._variants:
+            return self._variants[number]
+        return self._table.records[number].get(version)
 
     def draw(self, chance: Chance) -> Id | None:
         """A domain drawn evenly from all but this one; None if there is none.
@@ -348,19 +402,38 @@ class DomainDirectory:
         self._store(record, self.me, out)
 
     def _news(self, peer: Id, message: News, now: float, out: Outputs) -> None:
-        """Ask for what is newer, once."""
+        """Ask for what is newer, and for what contradicts a record that is held."""
         wanted = []
-        for domain, version in message.versions[:LISTED_MAX]:
+        for domain, version, content in message.versions[:LISTED_MAX]:
             number = self._table.number.get(domain)
-            if (number is None or version > self._version(number)) and now >= self._wanted_at.get(domain, 0.0):
-                self._wanted_at[domain] = now + WANT_S
+            held = self._version(number) if number is not None else 0
+            if version > held or (
+                number is not None and version == held and self._contradicts(domain, number, content)
+            ):
                 wanted.append(domain)
-        if wanted:
-            out.append(SendMessage(peer, Want(tuple(wanted))))
+        self._want(peer, wanted, now, out)
+
+    def _contradicts(self, domain: Id, number: int, content: int) -> bool:
+        """Return whether the record held has another content, and no proof of that is held."""
+        return content != self._hash(number) and domain not in self.convictions
+
+    def _want(self, peer: Id, domains: Iterable[Id], now: float, out: Outputs) -> None:
+        """Request records, each of one peer at a time, and of no peer again that was asked for it in vain."""
+        wanted, requested = [], self._wanted
+        for domain in domains:
+            until, asked = requested.get(domain, (0.0, ()))
+            if now >= until and peer not in asked:
+                requested.pop(domain, None)
+                requested[domain] = (now + WANT_S, (*asked[-ASKED_MAX:], peer))
+                wanted.append(domain)
+                if len(requested) > WANTED_MAX:
+                    del requested[next(iter(requested))]
+        for first in range(0, len(wanted), LISTED_MAX):
+            out.append(SendMessage(peer, Want(tuple(wanted[first : first + LISTED_MAX]))))
 
     def _received(self, peer: Id, message: Records, now: float, out: Outputs) -> None:
         for record in message.records[:RECORDS_MAX]:
-            self._wanted_at.pop(record.domain, None)
+            self._wanted.pop(record.domain, None)
             self._take(peer, record, now, out)
         self._adopt(peer, now, out)
 
@@ -377,59 +450,116 @@ class DomainDirectory:
         sponsors = {
             record.sponsorship.sponsor for _, record in self._orphans.values() if record.sponsorship is not None
         }
-        wanted = [one for one in sorted(sponsors - self._orphans.keys()) if now >= self._wanted_at.get(one, 0.0)]
-        if wanted:
-            self._wanted_at.update(dict.fromkeys(wanted, now + WANT_S))
-            out.append(SendMessage(peer, Want(tuple(wanted[:LISTED_MAX]))))
+        self._want(peer, sorted(sponsors - self._orphans.keys()), now, out)
 
     def _take(self, peer: Id, record: DomainRecord, now: float, out: Outputs) -> None:
         """Hold a record that is newer, admitted and genuine: cheap checks first."""
-        number = self._table.number.get(record.domain)
-        held = self._version(number) if number is not None else 0
-        if record.version < held:
+        known = self.record(record.domain)
+        if known is not None and record.version <= known.version:
+            if record.version == known.version and record != known and self._genuine(record):
+                self._contradicted(peer, known, record, now, out)
             return
-        if record.version == held:
-            known = self._table.records[number].get(held) if number is not None else None
-            if known is not None and known != record and self._genuine(record):
-                self._convict(record.domain, held, Equivocation(known, record), out)
-            return
-        wall_s = self._wall_s(now)
-        why = self._problem(record, wall_s)
+        why = self._problem(record, known, self._wall_s(now))
         if why:
             out.append(Refused(peer, record.domain, why))
-            return
-        if record.sponsorship is not None and self.record(record.sponsorship.sponsor) is None:
-            self._orphans.pop(record.domain, None)
-            self._orphans[record.domain] = (peer, record)
-            if len(self._orphans) > ORPHANS_MAX:
-                del self._orphans[next(iter(self._orphans))]
             return
         if record.domain == self.me:
             if self._genuine(record):
                 self._renew(now, record.version, out)
             return
-        if not self._genuine(record):
-            out.append(Refused(peer, record.domain, "signature"))
+        given = record.sponsorship
+        if known is None and given is not None and self.record(given.sponsor) is None:
+            self._orphans.pop(record.domain, None)
+            self._orphans[record.domain] = (peer, record)
+            if len(self._orphans) > ORPHANS_MAX:
+                del self._orphans[next(iter(self._orphans))]
             return
-        if held == 0 and not self._admits(record, out):
-            return
-        self._store(record, peer, out)
+        if known is None and given is not None:
+            why = self._beyond_quota(record.domain, given, now)
+        if not why and not self._genuine(record):
+            why = "signature"
+        if why:
+            out.append(Refused(peer, record.domain, why))
+        elif known is not None or self._admits(peer, record, out):
+            self._store(record, peer, out)
 
-    def _problem(self, record: DomainRecord, wall_s: float) -> str:
+    def _contradicted(self, peer: Id, known: DomainRecord, record: DomainRecord, now: float, out: Outputs) -> None:
+        """Two records of one version: convict their domain, and hold the one that all others will hold, too."""
+        self._convict(peer, record.domain, Equivocation(known, record), out)
+        if record.domain == self.me:
+            self._renew(now, record.version, out)
+        elif self._table.hash_of(record) < self._table.hash_of(known) and not self._problem(
+            record, known, self._wall_s(now)
+        ):
+            self._store(record, peer, out)
+
+    def _problem(self, record: DomainRecord, known: DomainRecord | None, wall_s: float) -> str:
         """Return the reason to refuse a record, in two words; empty if there is none."""
         if not record.issued_s <= wall_s + AHEAD_S or record.version > wall_s + AHEAD_S:  # NaN is refused, too
             return "ahead of time"
-        if not wall_s < record.expires_s <= record.issued_s + EXPIRY_S:
+        if not wall_s < record.expires_s <= record.issued_s + EXPIRY_S or record.version <= 0:
             return "expired"
         sponsorship = record.sponsorship
+        if known is not None and sponsorship != known.sponsorship and record.domain != self.me:
+            return "other sponsorship"  # a domain keeps its place among the sponsors while it is in the directory
         if sponsorship is None:
             return "" if record.domain in self._founders else "no sponsor"
         if sponsorship.newcomer != record.domain or not 0 <= sponsorship.number < QUOTA_PER_DAY:
             return "false sponsorship"
+        if not 0 <= sponsorship.day <= (wall_s + AHEAD_S) // DAY_S:
+            return "false sponsorship"
         return ""
 
-    def _admits(self, record: DomainRecord, out: Outputs) -> bool:
-        """Return whether the number of the sponsorship is used for the first time."""
+    def _beyond_quota(self, newcomer: Id, given: Sponsorship, now: float) -> str:
+        """Return the reason to refuse a newcomer because of its sponsors; empty if there is none.
+
+        A domain and all that it brought in bring in QUOTA_PER_DAY domains for each day since it was admitted itself, so that sponsoring
+        one's own false domains, or dating sponsorships back, gains nothing. Founders have no bound.
+        """
+        sponsor = self.record(given.sponsor)
+        if sponsor is not None and sponsor.sponsorship is not None and given.day < sponsor.sponsorship.day:
+            return "false sponsorship"
+        before = self._table.number.get(newcomer)
+        if not self._table.crowded and (before is None or not self._table.brought[before]):
+            return ""
+        today = int(self._wall_s(now) // DAY_S)
+        for number, since in self._ancestors(given):
+            limit = QUOTA_PER_DAY * (today - since + 1)
+            if self._table.brought[number] >= limit and self._brought_by(number) >= limit:
+                return "quota"
+            if self._table.domains[number] == newcomer:
+                return "circle"
+        return ""
+
+    def _ancestors(self, given: Sponsorship | None) -> Iterator[tuple[int, int]]:
+        """The sponsors from the nearest up to a founder's newcomer, as numbers, each with the day of its own admission."""
+        for _ in range(ANCESTORS_MAX):
+            sponsor = self.record(given.sponsor) if given is not None else None
+            if sponsor is None or sponsor.sponsorship is None:
+                return
+            given = sponsor.sponsorship
+            yield self._table.number[sponsor.domain], given.day
+
+    def _brought_by(self, number: int) -> int:
+        """The domains held that a domain, and those that it admitted, and so on, brought in."""
+        if number not in self._brought:
+            records = (self.record(self._table.domains[one]) for one in self._held[: self.count])
+            self._brought[number] = sum(
+                1
+                for record in records
+                if record is not None and any(one == number for one, _ in self._ancestors(record.sponsorship))
+            )
+        return self._brought[number]
+
+    def _count(self, record: DomainRecord, change: int) -> None:
+        """Keep the exact counts."""
+        if self._brought:
+            for number, _ in self._ancestors(record.sponsorship):
+                if number in self._brought:
+                    self._brought[number] += change
+
+    def _admits(self, peer: Id, record: DomainRecord, out: Outputs) -> bool:
+        """Return whether a newcomer is held: its sponsorship's number is used for the first time, or others gave precedence to it."""
         given = record.sponsorship
         if given is None:
             return True
@@ -437,14 +567,39 @@ class DomainDirectory:
         other = next((number for number in users if self._version(number)), None)
         if other is None or self._table.domains[other] == record.domain:
             return True
-        proof = Equivocation(self._table.records[other][self._versions[other]], record)
-        self._convict(given.sponsor, given.day * QUOTA_PER_DAY + given.number, proof, out)
-        return False
+        domain = self._table.domains[other]
+        known = self.record(domain)
+        if known is None or known.sponsorship is None:
+            return True
+        self._convict(peer, given.sponsor, Equivocation(known, record), out)
+        if self._table.precedence(record.domain) > self._table.precedence(domain) or domain == self.me:
+            return False
+        self._discard(other, out)
+        return True
 
-    def _convict(self, domain: Id, place: int, proof: Equivocation, out: Outputs) -> None:
-        if (domain, place) not in self._convicted:
-            self._convicted.add((domain, place))
+    def _convict(self, peer: Id, domain: Id, proof: Equivocation, out: Outputs) -> None:
+        if self.convictions.add(domain, proof, peer):
             out.append(Equivocated(domain, proof))
+            self._announce_soon(out)
+
+    def _proved(self, peer: Id, proof: Equivocation, now: float, out: Outputs) -> None:
+        """Take in a proof that a peer sent on."""
+        domain = accused(proof)
+        if domain is None or domain in self.convictions or self.record(domain) is None:
+            return
+        if not self._genuine(proof.one) or not self._genuine(proof.other):
+            out.append(Refused(peer, domain, "signature"))
+            return
+        self._convict(peer, domain, proof, out)
+        for record in (proof.one, proof.other):
+            self._take(peer, record, now, out)
+
+    def _hash(self, number: int) -> int:
+        """The hash of the record held; 0 if none is."""
+        version = self._version(number)
+        if self._variants and number in self._variants:
+            return self._table.hash_of(self._variants[number])
+        return self._table.hashes[number][version] if version else 0
 
     def _store(self, record: DomainRecord, peer: Id, out: Outputs) -> None:
         table = self._table
@@ -453,35 +608,60 @@ class DomainDirectory:
         if lacking > 0:
             self._versions.extend([0] * lacking)
             self._relays.extend(bytes(lacking))
-        held = self._versions[number]
-        hashes = table.hashes[number]
-        self._sums.change(table.leaf[number], hashes[held] if held else 0, hashes[record.version])
+        held, before = self._versions[number], self._hash(number)
+        first = table.records[number][record.version]
+        if first is not record and first != record:
+            self._variants[number] = record
+        elif self._variants:
+            self._variants.pop(number, None)
         self._versions[number] = record.version
+        self._sums.change(table.leaf[number], before, self._hash(number))
         if not held:
             if self.count < len(self._held):
                 self._held[self.count] = number
             else:
                 self._held.append(number)
             self.count += 1
+            self._count(record, 1)
             out.append(DomainAdmitted(record.domain))
         self._fresh[number] = peer
+        self._announce_soon(out)
+
+    def _announce_soon(self, out: Outputs) -> None:
         if not self._announcing:
             self._announcing = True
             out.append(SetTimer(ANNOUNCE_DUE, ANNOUNCE_S))
+
+    def _discard(self, number: int, out: Outputs, at: int | None = None) -> None:
+        """Hold a domain no more. `at`: its place among the held, if known."""
+        domain = self._table.domains[number]
+        record = self.record(domain)
+        if record is not None:
+            self._count(record, -1)
+        self._sums.change(self._table.leaf[number], self._hash(number), 0)
+        self._versions[number] = 0
+        self._variants.pop(number, None)
+        self._brought.pop(number, None)
+        self.count -= 1
+        self._held[self._held.index(number) if at is None else at] = self._held[self.count]
+        self._fresh.pop(number, None)
+        self.convictions.discard(domain)
+        out.append(DomainExpired(domain))
 
     def _expire(self, now: float, out: Outputs) -> None:
         wall_s, table = self._wall_s(now), self._table
         for at in range(self.count - 1, -1, -1):
             number = self._held[at]
-            version = self._versions[number]
-            if table.records[number][version].expires_s <= wall_s:
-                self._sums.change(table.leaf[number], table.hashes[number][version], 0)
-                self._versions[number] = 0
-                self.count -= 1
-                self._held[at] = self._held[self.count]
-                self._fresh.pop(number, None)
-                out.append(DomainExpired(table.domains[number]))
-        self._wanted_at = {domain: until for domain, until in self._wanted_at.items() if until > now}
+            record = self._variants.get(number) if self._variants else None
+            if record is None:
+                record = table.records[number][self._versions[number]]
+            if record.expires_s <= wall_s:
+                self._discard(number, out, at)
+        for domain in [one for one, (until, _) in self._wanted.items() if until + WANT_S <= now]:
+            del self._wanted[domain]
+        for domain in [one for one, (_, record) in self._orphans.items() if record.expires_s <= wall_s]:
+            del self._orphans[domain]
+        table.forget(wall_s)
 
     def _announce(self, now: float, links: Iterable[Id], out: Outputs) -> None:
         self._announcing = False
@@ -493,11 +673,15 @@ class DomainDirectory:
         for number, by in fresh.items():
             if self._relays[number] < RELAYS_MAX:
                 self._relays[number] += 1
-                news.append((by, (self._table.domains[number], self._versions[number])))
+                news.append((by, (self._table.domains[number], self._versions[number], self._hash(number))))
+        proofs = self.convictions.relay()
         for peer in links:
             versions = [entry for by, entry in news if by != peer]
             for first in range(0, len(versions), LISTED_MAX):
                 out.append(SendMessage(peer, News(tuple(versions[first : first + LISTED_MAX]))))
+            out.extend(SendMessage(peer, proof) for by, proof in proofs if by != peer)
+        if len(proofs) == PROOFS_RELAYED:
+            self._announce_soon(out)
 
     # Comparison
 
@@ -505,7 +689,7 @@ class DomainDirectory:
         """Answer ranges that differ: with the fingerprints of their branches, or with their entries where these are few."""
         finer: list[tuple[Range, int]] = []
         listed: list[Range] = []
-        entries: list[tuple[Id, int]] = []
+        entries: list[tuple[Id, int, int]] = []
         for of in fingerprints.differing(self._sums, message.ranges[:RANGES_MAX]):
             below = fingerprints.branches(of)
             if below and len(finer) + len(below) <= RANGES_MAX:
@@ -518,35 +702,57 @@ class DomainDirectory:
         if listed:
             out.append(SendMessage(peer, RangeEntries(tuple(listed), tuple(entries))))
 
-    def _entries(self, of: Range) -> list[tuple[Id, int]]:
+    def _entries(self, of: Range) -> list[tuple[Id, int, int]]:
         table = self._table
         numbers = [number for leaf in fingerprints.leaves(of) for number in table.leaves[leaf]]
-        return [(table.domains[number], self._version(number)) for number in numbers if self._version(number)]
+        return [
+            (table.domains[number], self._version(number), self._hash(number))
+            for number in numbers
+            if self._version(number)
+        ]
 
     def _listed(self, peer: Id, message: RangeEntries, now: float, out: Outputs) -> None:
-        theirs = dict(message.versions[:LISTED_MAX])
-        newer = [
-            self.record(domain)
-            for of in message.ranges[:RANGES_MAX]
-            for domain, version in self._entries(of)
-            if version > theirs.get(domain, 0)
-        ]
+        theirs = {domain: (version, content) for domain, version, content in message.versions[:LISTED_MAX]}
+        newer = []
+        for of in [one for one in message.ranges[:RANGES_MAX] if fingerprints.is_range(one)]:
+            for domain, version, content in self._entries(of):
+                stated = theirs.get(domain, (0, 0))
+                if version > stated[0] or (version == stated[0] and content != stated[1]):
+                    newer.append(self.record(domain))
         wanted = []
-        for domain, version in theirs.items():
+        for domain, (version, content) in theirs.items():
             number = self._table.number.get(domain)
-            if number is None or version > self._version(number):
+            held = self._version(number) if number is not None else 0
+            if version > held or (version == held and number is not None and content != self._hash(number)):
                 wanted.append(domain)
         self._send([record for record in newer if record is not None], peer, out)
         if wanted:
             out.append(SendMessage(peer, Want(tuple(wanted))))
 
-    def _wanted(self, peer: Id, message: Want, now: float, out: Outputs) -> None:
+    def _asked(self, peer: Id, message: Want, now: float, out: Outputs) -> None:
         found = (self.record(domain) for domain in message.domains[:LISTED_MAX])
         self._send([record for record in found if record is not None], peer, out)
 
     def _send(self, records: list[DomainRecord], peer: Id, out: Outputs) -> None:
+        """Send records, and the proofs against their domains after them."""
         for first in range(0, len(records), RECORDS_MAX):
             out.append(SendMessage(peer, Records(tuple(records[first : first + RECORDS_MAX]))))
+        if self.convictions:
+            proofs = (self.convictions.against(record.domain) for record in records)
+            out.extend(SendMessage(peer, proof) for proof in proofs if proof is not None)
+
+
+def accused(proof: Equivocation) -> Id | None:
+    """The domain that signed both of two contradictory statements; None if they are none."""
+    one, other = proof.one, proof.other
+    if one.domain == other.domain:
+        return one.domain if one.version == other.version and one != other else None
+    first, second = one.sponsorship, other.sponsorship
+    if first is None or second is None or first.newcomer != one.domain or second.newcomer != other.domain:
+        return None
+    if (first.sponsor, first.day, first.number) != (second.sponsor, second.day, second.number):
+        return None
+    return first.sponsor
 
 
 _HANDLERS: dict[type, Any] = {
@@ -554,7 +760,8 @@ _HANDLERS: dict[type, Any] = {
     Records: DomainDirectory._received,
     Compare: DomainDirectory._compared,
     RangeEntries: DomainDirectory._listed,
-    Want: DomainDirectory._wanted,
+    Want: DomainDirectory._asked,
+    Equivocation: DomainDirectory._proved,
 }
 MESSAGES = frozenset(_HANDLERS)
 TIMERS = frozenset({RefreshDue, CompareDue, AnnounceDue, ExpireDue})

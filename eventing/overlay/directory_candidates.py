@@ -40,7 +40,11 @@ class DirectoryCandidates:
             domain = self._directory.draw(chance)
             if domain is None or len(found) == count:
                 break
-            if domain not in not_these and self._held_back.get(domain, (0.0, 0))[0] <= now:
+            if (
+                domain not in not_these
+                and domain not in self._directory.convictions
+                and self._held_back.get(domain, (0.0, 0))[0] <= now
+            ):
                 not_these.add(domain)
                 found.append(domain)
         return found
@@ -69,9 +73,9 @@ class DirectoryCandidates:
         self._hold_back(peer, now + min(FAILED_S * 2.0**times, FAILED_S_MAX), min(times + 1, 16))
 
     def group(self, peer: Id) -> Any:
-        """The sponsor: domains of one sponsor may be one operator's."""
+        """The sponsor: domains of one sponsor may be one operator's. None, which gets no link, for unknown and convicted domains."""
         record = self._directory.record(peer)
-        if record is None:
+        if record is None or peer in self._directory.convictions:
             return None
         return record.domain if record.sponsorship is None else record.sponsorship.sponsor
 

@@ -37,6 +37,11 @@ def leaf_of(key_hash: int) -> int:
     return key_hash >> 64 - LEAF_BITS & (1 << LEAF_BITS) - 1
 
 
+def is_range(of: int) -> bool:
+    """Return whether a number is that of a range."""
+    return 0 <= of < _OFFSETS[DEPTH + 1]
+
+
 def branches(of: Range) -> range:
     """The ranges that a range consists of; none for a leaf."""
     first = of * BRANCHING + 1
@@ -75,5 +80,5 @@ class Fingerprints:
 def differing(ours: Fingerprints, theirs: Iterable[tuple[Range, int]]) -> Iterator[Range]:
     """The ranges whose fingerprints differ from those that a peer stated; ranges that do not exist are ignored."""
     for of, fingerprint in theirs:
-        if 0 <= of < _OFFSETS[DEPTH + 1] and ours[of] != fingerprint:
+        if is_range(of) and ours[of] != fingerprint:
             yield of

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from eventing.overlay import directory, links, liveness
-from eventing.overlay.directory import DomainDirectory
+from eventing.overlay.directory import DomainDirectory, Equivocated
 from eventing.overlay.directory_candidates import DirectoryCandidates
-from eventing.overlay.links import FindLinks, LinkDown, LinkParameters, Links, LinkUp, RepairDue
+from eventing.overlay.links import DropLink, FindLinks, LinkDown, LinkParameters, Links, LinkUp, RepairDue
 from eventing.overlay.liveness import Failed, Liveness
 from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived
 
@@ -52,6 +52,9 @@ class OverlayMember:
             message = type(given.message)
             if message in directory.MESSAGES:
                 out += self.directory.handle(given, now, chance, self.links.active)
+                for proven in [event for event in out if type(event) is Equivocated]:
+                    if proven.domain not in self.links.anchors:
+                        self._link(DropLink(proven.domain), now, chance, out)
                 return out
             if message in liveness.MESSAGES:
                 self.liveness.received(given.peer, given.message, now, out)

@@ -17,6 +17,8 @@ from eventing.overlay.member import OverlayMember
 
 STARTED_S = 86_400.0 * 20_000
 """Wall clock at the beginning of a world; any will do."""
+OLDEST_DAYS = 4000
+"""Age of those that the founder sponsored: enough, by the quota, for all that they brought in."""
 _MASK = (1 << 64) - 1
 
 
@@ -29,10 +31,14 @@ def mixed(number: int) -> int:
 
 
 def sponsor_of(domain: int) -> Sponsorship | None:
-    """Each domain sponsors QUOTA_PER_DAY others, one day's worth; domain 0 is the founder."""
+    """Each domain sponsors QUOTA_PER_DAY others, one day's worth; domain 0 is the founder. The nearer to the founder, the older."""
     if domain == 0:
         return None
-    return Sponsorship((domain - 1) // QUOTA_PER_DAY, domain, 20_000, (domain - 1) % QUOTA_PER_DAY)
+    sponsor, number = divmod(domain - 1, QUOTA_PER_DAY)
+    depth, above = 0, sponsor
+    while above:
+        depth, above = depth + 1, (above - 1) // QUOTA_PER_DAY
+    return Sponsorship(sponsor, domain, 20_000 - (OLDEST_DAYS >> 3 * depth), number)
 
 
 def table_make() -> DirectoryTable:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventing.membership.wire import codec
 from eventing.membership.wire.codec import BadOverlayMessage, check_of, decode, encode
-from eventing.overlay.directory import Compare, News, RangeEntries, Records, Want
+from eventing.overlay.directory import Compare, Equivocation, News, RangeEntries, Records, Want
 from eventing.overlay.links import Disconnect, Neighbor, NeighborReply, Reason
 from eventing.overlay.liveness import Alive, Beat, Probe, ProbeFor
 from eventing.overlay.machine import Id
@@ -21,11 +21,12 @@ from tests.membership.signers import Signer
 
 RECORD = Signer("a.example").record()
 SENT: list[Any] = [
-    News((("a.example", 7),)),
+    News((("a.example", 7, 2**64 - 1),)),
     Records((RECORD,)),
     Compare(((0, 2**64 - 1),)),
-    RangeEntries((1, 2), (("a.example", 7),)),
+    RangeEntries((1, 2), (("a.example", 7, 0),)),
     Want(("a.example",)),
+    Equivocation(RECORD, RECORD),
     Neighbor(True),
     NeighborReply(False, ("a.example",)),
     Disconnect(Reason.LEAVING),

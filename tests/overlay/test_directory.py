@@ -12,19 +12,24 @@ from eventing.overlay.directory import (
     AHEAD_S,
     EXPIRE_DUE,
     EXPIRY_S,
+    LISTED_MAX,
     ORPHANS_MAX,
     QUOTA_PER_DAY,
+    WANT_S,
+    WANTED_MAX,
     DirectoryTable,
     DomainAdmitted,
     DomainDirectory,
     DomainExpired,
     DomainRecord,
     Equivocated,
+    News,
     Records,
     Refused,
     Sponsorship,
+    Want,
 )
-from eventing.overlay.machine import Fired, MessageReceived
+from eventing.overlay.machine import Fired, MessageReceived, SendMessage
 from eventing.sim.federation import mixed
 
 STARTED_S = 1_000_000.0
@@ -141,3 +146,56 @@ def test_a_record_leaves_by_its_expiry_only(directory: DomainDirectory) -> None:
     assert {event.domain for event in out if isinstance(event, DomainExpired)} == {0, 1, 2}
     assert directory.count == 0
     assert directory.fingerprint() == 0 != root
+
+
+def test_a_domain_and_all_that_it_brought_in_bring_in_no_more_than_its_quota(directory: DomainDirectory) -> None:
+    given(directory, record(2, number=1))
+    chain = [record(3 + at, sponsor=2 + at) for at in range(3 * QUOTA_PER_DAY)]
+    events = given(directory, *chain)
+    assert [event.why for event in events if isinstance(event, Refused)] == ["quota"]
+    assert directory.count == 3 + QUOTA_PER_DAY
+
+
+@pytest.mark.parametrize("day", [-1, 10, 12, 2**64 - 1], ids=["negative", "before the sponsor", "tomorrow", "huge"])
+def test_a_sponsorship_of_another_day_is_refused(directory: DomainDirectory, day: int) -> None:
+    given(directory, record(2, number=1))
+    out = given(directory, record(3, sponsorship=Sponsorship(2, 3, day, 0)))
+    assert out == [Refused(0, 3, "false sponsorship")]
+
+
+def test_a_domain_keeps_its_sponsor_while_it_is_in_the_directory(directory: DomainDirectory) -> None:
+    given(directory, record(2, number=1))
+    out = given(directory, record(2, number=2, version=int(STARTED_S) + 1))
+    assert out == [Refused(0, 2, "other sponsorship")]
+
+
+def test_a_domain_whose_sponsor_has_gone_goes_on(directory: DomainDirectory) -> None:
+    given(directory, record(2, number=1))
+    given(directory, record(3, sponsor=2, expires_s=STARTED_S + EXPIRY_S))
+    later = EXPIRY_S - 60.0
+    renewed = record(3, sponsor=2, version=int(STARTED_S + later), issued_s=STARTED_S + later)
+    given(directory, msgspec.structs.replace(renewed, expires_s=STARTED_S + later + EXPIRY_S), now=later)
+    directory.handle(Fired(EXPIRE_DUE), EXPIRY_S + 1, CHANCE, ())
+    assert directory.record(2) is None
+    assert directory.record(3) is not None
+
+
+def test_requests_for_records_are_bounded_and_go_to_nobody_twice(directory: DomainDirectory) -> None:
+    for first in range(0, 3 * WANTED_MAX, LISTED_MAX):
+        entries = tuple((10_000 + first + at, int(STARTED_S), 0) for at in range(LISTED_MAX))
+        directory.handle(MessageReceived(9, News(entries)), 0.0, CHANCE, ())
+    assert len(directory._wanted) <= WANTED_MAX
+    news = News(((7, int(STARTED_S), 0),))
+    assert directory.handle(MessageReceived(9, news), 0.0, CHANCE, ()) == [SendMessage(9, Want((7,)))]
+    assert directory.handle(MessageReceived(8, news), 1.0, CHANCE, ()) == []
+    assert directory.handle(MessageReceived(9, news), 2 * WANT_S, CHANCE, ()) == []
+    assert directory.handle(MessageReceived(8, news), 2 * WANT_S, CHANCE, ()) == [SendMessage(8, Want((7,)))]
+
+
+def test_versions_that_nobody_holds_are_discarded(directory: DomainDirectory) -> None:
+    for at in range(0, 20 * int(EXPIRY_S), 1800):
+        newer = record(2, version=int(STARTED_S) + at, issued_s=STARTED_S + at, expires_s=STARTED_S + at + EXPIRY_S)
+        given(directory, newer, now=float(at))
+        directory.handle(Fired(EXPIRE_DUE), float(at), CHANCE, ())
+    table = directory._table
+    assert len(table.records[table.number[2]]) <= 8
