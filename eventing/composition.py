@@ -26,7 +26,7 @@ from eventing.replication.services.replica_admissions import replicas_reconsider
 from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
 from eventing.rps.selectors import quotas as rp_quotas
-from eventing.store import forwarding_locks
+from eventing.store import peer_state
 from eventing.subscriptions.selectors import quotas as subscription_quotas
 from eventing.subscriptions.sharing import shared_subscriptions
 
@@ -76,7 +76,7 @@ def _replication() -> None:
     eventing.rps.ports.rp_ending.connect(participation_end)
     eventing.peering.ports.domains_admitted.connect(replicas.domains_admitted)
     eventing.peering.ports.ever_admitted.connect(replicas.ever_admitted)
-    eventing.peering.ports.peer_removed.connect(forwarding_locks.forget)
+    eventing.peering.ports.peer_removed.connect(peer_state.forget)
     eventing.subscriptions.ports.takes_part.connect(replicas.origin_admitted)
     eventing.subscriptions.ports.admitted_url.connect(replicas.admitted_url)
     endpoints.handle("exchange", inbound.exchange)

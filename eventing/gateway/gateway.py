@@ -27,7 +27,6 @@ from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.redirects import Redirects
 from eventing.gateway.delivery.revocation import Revoking, end_unless_allowed
 from eventing.gateway.delivery.shared_subscriptions import SharedReadings
-from eventing.gateway.forwarding import ForwardingNotifier
 from eventing.gateway.lease_uses import LeaseUses
 from eventing.gateway.observation.metrics import Measuring
 from eventing.gateway.observation.session_control import SessionControl
@@ -39,6 +38,7 @@ from eventing.log.notifications import NotificationChannels
 from eventing.log.reader import LogReader
 from eventing.operations.alarms.watcher import Watcher
 from eventing.operations.samples.sampling import LoadSampler
+from eventing.replication.forwarding.wakeups import ForwardingNotifier
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.random_ids import random_id
 from eventing.sql.threads import in_database

@@ -14,7 +14,7 @@ from eventing.peering.events.peers import TRAFFIC_PEERS_MAX
 from eventing.peering.events.shapes import TRAFFIC_MEMBERS
 from eventing.peering.selectors.peers import peers_all
 from eventing.sql.threads import in_database
-from eventing.store import traffic
+from eventing.store import peer_state
 
 KEPT_S = 10
 """Seconds for which the last rows are kept for snapshots: with readers they are made anew each second."""
@@ -23,7 +23,7 @@ PAUSE_S_MAX = 5.0
 """Longest pause, seconds, over which counts are compared: a mean over a longer one does not describe the present."""
 
 _COUNTED = {"sent": "sent", "taken": "events", "copies": "copies", "requests": "requests"}
-"""Members of a row, each with its count (eventing/store/traffic.py: NAMES)."""
+"""Members of a row, each with its count (eventing/store/peer_state.py: TRAFFIC_NAMES)."""
 
 Totals = dict[str, dict[str, int]]
 
@@ -69,16 +69,16 @@ class PeerTraffic:
 def traffic_keep(rows: Totals, interval_s: float, now: float) -> None:
     """Keep the last rows for snapshots. Raises redis.RedisError."""
     about = {"interval_s": interval_s, "at": timestamp(datetime.fromtimestamp(now, UTC))}
-    traffic.samples_keep({peer: json.dumps({**row, **about}) for peer, row in rows.items()}, KEPT_S)
+    peer_state.traffic_samples_keep({peer: json.dumps({**row, **about}) for peer, row in rows.items()}, KEPT_S)
 
 
 def traffic_kept() -> dict[str, dict[str, Any]]:
     """Return the last rows, by peer, as in the domain's state. Raises redis.RedisError."""
-    return {peer: json.loads(row) for peer, row in traffic.samples_kept().items()}
+    return {peer: json.loads(row) for peer, row in peer_state.traffic_samples_kept().items()}
 
 
 def _totals() -> Totals:
-    return traffic.totals([peer.name for peer in peers_all() if peer.active])
+    return peer_state.traffic_totals([peer.name for peer in peers_all() if peer.active])
 
 
 def _row(now: dict[str, int], before: dict[str, int]) -> dict[str, int]:

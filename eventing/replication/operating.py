@@ -29,7 +29,7 @@ from eventing.replication.selectors.replicas import linked, links_of_peer
 from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 from eventing.rps.services.permission import require
-from eventing.store import forwarding_locks
+from eventing.store import peer_state
 
 EARLIEST = "earliest"
 
@@ -41,7 +41,7 @@ def retry(*, principal: Principal, name: str, now: datetime | None = None) -> Pe
     """
     row = peer_retry(principal=principal, name=name, now=now)
     if row.active:
-        forwarding_locks.pause_end(name)
+        peer_state.pause_end(name)
         wakeups.wake(name, links_of_peer(name), anyway=True)
     return hello.greet(name) or row
 

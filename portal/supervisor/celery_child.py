@@ -71,8 +71,8 @@ def worker() -> None:
 
 def forwarder() -> None:
     """Run the worker that forwards to peers until SIGTERM: threads, because it mostly waits for them."""
+    from eventing.replication.forwarding.measures import copy_in_flight  # models: after Django is set up
     from eventing.replication.forwarding.sweeping import begin_anew
-    from eventing.replication.measures import copy_in_flight  # models: after Django is set up
 
     if config().log_level != "debug":
         for name in ("celery.worker.strategy", "celery.app.trace"):

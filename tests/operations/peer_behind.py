@@ -17,7 +17,7 @@ from eventing.replication.forwarding import (  # noqa: E402
     sweeping,
     wakeups,
 )
-from eventing.store import exchange_notes  # noqa: E402
+from eventing.store import peer_state  # noqa: E402
 from tests.peering.other_domain import OtherDomain  # noqa: E402
 from tests.replication.answering import FakePeer, publish, shared  # noqa: E402
 from tests.replication.shared_rp import peer_made  # noqa: E402
@@ -56,7 +56,7 @@ def _forward(rp: str) -> None:
 
 def _sweep() -> None:
     """As each second in a domain; all is compared, however lately it was."""
-    exchange_notes.compare_again([PEER])
+    peer_state.compare_again([PEER])
     sweeping.peers_sweep()
 
 

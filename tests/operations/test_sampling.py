@@ -30,7 +30,7 @@ from eventing.outbox.administrative_events import ADMIN_HISTORY
 from eventing.replication.services.replica_links import links_offer
 from eventing.rps.services import histories
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
-from eventing.store import keys, traffic
+from eventing.store import keys, peer_state
 from eventing.store.presence import SILENT_S, WATCHED_MAX, GatewayPresence
 from eventing.subscriptions.services.subscriptions import subscription_create
 from eventing.telemetry.flows import FLOWS_MAX, Flows, flows
@@ -145,8 +145,8 @@ async def test_traffic_with_peers_is_told_while_somebody_looks_and_once_more_whe
     await looker.run_once()
     await looker.read(DOMAIN_ADMIN)
     await looker.run_once()
-    await sync_to_async(traffic.count)("b.test", requests=2, runs=3, events=40, copies=5)
-    await sync_to_async(traffic.count_sent)("b.test", 7)
+    await sync_to_async(peer_state.traffic_count)("b.test", requests=2, runs=3, events=40, copies=5)
+    await sync_to_async(peer_state.traffic_sent_count)("b.test", 7)
     assert set(await proved(Proof(), looker.run_once())) == {"load.sampled", "peers.traffic"}
     (found,) = await told_at(DOMAIN_ADMIN, events.PEERS_TRAFFIC)
     assert found["peers"] == [{"peer": "b.test", "sent": 7, "taken": 40, "copies": 5, "requests": 2}]
@@ -155,7 +155,7 @@ async def test_traffic_with_peers_is_told_while_somebody_looks_and_once_more_whe
         [{"peer": "b.test", "sent": 0, "taken": 0, "copies": 0, "requests": 0}]
     ]
     await looker.unread(DOMAIN_ADMIN)
-    await sync_to_async(traffic.count_sent)("b.test", 1)
+    await sync_to_async(peer_state.traffic_sent_count)("b.test", 1)
     await looker.run_once()
     assert len(await told_at(DOMAIN_ADMIN, events.PEERS_TRAFFIC)) == 2, "nobody looks"
 

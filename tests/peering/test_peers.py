@@ -56,7 +56,7 @@ from eventing.peering.wire.client import PeerError
 from eventing.peering.wire.endpoints import HELLO, Sender
 from eventing.peering.wire.hello import farewell
 from eventing.peering.wire.messages import encode
-from eventing.store import traffic
+from eventing.store import peer_state
 from eventing.store.client import client as redis_client
 from tests.peering.other_domain import OtherDomain
 from tests.planes import events_at, principal, types_at
@@ -194,15 +194,15 @@ def test_what_a_removed_peer_brought_is_not_counted_when_it_comes_again(
 ) -> None:
     ensure_domain_key()
     add(b)
-    traffic.count("b.test", requests=1, events=3, copies=1)
-    assert traffic.taken("b.test")["events"] == 3
+    peer_state.traffic_count("b.test", requests=1, events=3, copies=1)
+    assert peer_state.traffic_taken("b.test")["events"] == 3
 
     def cut(*_: object, **__: object) -> None:
         raise PeerError("unreachable", "Cut.")
 
     monkeypatch.setattr(client, "call", cut)
     assert farewell(peer_remove(principal=ROOT, name="b.test")) is False
-    assert set(traffic.taken("b.test").values()) == {0}
+    assert set(peer_state.traffic_taken("b.test").values()) == {0}
 
 
 def test_who_declines_is_not_asked_again_by_itself(b: OtherDomain) -> None:

@@ -13,7 +13,7 @@ from eventing.core.seals.seals import seal_read
 from eventing.log import federated_bulk
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import PeerError
-from eventing.replication.forwarding import outbound, wakeups
+from eventing.replication.forwarding import outbound, outbound_request, wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.services.sealing import seal_own
 from eventing.store.client import client as redis_client
@@ -81,7 +81,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> Witness:
             made.built.set()
         return found
 
-    monkeypatch.setattr(outbound, "runs_after_all", noted)
+    monkeypatch.setattr(outbound_request, "runs_after_all", noted)
     return made
 
 

@@ -35,8 +35,8 @@ from eventing.peering.services.deliveries import delivery_failed, delivery_resum
 from eventing.peering.services.domain_documents import own_document
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import PeerError
-from eventing.replication.forwarding import documents_sent, holding, outbound, sweeping, wakeups
-from eventing.replication.forwarding.gossip import proof_found
+from eventing.replication.forwarding import holding, outbound, outbound_answer, outbound_request, sweeping, wakeups
+from eventing.replication.forwarding.fork_detection import proof_found
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
 from eventing.replication.joining.presenters import replicas_shown
@@ -46,7 +46,7 @@ from eventing.replication.selectors.forwarding import participations_forget
 from eventing.replication.services.replica_statements import statements_pending
 from eventing.replication.services.sealing import seal_own
 from eventing.rps.models import RendezvousPoint
-from eventing.store import exchange_notes, forwarding_locks
+from eventing.store import peer_state
 from eventing.store.client import client as redis_client
 from eventing.store.sealing_holds import held_since
 from tests.peering.other_domain import OtherDomain
@@ -110,7 +110,7 @@ def test_the_keys_of_a_runs_origin_come_before_or_with_it_and_once(peer: FakePee
     assert told() == [document_read(own_document()).serial]
     key_rotate(principal=principal("root", admin=True))
     peer.requests.clear()
-    documents_sent.sent().recent.forget()  # a second later
+    outbound_request.documents_sent().recent.forget()  # a second later
     wakeups.wake("b.test", [rp])
     forward("b.test")
     assert told() == [document_read(own_document()).serial]
@@ -127,7 +127,7 @@ def test_one_request_carries_many_rps(peer: FakePeer, b: OtherDomain) -> None:
 def test_what_changed_at_many_rps_at_once_is_told_in_as_many_requests_as_it_needs(
     peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbound, "STATEMENTS_BYTES_MAX", 4000)
+    monkeypatch.setattr(outbound_request, "STATEMENTS_BYTES_MAX", 4000)
     rps = [shared(b) for _ in range(12)]
     wakeups.wake("b.test", rps)
     forward("b.test")
@@ -255,7 +255,7 @@ def test_what_passes_is_tried_again_after_pauses_that_grow(peer: FakePeer, b: Ot
     assert peer.vectors[rp] == {own(rp): 1}
     row = delivery()
     assert (row.failures, row.failure, row.detail, row.first_failure_at, row.next_try_at) == (0, "", "", None, None)
-    assert not exchange_notes.failing("b.test")
+    assert not peer_state.failing("b.test")
 
 
 def test_retry_after_is_honoured_and_clamped(peer: FakePeer, b: OtherDomain) -> None:
@@ -410,7 +410,7 @@ def test_a_pause_wakes_the_peer_when_it_is_over(
     peer.pause_s = 30.0
     forward_woken(rp)
     forward_start.connect(sent.append)
-    forwarding_locks.pause_end("b.test")
+    peer_state.pause_end("b.test")
     redis_client().set("herald:peer:{b.test}:compared", "1")
     peers_sweep()
     assert sent == []
@@ -532,12 +532,12 @@ def test_an_rp_that_the_peer_goes_on_refusing_is_shown_as_stopped_and_live_again
     rp = shared(b, 1)
     peer.refuses = {rp: "not-found"}
     states = []
-    for _ in range(outbound.REFUSALS_MAX):
+    for _ in range(outbound_answer.REFUSALS_MAX):
         forward_woken(rp)
         states.append(ReplicaLink.objects.get(rp=rp).state)
         participations_forget()
         watermarks.links_change("b.test", [rp], lambda _, link: replace(link, shut_until=0.0))  # its pause is over
-    assert states == ["live"] * (outbound.REFUSALS_MAX - 1) + ["stopped"]
+    assert states == ["live"] * (outbound_answer.REFUSALS_MAX - 1) + ["stopped"]
     shown = {one.domain: one.link for one in replicas_shown(RendezvousPoint.objects.get(id=rp))}
     assert shown["b.test"] == "stopped"
     peer.requests.clear()
@@ -600,13 +600,13 @@ def empty(rp: str) -> None:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What forwarding looked for requests at."""
     looked: list[str] = []
-    request = outbound._Forwarding._request
+    build = outbound_request.request_build
 
-    def noted(self: Any, rps: Sequence[str], *rest: Any, **more: Any) -> Any:
+    def noted(peer: str, rps: Sequence[str], *rest: Any, **more: Any) -> Any:
         looked.extend(rps)
-        return request(self, rps, *rest, **more)
+        return build(peer, rps, *rest, **more)
 
-    monkeypatch.setattr(outbound._Forwarding, "_request", noted)
+    monkeypatch.setattr(outbound, "request_build", noted)
     return looked
 
 
@@ -944,7 +944,7 @@ def test_what_was_sealed_just_now_is_not_read_again(
         read.extend(one.rp for one in wanted)
         return runs_after_all(wanted, *bounds)
 
-    monkeypatch.setattr(outbound, "runs_after_all", noted)
+    monkeypatch.setattr(outbound_request, "runs_after_all", noted)
     publish(rps[0], 2)
     publish(rps[1], 3)
     seal_own(rps[1])

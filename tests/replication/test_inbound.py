@@ -22,10 +22,10 @@ from eventing.peering.models import Evidence, Peer, Quarantine
 from eventing.peering.services.misbehaviour import misbehaviour_flush
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.endpoints import Sender
-from eventing.replication.forwarding import inbound, low_water_marks
+from eventing.replication.forwarding import inbound, run_validation
 from eventing.replication.ports import forward_start
 from eventing.replication.services.sealing import seal_own
-from eventing.store import exchange_notes, forwarding_locks, traffic
+from eventing.store import peer_state
 from eventing.store.client import client as redis_client
 from tests.log.runs import runs_after
 from tests.peering.other_domain import OtherDomain
@@ -97,8 +97,8 @@ def test_what_was_taken_of_a_peer_is_counted_copies_apart(scene: Scene) -> None:
     first, second = scene.origin.run(3), scene.origin.run(2)
     send_runs(scene.peer, scene.rp, first)
     send_runs(scene.peer, scene.rp, first, second)
-    assert traffic.taken("b.test") == {"requests": 2, "runs": 3, "events": 5, "copies": 3, "sent": 0}
-    assert traffic.taken("c.test") == {"requests": 0, "runs": 0, "events": 0, "copies": 0, "sent": 0}
+    assert peer_state.traffic_taken("b.test") == {"requests": 2, "runs": 3, "events": 5, "copies": 3, "sent": 0}
+    assert peer_state.traffic_taken("c.test") == {"requests": 0, "runs": 0, "events": 0, "copies": 0, "sent": 0}
 
 
 def test_the_same_runs_again_change_nothing_and_prune_nothing_when_they_come_by_the_same_link(scene: Scene) -> None:
@@ -226,7 +226,7 @@ def test_a_proof_that_is_new_is_told_to_every_peer_once_and_one_that_is_known_to
     proof, *more = (wire.SealPair(stories[0], other) for other in stories[1:])
     send(scene.other, evidence=[proof, *more, *[proof] * 60])
     assert sorted(sent) == ["b.test", "d1.test", "d2.test"]
-    forwarding_locks.hold_off("b.test", 60.0)  # it fails: its pause ends by no request of anybody else
+    peer_state.hold_off("b.test", 60.0)  # it fails: its pause ends by no request of anybody else
     sent.clear()
     answer = send(scene.other, evidence=[proof] * 32 + [wire.SealPair(proof.other, proof.one)] * 32)
     assert answer == wire.ExchangeAnswer(wire.VERSION, [], 0.0)
@@ -490,9 +490,9 @@ def test_a_floor_that_says_no_more_than_what_is_kept_has_no_signature_verified(
 ) -> None:
     send_runs(scene.peer, scene.rp, scene.origin.run(9), low_water_marks=[scene.origin.floor(5)])
     verified: list[int] = []
-    really = low_water_marks.low_water_mark_signed
+    really = run_validation.low_water_mark_signed
     monkeypatch.setattr(
-        low_water_marks,
+        run_validation,
         "low_water_mark_signed",
         lambda floor, *more: (verified.append(floor.first), really(floor, *more)),
     )
@@ -616,8 +616,8 @@ def test_our_own_events_come_back_and_are_known(scene: Scene) -> None:
 def test_contact_of_a_peer_that_could_not_be_reached_has_it_tried_and_clears_nothing(scene: Scene) -> None:
     sent: list[str] = []
     forward_start.connect(sent.append)
-    exchange_notes.failing_set("b.test", True)
+    peer_state.failing_set("b.test", True)
     send_runs(scene.peer, scene.rp)
     assert sent == ["b.test"]
-    assert exchange_notes.failing("b.test")
-    assert forwarding_locks.probed("b.test")
+    assert peer_state.failing("b.test")
+    assert peer_state.probed("b.test")

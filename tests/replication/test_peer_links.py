@@ -12,7 +12,7 @@ from eventing.replication.forwarding import wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.models import ReplicaLink
 from eventing.replication.services.replica_links import link_stopped
-from eventing.store import traffic
+from eventing.store import peer_state
 from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, own, publish, shared
 from tests.replication.shared_rp import Origin, peer_made, send_runs
@@ -47,7 +47,7 @@ def test_a_link_says_what_each_side_holds_and_what_waits(peer: FakePeer, b: Othe
     assert (one["rp"], one["home"], one["link"], one["backlog"], one["ahead"]) == (rp, "localhost", "eager", 4, 0)
     assert (one["vector"], one["own"]) == ({own(rp): 3}, {own(rp): 7})
     assert one["heard_at"] is not None
-    assert traffic.taken("b.test")["sent"] == 3
+    assert peer_state.traffic_taken("b.test")["sent"] == 3
     link_stopped(rp=rp, peer="b.test", detail="It has no replica.")
     (one,) = links(root)["items"]
     assert (one["link"], one["detail"]) == ("stopped", "It has no replica.")

@@ -17,7 +17,7 @@ from eventing.core.seals.seals import seal_read
 from eventing.log import control, federated_bulk, watermarks
 from eventing.overlay import broadcast
 from eventing.peering.wire import messages as wire
-from eventing.replication.forwarding import inbound, outbound, wakeups
+from eventing.replication.forwarding import inbound, outbound, outbound_request, wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.services.sealing import seal_own
 from tests.planes import events_made
@@ -43,7 +43,7 @@ class Scene(shared_rp.Scene):
 
     def during(self, step: str, happens: Callable[[], Any]) -> None:
         """Have something happen just before the forwarder takes this step, once."""
-        original = getattr(outbound, step)
+        original = getattr(outbound_request, step)
         done: list[Any] = []
 
         def wrapped(*arguments: Any) -> Any:
@@ -52,7 +52,7 @@ class Scene(shared_rp.Scene):
                 happens()
             return original(*arguments)
 
-        self.monkeypatch.setattr(outbound, step, wrapped)
+        self.monkeypatch.setattr(outbound_request, step, wrapped)
 
     def forwarded(self) -> list[tuple[str, int]]:
         """Forward until nothing is left; the feeds and last sequences of what went to b."""

@@ -19,7 +19,7 @@ from eventing.peering.wire import contacts
 from eventing.replication.forwarding import wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
-from eventing.store import forwarding_locks
+from eventing.store import peer_state
 from eventing.store.client import client as redis_client
 from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, own, publish, shared
@@ -55,7 +55,7 @@ def test_a_peer_that_asks_for_a_long_pause_is_named_until_it_is_over(peer: FakeP
     assert "herald peer retry NAME" in problem["advice"]
     shown = deliveries_shown()["b.test"]
     assert (shown["class"], shown["failures"]) == ("paused", 0)
-    forwarding_locks.pause_end("b.test")
+    peer_state.pause_end("b.test")
     assert asked()["problem"] is None
     assert deliveries_shown().get("b.test", {"class": None})["class"] is None
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from eventing.peering.models import PeerDelivery
+from datetime import datetime
+
+from eventing.peering.models import Peer, PeerDelivery
+from eventing.peering.rules.deliveries import PROBED, STOPS, Failure
+from eventing.peering.selectors.domain_documents import domain_document
 
 
 def delivery_get(peer: str) -> PeerDelivery | None:
@@ -13,3 +17,21 @@ def delivery_get(peer: str) -> PeerDelivery | None:
 def deliveries_failing() -> list[PeerDelivery]:
     """Return deliveries that fail or have stopped, by next attempt, earliest first."""
     return list(PeerDelivery.objects.filter(failures__gte=1).order_by("next_try_at", "peer_id"))
+
+
+def delivery_due(delivery: PeerDelivery, peer: Peer, now: datetime, probed: bool) -> bool:
+    """Return whether a failing delivery may be tried now: an attempt is due, the peer was in contact, or something was
+    changed since.
+    """
+    failure = Failure(delivery.failure)
+    if probed and failure in PROBED:
+        return True
+    if failure in STOPS and delivery.stopped_at is not None:  # otherwise an operator has started a retry
+        stopped_at = delivery.stopped_at
+        return peer.changed_at > stopped_at or _document_is_newer(peer.name, stopped_at)
+    return delivery.next_try_at is None or delivery.next_try_at <= now
+
+
+def _document_is_newer(peer: str, moment: datetime) -> bool:
+    document = domain_document(peer)
+    return document is not None and document.issued_at > moment.timestamp()

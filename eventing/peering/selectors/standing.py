@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eventing.peering.rules.deliveries import PeerStanding
-from eventing.store.exchange_notes import standing_notes
+from eventing.store.peer_state import standing_notes
 
 
 def standings(peers: Sequence[str]) -> dict[str, PeerStanding]:

@@ -21,7 +21,7 @@ from eventing.peering.rules.deliveries import DETAIL_CHARS_MAX, STOPS, Failure, 
 from eventing.peering.rules.peers import PeeringState
 from eventing.peering.selectors.standing import standings
 from eventing.peering.shapes import DeliveryData
-from eventing.store.exchange_notes import deliveries_reported, deliveries_reported_set
+from eventing.store.peer_state import deliveries_reported, deliveries_reported_set
 
 _WELL = {
     "failures": 0,

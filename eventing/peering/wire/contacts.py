@@ -13,7 +13,7 @@ from typing import Literal
 from eventing.core.container import per_process
 from eventing.peering.rules.peers import PEERS_MAX
 from eventing.store.errors import RedisError
-from eventing.store.exchange_notes import contact_note
+from eventing.store.peer_state import contact_note
 
 NOTED_S = 1.0
 """Least seconds between two notes of a process about one peer."""

@@ -49,7 +49,7 @@ from eventing.peering.wire import messages as wire
 from eventing.peering.wire.refusals import bad_request_note, count_request, count_stranger
 from eventing.peering.wire.signatures import WINDOW_S, BadSignature
 from eventing.store.errors import RedisError
-from eventing.store.exchange_notes import nonce_note
+from eventing.store.peer_state import nonce_note
 
 NONCE_KEPT_S = 2 * WINDOW_S + 5  # `created` may be WINDOW_S ahead of our clock, and is good until WINDOW_S after it
 PREFIX = "/federation/v1/"

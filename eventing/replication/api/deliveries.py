@@ -30,7 +30,7 @@ from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 from eventing.rps.services.permission import require
 from eventing.rps.shapes import SpreadAnswer
-from eventing.store import traffic
+from eventing.store import peer_state
 
 LINKS_SHOWN_MAX = 1000
 
@@ -96,7 +96,7 @@ def representation(peer: str) -> PeerDeliveryAnswer:
     return PeerDeliveryAnswer.of(
         delivery_get(peer) or DeliveryRow(peer_id=peer),
         peer=peer,
-        traffic=TrafficTotals(**traffic.taken(peer)),
+        traffic=TrafficTotals(**peer_state.traffic_taken(peer)),
         links=[
             PeerHolding(
                 rp=rp, vector=dict(sorted(link.theirs.items())), lazy=sorted(link.lazy), pruned=sorted(link.pruned)

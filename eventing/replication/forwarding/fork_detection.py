@@ -4,9 +4,13 @@
 The life of a discovery: a request states the seals at which its feeds end (heads) -> the receiver looks up its own seal
 at each of these places (`doubtful`), and answers with those that differ (`contradicting`) -> the sender has both now,
 its own and the answered one, and verifies them (`seals_met`): both signed by the origin, they are a proof of
-equivocation, which is kept and sent to all peers (gossip.py). An answer has heads too, for events that arrived here
+equivocation, which is kept and sent to all peers. An answer has heads too, for events that arrived here
 after the request was sent: if they contradict those, the peer is asked again (`contradicted`). A head alone proves
 nothing: it only makes the other side present a signed seal.
+
+Gossip: proofs concern every domain and are sent to every peer at once, whether or not there are events for it. They are
+part of the next exchange; for new ones `proof_found` and `proofs_shown` start one. A peer that missed one gets it with
+a later exchange.
 """
 
 from __future__ import annotations
@@ -23,10 +27,13 @@ from eventing.core.signing import Signed
 from eventing.log import federated
 from eventing.log.federated_bulk import last_seals
 from eventing.log.federated_types import LogHead, StoredSeal
-from eventing.peering.selectors.evidence import feed_forked
+from eventing.peering.models import Peer
+from eventing.peering.selectors.evidence import evidence_pending, feed_forked
+from eventing.peering.selectors.peers import peers_active
+from eventing.peering.services.evidence import evidence_keep, evidence_spread
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire import messages as wire
-from eventing.replication.forwarding.gossip import proof_found
+from eventing.replication.forwarding import wakeups
 from eventing.replication.services.sealing import own_seal_seen
 
 COMPARED_MAX = 128  # places compared for one request; the others with a later one
@@ -138,6 +145,56 @@ def seals_met(rp: str, stated: Vector, shown: Sequence[Signed], *, carrier: str)
             held = _signed(stored.seal)
             if held.payload != statement.payload and not feed_forked(rp, seal.origin, seal.epoch):
                 proof_found(held, statement, carrier=carrier, whole=False)
+
+
+def proof_found(one: Signed, other: Signed, *, carrier: str, whole: bool = True) -> None:
+    """Keep two seals if they prove that their origin equivocated; send a new proof to all peers.
+
+    Args:
+        carrier: the peer that delivered them, or the second of them.
+        whole: whether the carrier delivered both, so that it has the proof.
+
+    Raises redis.RedisError.
+    """
+    if evidence_keep(one, other, carrier=carrier, whole=whole) == "new":
+        _announce(but=carrier if whole else "")
+
+
+def proofs_shown(peer: Peer, proofs: Iterable[wire.SealPair]) -> None:
+    """Process the proofs in a peer's request; ignored from a peer without `gossip`. Raises redis.RedisError.
+
+    Each is verified once, and the peers are woken once for all new ones: else one request, which anybody may repeat,
+    would start a task for each of its proofs and each peer.
+    """
+    if not peer.gossip:
+        return
+    shown = dict.fromkeys((proof.one, proof.other) for proof in proofs)
+    if "new" in [evidence_keep(one, other, carrier=peer.name) for one, other in shown]:
+        _announce(but=peer.name)
+
+
+def _announce(*, but: str) -> None:
+    """Start an exchange with every peer but this one soon, including failing ones."""
+    for peer in peers_active():
+        if peer.gossip and peer.name != but:
+            wakeups.wake(peer.name, anyway=True)
+
+
+def proofs_due(peer: Peer) -> bool:
+    """Return whether there are proofs that the peer has not received."""
+    return peer.gossip and bool(evidence_pending(peer.name, 1))
+
+
+def proofs_for(peer: Peer) -> list[wire.SealPair]:
+    """Return the next proofs for the peer."""
+    return [wire.SealPair(proof.one, proof.other) for proof in evidence_pending(peer.name)] if peer.gossip else []
+
+
+def proofs_acknowledged(peer: str, count: int) -> None:
+    """Record that the peer has acknowledged a request with as many proofs as `proofs_for` returned."""
+    told = evidence_pending(peer, count) if count else []
+    if told:
+        evidence_spread(peer, told[-1].id)
 
 
 def _other(stored: StoredSeal | None, position: SealPosition, heads_stated: Mapping[SealPosition, bytes]) -> bool:

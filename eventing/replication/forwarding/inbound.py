@@ -44,13 +44,11 @@ from eventing.peering.services.peers import peer_contacted
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import fork_detection, holding, wakeups
-from eventing.replication.forwarding.gossip import proofs_shown
-from eventing.replication.forwarding.low_water_marks import low_water_marks_true
-from eventing.replication.forwarding.run_validation import RunValidator, ValidatedRun
+from eventing.replication.forwarding.run_validation import RunValidator, ValidatedRun, low_water_marks_true
 from eventing.replication.selectors.forwarding import Participation, participations, participations_forget
 from eventing.replication.services.replica_links import links_offer, links_resume
 from eventing.replication.services.replica_statements import documents_by_domain, statements_accept
-from eventing.store import exchange_notes, traffic
+from eventing.store import peer_state
 from eventing.subscriptions.services.lease_use import leases_use
 
 # Twice the number of peers.
@@ -166,7 +164,7 @@ def _contact(peer: Peer, rates: _Rates) -> None:
     if now - rates.contact_at > CONTACT_S:
         rates.contact_at = now
         peer_contacted(peer.name)
-    if exchange_notes.failing(peer.name):
+    if peer_state.failing(peer.name):
         wakeups.probe(peer.name)
 
 
@@ -175,7 +173,7 @@ def _statements(peer: Peer, request: wire.ExchangeRequest) -> None:
     for statement in documents_by_domain(request.domains).values():
         with contextlib.suppress(BadDocument):  # unknown domains: only if a home vouches for them, below
             document_accept(statement)
-    proofs_shown(peer, request.evidence)
+    fork_detection.proofs_shown(peer, request.evidence)
     told = [part for part in request.parts if part.statements]
     who = _participants(peer, [part.rp for part in told])
     newcomers: list[str] = []
@@ -397,7 +395,7 @@ class _Exchange:
                 elif result is not None and result.kind == "new":
                     events += result.appended
                     copies += len(run.events) - result.appended
-        traffic.count(self._peer.name, requests=1, runs=runs, events=events, copies=copies)
+        peer_state.traffic_count(self._peer.name, requests=1, runs=runs, events=events, copies=copies)
 
     def _note_use(self, rps: Sequence[str]) -> None:
         """Note the arrival of events at an RP of this domain as its use, wherever they were published."""
@@ -477,7 +475,7 @@ class _Exchange:
                     if other != self._peer.name:
                         onward.setdefault(other, []).append(rp)
         if any(self._parts[rp].received.new for rp in rps):
-            exchange_notes.supplied_set(self._peer.name)
+            peer_state.supplied_set(self._peer.name)
         for peer, some in onward.items():
             wakeups.wake(peer, some)
 

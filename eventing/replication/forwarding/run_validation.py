@@ -3,16 +3,22 @@
 The checks of a run, the cheapest first; the first fault refuses it and is counted: its path -> its origin (admitted by
 the home, not quarantined) -> the seal's signature -> the events against the seal -> the seal's place in the chain. Only
 the origin can have made a run that passes (docs/federation/exchange.md has the table of attacks).
+
+Low-water marks in a request are validated in the same order (`low_water_marks_true`). A peer may send those of feeds
+that are here, of which it sends a run, or that it states to hold, as it may have no events left to send of them. Of
+each feed only the highest is verified, and only if it is higher than the kept one: a request causes no more
+verifications of signatures than there are such feeds.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,7 +30,7 @@ from eventing.core.events.cloudevents import Event, parse_structured
 from eventing.core.events.feeds import ORIGIN_FEEDS_MAX
 from eventing.core.merkle import HASH_BYTES
 from eventing.core.seals import heads, seals
-from eventing.core.seals.seals import BadSeal, Seal
+from eventing.core.seals.seals import BadSeal, LowWaterMark, Seal, seal_read
 from eventing.core.signing import Signed
 from eventing.log import federated, gaps, scripts, watermarks
 from eventing.log.federated_bulk import Incoming
@@ -38,7 +44,7 @@ from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.quarantines import quarantined
 from eventing.peering.wire import messages as wire
 from eventing.replication.forwarding import wakeups
-from eventing.replication.forwarding.gossip import proof_found
+from eventing.replication.forwarding.fork_detection import proof_found
 from eventing.replication.selectors.forwarding import Participation
 from eventing.replication.services.sealing import own_seal_seen
 
@@ -113,7 +119,7 @@ class RunValidator:
 
     def _read(self, run: wire.SealedRun) -> Seal:
         try:
-            seal = seals.seal_read(run.seal)
+            seal = seal_read(run.seal)
         except BadSeal as error:
             raise _Fault("malformed", str(error)) from None
         if seal.rp != self.rp:
@@ -283,3 +289,94 @@ class _Fault(Exception):
         self.kind: Kind = kind
         self.origin = seal.origin if seal is not None else ""
         self.feed_key = seal.feed.key if seal is not None else ""
+
+
+class BadLowWaterMark(Exception):
+    """A statement that is no low-water mark of this RP, or not its origin's; the text is one sentence."""
+
+    def __init__(self, text: str, origin: str, forged: bool) -> None:
+        super().__init__(text)
+        self.origin = origin
+        self.forged = forged
+
+
+def low_water_mark_read(rp: str, statement: Signed) -> LowWaterMark:
+    """Decode a low-water mark without verifying its signature (see `low_water_mark_signed`). Raises BadLowWaterMark."""
+    try:
+        low_water_mark = seals.low_water_mark_read(statement)
+    except BadSeal as error:
+        raise BadLowWaterMark(str(error), "", False) from None
+    if low_water_mark.rp != rp:
+        raise BadLowWaterMark("A low-water mark of another rendezvous point.", low_water_mark.origin, True)
+    return low_water_mark
+
+
+def low_water_mark_signed(low_water_mark: LowWaterMark, statement: Signed, keys_of: Any) -> None:
+    """Verify who signed a low-water mark. `keys_of(origin)` gives that domain's public keys. Raises BadLowWaterMark."""
+    if not seals.signed_by(
+        signing.LOW_WATER_MARK, statement, low_water_mark.stated_at_ms, keys_of(low_water_mark.origin)
+    ):
+        raise BadLowWaterMark("A low-water mark that its origin did not sign.", low_water_mark.origin, True)
+
+
+def low_water_marks_true(
+    part: wire.RpPart,
+    *,
+    carrier: str,
+    who: Participation,
+    foreign: Mapping[str, int],
+    kept: Mapping[str, KeptLowWaterMark],
+) -> dict[str, KeptLowWaterMark]:
+    """Return the valid low-water marks of a part that are higher than the kept ones, by feed key; faults of others are
+    counted.
+
+    Args:
+        carrier: the peer that sent them.
+        who: who takes part in the RP.
+        foreign: the last sequence held of each feed that is here.
+        kept: the low-water marks that are kept.
+    """
+    about = {*foreign, *part.have}
+    for run in part.runs:
+        with contextlib.suppress(BadSeal):
+            about.add(seal_read(run.seal).feed.key)
+    highest: dict[str, tuple[LowWaterMark, Signed]] = {}
+    for statement in part.low_water_marks:
+        try:
+            low_water_mark = low_water_mark_read(part.rp, statement)
+        except BadLowWaterMark as error:
+            _note(error, carrier, part.rp)
+            continue
+        key = low_water_mark.feed.key
+        known = max(kept[key][0] if key in kept else 0, highest[key][0].first if key in highest else 0)
+        if _low_water_mark_admitted(low_water_mark, carrier, who) and key in about and low_water_mark.first > known:
+            highest[key] = low_water_mark, statement
+    found: dict[str, KeptLowWaterMark] = {}
+    for key, (low_water_mark, statement) in highest.items():
+        try:
+            low_water_mark_signed(low_water_mark, statement, domain_keys_recent)
+        except BadLowWaterMark as error:
+            _note(error, carrier, part.rp)
+        else:
+            found[key] = low_water_mark.first, statement
+    return found
+
+
+def _low_water_mark_admitted(low_water_mark: LowWaterMark, carrier: str, who: Participation) -> bool:
+    kind: Kind = "quarantined"
+    detail = "A low-water mark of an origin in quarantine."
+    if not quarantined(low_water_mark.origin):
+        stated_at = datetime.fromtimestamp(min(low_water_mark.stated_at_ms, 2**42) / 1000, UTC)
+        if who.admits(low_water_mark.origin, stated_at, datetime.now(UTC)):
+            return True
+        kind, detail = (
+            "not-admitted",
+            "A low-water mark of an origin that the home has not admitted, or no longer admits.",
+        )
+    misbehaviour_note(kind, carrier=carrier, origin=low_water_mark.origin, rp=low_water_mark.rp, detail=detail)
+    return False
+
+
+def _note(error: BadLowWaterMark, carrier: str, rp: str) -> None:
+    kind: Kind = "forged" if error.forged else "malformed"
+    misbehaviour_note(kind, carrier=carrier, origin=error.origin, rp=rp, detail=str(error))

@@ -19,33 +19,19 @@ from eventing.core.events.feeds import Feed
 from eventing.log import federated, watermarks
 from eventing.overlay import broadcast
 from eventing.overlay.broadcast import LinkPlan
-from eventing.peering.models import Peer, PeerDelivery
-from eventing.peering.rules.deliveries import PROBED, STOPS, Failure
-from eventing.peering.selectors.deliveries import deliveries_failing
-from eventing.peering.selectors.domain_documents import domain_document
+from eventing.peering.models import PeerDelivery
+from eventing.peering.rules.deliveries import Failure
+from eventing.peering.selectors.deliveries import deliveries_failing, delivery_due
 from eventing.peering.selectors.peers import peers_active
 from eventing.peering.services.deliveries import backlog_noted, deliveries_report
 from eventing.replication.forwarding import holding, probing, wakeups
 from eventing.replication.forwarding.inbound import vector_of
 from eventing.replication.selectors.replicas import LINKS_MAX, links_of_peer
 from eventing.replication.services.replica_statements import links_pending
-from eventing.store import counted, exchange_notes, forwarding_locks
+from eventing.store import counted, peer_state
 
 OLDEST_MAX = 200  # RPs of a peer at which the oldest waiting event is searched
 COMPARED_S = 5  # seconds between two comparisons of everything shared with a peer; timers are checked in every sweep
-
-
-def may_try(delivery: PeerDelivery, peer: Peer, now: datetime, probed: bool) -> bool:
-    """Return whether a failing delivery may be tried now: an attempt is due, the peer was in contact, or something was
-    changed since.
-    """
-    failure = Failure(delivery.failure)
-    if probed and failure in PROBED:
-        return True
-    if failure in STOPS and delivery.stopped_at is not None:  # otherwise an operator has started a retry
-        stopped_at = delivery.stopped_at
-        return peer.changed_at > stopped_at or _document_is_newer(peer.name, stopped_at)
-    return delivery.next_try_at is None or delivery.next_try_at <= now
 
 
 def peers_sweep() -> int:
@@ -62,17 +48,17 @@ def peers_sweep() -> int:
     woken = 0
     for peer in peers_active():
         delivery = failing.get(peer.name)
-        compare = exchange_notes.compare_begin(peer.name, COMPARED_S) or delivery is not None
+        compare = peer_state.compare_begin(peer.name, COMPARED_S) or delivery is not None
         behind = pending.get(peer.name, [])
         if compare:
             lacking, backlog, oldest_at = _behind(peer.name)
             behind += lacking
             backlog_noted(peer=peer.name, backlog=backlog, oldest_at=oldest_at, now=now)
-        if delivery is not None and not may_try(delivery, peer, now, False):
+        if delivery is not None and not delivery_due(delivery, peer, now, False):
             continue
         due = watermarks.next_due(peer.name)
         wanted = behind or delivery is not None or (due is not None and due <= time.time())
-        if wanted and not forwarding_locks.paused(peer.name):
+        if wanted and not peer_state.paused(peer.name):
             wakeups.wake(peer.name, behind, anyway=True)
             woken += 1
     deliveries_report(now=now)
@@ -81,7 +67,7 @@ def peers_sweep() -> int:
 
 def _cut_off(failing: Iterable[PeerDelivery]) -> dict[str, str]:
     """Return the addresses of the unreachable peers by name: the route to each of them is probed (probing.py)."""
-    cut = set(exchange_notes.cut_off([row.peer_id for row in failing if row.failure == Failure.UNREACHABLE]))
+    cut = set(peer_state.cut_off([row.peer_id for row in failing if row.failure == Failure.UNREACHABLE]))
     return {peer.name: peer.url for peer in peers_active() if peer.name in cut} if cut else {}
 
 
@@ -102,7 +88,7 @@ def _recover() -> None:
     names = {peer.name for peer in peers_active()} if failures != _outages().seen else set()
     names.update(wakeups.forwarding_locks_recover())
     if names:
-        exchange_notes.compare_again(sorted(names))
+        peer_state.compare_again(sorted(names))
     _outages().seen = failures
 
 
@@ -115,11 +101,11 @@ def begin_anew() -> None:
     """
     holding.begin()
     for peer in peers_active():
-        exchange_notes.compare_again([peer.name])
+        peer_state.compare_again([peer.name])
         for rps in _shared(peer.name):
             holding.hold(rps)
         watermarks.links_drop(peer.name)
-        forwarding_locks.peer_lock_drop(peer.name)
+        peer_state.peer_lock_drop(peer.name)
 
 
 def _behind(peer: str) -> tuple[list[str], int, datetime | None]:
@@ -157,8 +143,3 @@ def _shared(peer: str) -> Iterator[list[str]]:
         if len(rps) < LINKS_MAX:
             return
         after = rps[-1]
-
-
-def _document_is_newer(peer: str, moment: datetime) -> bool:
-    document = domain_document(peer)
-    return document is not None and document.issued_at > moment.timestamp()
