@@ -212,6 +212,8 @@ class DirectoryTable:
         self.sponsored: dict[tuple[Id, int, int], list[int]] = {}
         self.brought = array("I")
         """By number, domains that were ever admitted by this one, by those, and so on, in any directory of the table."""
+        self.sponsors = array("I")
+        """By number, domains that were ever admitted by this one itself."""
         self.crowded = False
         """Whether some domain has brought in so many that directories have to count for themselves."""
         self._key_hash = key_hash
@@ -238,6 +240,7 @@ class DirectoryTable:
             self.records.append({})
             self.hashes.append({})
             self.brought.append(0)
+            self.sponsors.append(0)
             self._count(record)
         if record.version not in self.records[number]:
             self.records[number][record.version] = record
@@ -260,6 +263,9 @@ class DirectoryTable:
 
     def _count(self, record: DomainRecord) -> None:
         given = record.sponsorship
+        sponsor = self.number.get(given.sponsor) if given is not None else None
+        if sponsor is not None:
+            self.sponsors[sponsor] += 1
         for _ in range(ANCESTORS_MAX):
             number = self.number.get(given.sponsor) if given is not None else None
             if number is None or not self.records[number]:
@@ -340,6 +346,12 @@ class DomainDirectory:
                 if domain != self.me:
                     return domain
         return None
+
+    def group_share(self, record: DomainRecord) -> float:
+        """The share that a sponsor and the domains that it sponsored have in the directory; at most, as some may have expired."""
+        sponsor = record.domain if record.sponsorship is None else record.sponsorship.sponsor
+        number = self._table.number.get(sponsor)
+        return 0.0 if number is None or not self.count else (1 + self._table.sponsors[number]) / self.count
 
     def fingerprint(self) -> int:
         """The sum over all records: equal directories have equal sums."""

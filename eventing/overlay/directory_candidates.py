@@ -79,6 +79,11 @@ class DirectoryCandidates:
             return None
         return record.domain if record.sponsorship is None else record.sponsorship.sponsor
 
+    def group_share(self, peer: Id) -> float:
+        """The share of the domains that the same domain sponsored."""
+        record = self._directory.record(peer)
+        return 0.0 if record is None else self._directory.group_share(record)
+
     def _hold_back(self, peer: Id, until: float, times: int) -> None:
         self._held_back.pop(peer, None)
         self._held_back[peer] = (until, times)

@@ -42,7 +42,8 @@ class LinkParameters(msgspec.Struct, frozen=True):
         chosen: links by own choice; without `accepted`, links in all (paper: 5 for 10,000 domains, ln n + 1 in general).
         accepted: links by others' choice; 0: all links share one view that makes room for urgent requests, as in the paper.
         near: of the chosen links, how many prefer short round trips over even draws.
-        group_max: links with one group of domains that share a risk; 0: unlimited.
+        group_max: links with one group of domains that share a risk, or twice the group's share of all domains where that is more;
+            0: unlimited.
         reply_s: seconds for the answer to a request for a link (guess: several round trips).
         repair_s: seconds between two attempts of a domain that lacks links (guess).
         rotate_s: seconds after which the oldest evenly drawn link is replaced by a new draw; 0: never.
@@ -183,6 +184,9 @@ class Candidates(Protocol):
     def group(self, peer: Id) -> Any:
         """Return the group of domains that may fail or lie together with this one; None: unknown."""
 
+    def group_share(self, peer: Id) -> float:
+        """Return the share that this domain's group has in all domains."""
+
 
 class NeighborLink(msgspec.Struct, gc=False):
     """One link.
@@ -281,7 +285,8 @@ class Links:
                 self.ask(anchor, now, out)
         drawn = self.candidates.draw(lacking, (self.me, *self.active, *self.pending), now, chance)
         for peer in drawn:
-            self.ask(peer, now, out)
+            if not self._group_full(peer):
+                self.ask(peer, now, out)
         if not self._repairing:
             self._repairing = True
             out.append(SetTimer(REPAIR_DUE, self.parameters.repair_s * (0.5 + chance.random())))
@@ -324,7 +329,8 @@ class Links:
 
     def _ask_instead(self, peer: Id, now: float, chance: Chance, out: Outputs, *, near: bool) -> None:
         for drawn in self.candidates.draw(1, (self.me, *self.active, *self.pending), now, chance):
-            self.ask(drawn, now, out, near=near, replaces=peer)
+            if not self._group_full(drawn, but=peer):
+                self.ask(drawn, now, out, near=near, replaces=peer)
 
     # Messages
 
@@ -353,7 +359,8 @@ class Links:
         """A peer has accepted: keep the link if it is still wanted, in place of the one that it replaces."""
         rtt_s = now - request.at
         old = self.active.get(request.replaces)
-        if request.near and old is not None and rtt_s > NEARER * old.rtt_s:
+        farther = request.near and old is not None and rtt_s > NEARER * old.rtt_s
+        if farther or self._group_full(peer, but=request.replaces):
             out.append(SendMessage(peer, Disconnect(Reason.EVICTED)))
             return
         self._add(peer, now, chance, out, chosen=True, near=request.near, rtt_s=rtt_s)
@@ -389,12 +396,24 @@ class Links:
             return True
         if not ours.accepted:
             return urgent or len(self.active) < ours.chosen
-        if ours.group_max:
-            group = self.candidates.group(peer)
-            if group is None or sum(1 for one in self.active if self.candidates.group(one) == group) >= ours.group_max:
-                return False
+        if ours.group_max and (self.candidates.group(peer) is None or self._group_full(peer)):
+            return False
         accepted = sum(1 for one, link in self.active.items() if not link.chosen and one not in self.anchors)
         return peer in self.pending or accepted < ours.accepted
+
+    def _group_full(self, peer: Id, but: Id = None) -> bool:
+        """Return whether there is no room for a further link with a peer's group; the link with `but` and those asked for count."""
+        ours = self.parameters
+        if not ours.group_max or peer in self.anchors:
+            return False
+        group = self.candidates.group(peer)
+        if group is None:
+            return False
+        others = [one for one in (*self.active, *self.pending) if one not in (peer, but) and one not in self.anchors]
+        same = sum(1 for one in others if self.candidates.group(one) == group)
+        if same < ours.group_max:
+            return False
+        return same >= 2 * (ours.chosen + ours.accepted) * self.candidates.group_share(peer)
 
     def _add(
         self,

@@ -134,6 +134,10 @@ class PassiveView:
         """Domains of trusting members are one by one."""
         return peer
 
+    def group_share(self, peer: Id) -> float:
+        """Nothing that counts."""
+        return 0.0
+
     # As a machine
 
     def begin(self, contact: Id | None, chance: Chance) -> Outputs:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
 import pytest
 
 from eventing.overlay import passive_view
+from eventing.overlay.directory import EXPIRY_S, RECORDS_MAX, DomainRecord, Records
 from eventing.overlay.links import (
     PAPER,
     SUSPICIOUS,
@@ -23,7 +25,7 @@ from eventing.overlay.links import (
 from eventing.overlay.liveness import Failed
 from eventing.overlay.machine import Chance, Fired, MessageReceived, SendMessage
 from eventing.overlay.passive_view import PassiveView
-from eventing.sim.federation import member_make, reachable, sponsor_of, table_make
+from eventing.sim.federation import STARTED_S, member_make, reachable, sponsor_of, table_make
 from eventing.sim.network import SimulatedNetwork
 from eventing.sim.world import World
 
@@ -187,3 +189,24 @@ def test_a_domain_that_leaves_ends_all_its_links() -> None:
     made.world.run(205.0)
     left = {me for me, event, _ in made.events if event == LinkDown(3, Reason.LEAVING)}
     assert left == set(peers)
+
+
+def test_domains_of_one_sponsor_have_few_links_in_a_large_federation_and_enough_in_a_small_one() -> None:
+    made = Federation(9, 9)
+    made.world.run(120.0)
+    assert {len(member.links.active) for member in made.members} == {8}
+    made = Federation(200, 10)
+    records = [record_of(domain) for domain in range(200)]
+    for member in made.members:
+        for first in range(0, 200, RECORDS_MAX):
+            received = MessageReceived(0, Records(tuple(records[first : first + RECORDS_MAX])))
+            member.directory.handle(received, 0.0, made.chance, ())
+    made.world.run(120.0)
+    for member in made.members:
+        groups = Counter(member.links.candidates.group(peer) for peer in member.links.active)
+        assert max(groups.values()) <= SUSPICIOUS.group_max
+    assert sum(len(member.links.chosen) == SUSPICIOUS.chosen for member in made.members) >= 190
+
+
+def record_of(domain: int) -> DomainRecord:
+    return DomainRecord(domain, int(STARTED_S), STARTED_S, STARTED_S + EXPIRY_S, sponsorship=sponsor_of(domain))
