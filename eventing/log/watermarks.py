@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from eventing.log import scripts
-from eventing.overlay import broadcast
-from eventing.overlay.broadcast import Link
+from eventing.overlay import link_state, stored_links
+from eventing.overlay.link_state import Link
 from eventing.store.client import client, run_script
 from eventing.store.keys import peer_key
 
@@ -24,13 +24,13 @@ Change = Callable[[str, Link], Link]
 
 def links_read(peer: str, rps: Sequence[str]) -> dict[str, Link]:
     """Return the links with `peer` of these RPs; new ones where there are none."""
-    return {rp: broadcast.read(data) for rp, data in _raw(peer, rps).items()}
+    return {rp: stored_links.read(data) for rp, data in _raw(peer, rps).items()}
 
 
 def links_all(peer: str) -> dict[str, Link]:
     """Return all stored links with `peer`, by RP."""
     kept: Mapping[Any, Any] = client().hgetall(peer_key(peer, "links"))
-    return {rp.decode(): broadcast.read(data) for rp, data in sorted(kept.items())}
+    return {rp.decode(): stored_links.read(data) for rp, data in sorted(kept.items())}
 
 
 def links_change(peer: str, rps: Iterable[str], change: Change) -> dict[str, Link]:
@@ -46,13 +46,13 @@ def links_change(peer: str, rps: Iterable[str], change: Change) -> dict[str, Lin
         arguments: list[Any] = []
         changing: list[str] = []
         for rp in left:
-            link = broadcast.read(before[rp])
+            link = stored_links.read(before[rp])
             done[rp] = changed = change(rp, link)
             if changed is link or changed == link:
                 continue
-            again_at = broadcast.again_at(changed)
+            again_at = link_state.again_at(changed)
             when: Any = "" if again_at is None else int(again_at * 1000) + 1  # not before its time
-            arguments += [rp, before[rp] or b"", broadcast.stored(changed), when]
+            arguments += [rp, before[rp] or b"", stored_links.stored(changed), when]
             changing.append(rp)
         if not changing:
             break

@@ -10,7 +10,7 @@ from eventing.conf import config
 from eventing.core.events import vectors
 from eventing.core.timestamps import timestamp
 from eventing.log.watermarks import links_read
-from eventing.overlay.broadcast import Link
+from eventing.overlay.link_state import Link
 from eventing.replication.joining.presenters import link_mode, own_vectors
 from eventing.replication.models import ReplicaLink
 from eventing.replication.selectors.replicas import links_with
@@ -32,7 +32,7 @@ def peer_links(peer: str, *, limit: int, cursor: str | None = None) -> Page[Peer
 
 def _shown(row: ReplicaLink, link: Link, own: dict[str, int]) -> PeerLinkAnswer:
     live = row.state == ReplicaLink.State.LIVE
-    shut = live and link.shut_until > timezone.now().timestamp()
+    shut = live and link.refusals.shut_until > timezone.now().timestamp()
     return PeerLinkAnswer(
         rp=row.rp_id,
         name=row.rp.name,
@@ -44,8 +44,8 @@ def _shown(row: ReplicaLink, link: Link, own: dict[str, int]) -> PeerLinkAnswer:
         own=own,
         backlog=vectors.distance(link.theirs, own),
         ahead=vectors.distance(own, link.theirs),
-        heard_at=_moment(link.received_at),
-        held_until=_moment(link.shut_until) if shut else None,
+        heard_at=_moment(link.peer.received_at),
+        held_until=_moment(link.refusals.shut_until) if shut else None,
     )
 
 

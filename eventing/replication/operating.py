@@ -19,7 +19,8 @@ from eventing.log import federated, watermarks
 from eventing.log.scripts import OWN, NoLog
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
-from eventing.overlay.broadcast import Link
+from eventing.overlay.link_refusals import LinkRefusals
+from eventing.overlay.link_state import Link
 from eventing.peering.models import Peer
 from eventing.peering.selectors.peers import peer_row
 from eventing.peering.services.peer_operating import peer_retry
@@ -82,7 +83,13 @@ def replay(
 def lowered(link: Link, held: Mapping[str, int]) -> Link:
     """Return the link as if its peer held no more than `held`, with nothing deferred or left to other links."""
     theirs = {feed: min(last, held.get(feed, 0)) for feed, last in link.theirs.items()}
-    return msgspec.structs.replace(link, theirs=theirs, lazy=frozenset(), deaf={}, shut_until=0.0, refusals=0)
+    replace = msgspec.structs.replace
+    return replace(
+        link,
+        peer=replace(link.peer, theirs=theirs),
+        tree=replace(link.tree, lazy=frozenset()),
+        refusals=LinkRefusals(unsendable=link.refusals.unsendable),
+    )
 
 
 def _vector(rp: str, after: str) -> dict[str, int]:

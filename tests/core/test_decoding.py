@@ -19,7 +19,9 @@ from eventing.core.decoding import EXPLANATION_CHARS_MAX, NestedTooDeeply, Undec
 from eventing.core.events.cloudevents_attributes import is_string
 from eventing.core.seals import seals
 from eventing.core.signing import Signed
-from eventing.overlay import broadcast
+from eventing.overlay import link_state, stored_links
+from eventing.overlay.link_state import Link
+from eventing.overlay.peer_vector import PeerVector
 from eventing.peering.wire import messages as wire
 from eventing.replication.joining import messages as replica_messages
 from eventing.rps.rules.statements import BadStatement
@@ -174,10 +176,10 @@ def test_each_reader_of_the_wire_refuses_what_is_malformed_as_its_own_kind(name:
 
 
 def test_a_kept_link_that_is_malformed_is_begun_anew() -> None:
-    stored = broadcast.stored(msgspec.structs.replace(broadcast.NEW, theirs={"a" * 16: 7}))
-    assert broadcast.read(stored).theirs == {"a" * 16: 7}
+    stored = stored_links.stored(Link(PeerVector({"a" * 16: 7})))
+    assert stored_links.read(stored).theirs == {"a" * 16: 7}
     for data in (stored.replace(b"a" * 16, b"\xff" * 16), b"\x91" * 100_000, b""):
-        assert broadcast.read(data) == broadcast.NEW
+        assert stored_links.read(data) == link_state.NEW
 
 
 def _parsed() -> list[tuple[str, ast.Module]]:

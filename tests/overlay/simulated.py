@@ -16,8 +16,10 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 from eventing.core.events.feeds import Feed
-from eventing.overlay import broadcast, exchange
-from eventing.overlay.broadcast import Link, LinkPlan, ReceivedFeeds
+from eventing.overlay import broadcast, exchange, link_planning, link_state
+from eventing.overlay.feed_tree import ReceivedFeeds
+from eventing.overlay.link_planning import LinkPlan
+from eventing.overlay.link_state import Link
 
 SPACING_S = 0.05  # between two requests to a peer, as in outbound.py
 LOST_S = 2.0  # a request whose answer has not come by then has failed
@@ -152,10 +154,10 @@ class Replica:
     def plan(self, peer: str, ours: dict[str, int]) -> LinkPlan:
         """What is to be sent to a peer; looks at the link's timer."""
         now = self.world.now
-        due = broadcast.due(self.links.get(peer, broadcast.NEW), ours=ours, now=now, jitter=self.world.chance())
+        due = broadcast.due(self.links.get(peer, link_state.NEW), ours=ours, now=now, jitter=self.world.chance())
         self.links[peer] = due.link
         self.world.futile += due.futile
-        return broadcast.plan(due.link, ours, now=now)
+        return link_planning.plan(due.link, ours, now=now)
 
     def sending(self, peer: str) -> Steps:
         """Build a request: the log as it is, then the link, then the runs."""
@@ -166,11 +168,11 @@ class Replica:
             self.building.discard(peer)
             return
         yield
-        wanting = broadcast.wanting(link, now=self.world.now)
+        wanting = link_planning.wanting(link, now=self.world.now)
         found = self.runs_after(wanting) if plan is LinkPlan.RUNS else ()
-        runs = tuple(run for run in found if broadcast.within(ours, run.feed.key, run.last))
+        runs = tuple(run for run in found if link_planning.within(ours, run.feed.key, run.last))
         self.building.discard(peer)
-        asking = broadcast.grafts(link, ours) if link.grafting else frozenset[str]()
+        asking = link_planning.grafts(link, ours) if link.timer.grafting else frozenset[str]()
         if plan is LinkPlan.RUNS and not runs and not asking:
             return
         number = self.world.number()
@@ -220,7 +222,7 @@ class Replica:
         for key, floor in message.floors:
             self.floors[key] = max(self.floors.get(key, 0), floor)
         judged = self.judged(message.runs, peer)
-        self.links[peer] = broadcast.on_vector(self.links.get(peer, broadcast.NEW), message.have)
+        self.links[peer] = broadcast.on_vector(self.links.get(peer, link_state.NEW), message.have)
         for run, gap_to in judged:
             if gap_to is not None:
                 self.note_carried(run)
@@ -234,7 +236,7 @@ class Replica:
         if self.world.now - began > LOST_S:
             return
         heard = broadcast.on_message(
-            self.links.get(peer, broadcast.NEW),
+            self.links.get(peer, link_state.NEW),
             message.have,
             ours=ours,
             now=self.world.now,
@@ -260,7 +262,7 @@ class Replica:
             return  # a repeated or late answer: HTTP has no such thing, the connection it was for is closed
         del self.in_flight[peer]
         heard = broadcast.on_message(
-            self.links.get(peer, broadcast.NEW),
+            self.links.get(peer, link_state.NEW),
             message.have,
             ours=self.vector,
             now=self.world.now,
@@ -269,7 +271,7 @@ class Replica:
             prune=message.prune,
             answers=True,
         )
-        self.links[peer] = broadcast.on_sent(flying.before, heard.link, flying.sent, now=self.world.now)
+        self.links[peer] = link_planning.on_sent(flying.before, heard.link, flying.sent, now=self.world.now)
 
     def judged(self, runs: Iterable[Run], sender: str) -> list[tuple[Run, int | None]]:
         """Each run, and up to where what is missing before it is given up; None where it is not, and the run not taken."""
@@ -294,11 +296,11 @@ class Replica:
         lacking[sender] = gap.last
         others = [peer for peer in self.world.neighbours(self.name) if peer != sender]
         silent = all(
-            broadcast.silent(self.links.get(peer, broadcast.NEW), key, gap, since, lacking.get(peer, 0))
+            broadcast.silent(self.links.get(peer, link_state.NEW), key, gap, since, lacking.get(peer, 0))
             for peer in others
         )
         for peer in others:
-            self.links[peer] = broadcast.doubted(self.links.get(peer, broadcast.NEW), since)
+            self.links[peer] = broadcast.doubted(self.links.get(peer, link_state.NEW), since)
         return exchange.gap_accepted(gap, self.world.now - since, silent)
 
     def take(self, run: Run, sender: str, gap_to: int = 0) -> str:
@@ -445,4 +447,4 @@ class World:
     def waits(self, replica: Replica) -> list[float]:
         """When a replica wants to act by itself."""
         times = [flying.since + LOST_S for flying in replica.in_flight.values()]
-        return times + [at for link in replica.links.values() if (at := broadcast.again_at(link)) is not None]
+        return times + [at for link in replica.links.values() if (at := link_state.again_at(link)) is not None]

@@ -9,11 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.events.feeds import FEEDS_MAX
 from eventing.core.events.vectors import SEQUENCE_MAX
-from eventing.overlay import broadcast, exchange
-from eventing.overlay.broadcast import Link, LinkPlan, ReceivedFeeds
+from eventing.overlay import (
+    broadcast,
+    exchange,
+    graft_timer,
+    link_planning,
+    link_refusals,
+    link_state,
+    peer_vector,
+    presumed_vector,
+    stored_links,
+)
 from eventing.overlay.exchange import FeedGap
+from eventing.overlay.feed_tree import FeedTree, ReceivedFeeds
+from eventing.overlay.graft_timer import GraftTimer
+from eventing.overlay.link_planning import LinkPlan
+from eventing.overlay.link_refusals import LinkRefusals
+from eventing.overlay.link_state import Link
+from eventing.overlay.peer_vector import PeerVector
+from eventing.overlay.presumed_vector import PresumedVector
 from eventing.peering.rules import deliveries
 from eventing.peering.rules.deliveries import Failure
 
@@ -21,8 +38,8 @@ F, G = "a" * 16, "b" * 16
 NOW = 1000.0
 
 
-def met(theirs: dict[str, int], **more: object) -> Link:
-    return msgspec.structs.replace(Link(theirs=theirs, met=True), **more)
+def met(theirs: dict[str, int], *, received_at: float = 0.0, **tree: frozenset[str]) -> Link:
+    return Link(PeerVector(theirs, met=True, received_at=received_at), FeedTree(**tree))
 
 
 def hear(link: Link, have: dict[str, int], ours: dict[str, int], **more: object) -> broadcast.MessageOutcome:
@@ -30,35 +47,35 @@ def hear(link: Link, have: dict[str, int], ours: dict[str, int], **more: object)
 
 
 def test_a_peer_that_never_spoke_is_told_a_vector_first_and_runs_when_it_has_said_what_it_lacks() -> None:
-    assert broadcast.plan(broadcast.NEW, {F: 3}, now=NOW) is LinkPlan.VECTOR
-    heard = hear(broadcast.NEW, {}, {F: 3}, answers=True)
-    assert broadcast.plan(heard.link, {F: 3}, now=NOW) is LinkPlan.RUNS
-    assert broadcast.wanting(heard.link, now=NOW) == {}
+    assert link_planning.plan(link_state.NEW, {F: 3}, now=NOW) is LinkPlan.VECTOR
+    heard = hear(link_state.NEW, {}, {F: 3}, answers=True)
+    assert link_planning.plan(heard.link, {F: 3}, now=NOW) is LinkPlan.RUNS
+    assert link_planning.wanting(heard.link, now=NOW) == {}
 
 
 def test_a_peer_that_was_met_is_asked_once_more_when_all_that_was_on_its_way_to_it_has_come_or_never_will() -> None:
-    link = hear(broadcast.NEW, {}, {}, answers=True).link
-    at = NOW + broadcast.CONFIRM_S
-    assert broadcast.again_at(link) == at
-    assert broadcast.plan(link, {}, now=at - 0.01) is LinkPlan.NOTHING
-    assert broadcast.plan(link, {}, now=at) is LinkPlan.VECTOR
+    link = hear(link_state.NEW, {}, {}, answers=True).link
+    at = NOW + peer_vector.CONFIRM_S
+    assert link_state.again_at(link) == at
+    assert link_planning.plan(link, {}, now=at - 0.01) is LinkPlan.NOTHING
+    assert link_planning.plan(link, {}, now=at) is LinkPlan.VECTOR
     asked = broadcast.on_message(link, {F: 2}, ours={}, now=at, jitter=0.0)
-    assert broadcast.plan(asked.link, {}, now=at) is LinkPlan.VECTOR, "a request of the peer may be an older one"
+    assert link_planning.plan(asked.link, {}, now=at) is LinkPlan.VECTOR, "a request of the peer may be an older one"
     answered = broadcast.on_message(asked.link, {F: 2}, ours={F: 2}, now=at, jitter=0.0, answers=True).link
-    assert broadcast.again_at(answered) is None
-    assert broadcast.plan(answered, {F: 2}, now=at) is LinkPlan.NOTHING
+    assert link_state.again_at(answered) is None
+    assert link_planning.plan(answered, {F: 2}, now=at) is LinkPlan.NOTHING
 
 
 def test_a_peer_is_never_sent_what_it_said_it_holds() -> None:
-    assert broadcast.plan(met({F: 3}), {F: 3}, now=NOW) is LinkPlan.NOTHING
-    assert broadcast.plan(met({F: 9, G: 1}), {F: 3}, now=NOW) is LinkPlan.NOTHING
+    assert link_planning.plan(met({F: 3}), {F: 3}, now=NOW) is LinkPlan.NOTHING
+    assert link_planning.plan(met({F: 9, G: 1}), {F: 3}, now=NOW) is LinkPlan.NOTHING
 
 
 def test_a_pruned_feed_goes_as_vectors_and_the_other_feeds_as_runs() -> None:
     link = hear(met({}), {}, {F: 1, G: 1}, answers=True, prune=[F]).link
-    assert broadcast.wanting(link, now=NOW) == {F: SEQUENCE_MAX}
-    assert broadcast.plan(link, {F: 1, G: 1}, now=NOW) is LinkPlan.RUNS
-    assert broadcast.plan(link, {F: 1}, now=NOW) is LinkPlan.VECTOR
+    assert link_planning.wanting(link, now=NOW) == {F: SEQUENCE_MAX}
+    assert link_planning.plan(link, {F: 1, G: 1}, now=NOW) is LinkPlan.RUNS
+    assert link_planning.plan(link, {F: 1}, now=NOW) is LinkPlan.VECTOR
 
 
 def test_a_run_that_came_by_another_link_prunes_this_one_and_prunes_it_again_when_the_answer_was_lost() -> None:
@@ -70,73 +87,87 @@ def test_a_run_that_came_by_another_link_prunes_this_one_and_prunes_it_again_whe
     assert broadcast.feeds(first.link, G)
 
 
+def test_a_link_that_is_pruned_or_grafted_is_so_in_both_directions() -> None:
+    """Otherwise each useless link goes on carrying copies in the other direction (iroh-gossip 0abface)."""
+    known = ReceivedFeeds(known=frozenset([F]), redundant=frozenset([F]))
+    pruned = hear(met({}), {F: 2, G: 2}, {F: 2, G: 2}, received=known).link
+    assert link_planning.plan(pruned, {F: 3, G: 2}, now=NOW) is LinkPlan.VECTOR
+    assert link_planning.plan(pruned, {F: 3, G: 3}, now=NOW) is LinkPlan.RUNS
+    waiting = hear(pruned, {F: 5, G: 2}, {F: 3, G: 2}).link
+    grafted = broadcast.due(waiting, ours={F: 3, G: 2}, now=NOW + graft_timer.GRAFT_S, jitter=0.0).link
+    assert F not in grafted.tree.lazy | grafted.tree.pruned
+    hole = hear(pruned, {F: 5}, {F: 3}, received=ReceivedFeeds(holes=frozenset([F])))
+    assert hole.graft == {F}
+    assert F not in hole.link.tree.lazy | hole.link.tree.pruned
+
+
 def test_what_the_peer_holds_is_asked_for_when_it_has_not_come_in_time_and_no_sooner() -> None:
     link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
-    assert not broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S - 0.01, jitter=0.0).ask
-    due = broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S, jitter=0.0)
+    assert not broadcast.due(link, ours={}, now=NOW + graft_timer.GRAFT_S - 0.01, jitter=0.0).ask
+    due = broadcast.due(link, ours={}, now=NOW + graft_timer.GRAFT_S, jitter=0.0)
     assert due.ask
-    assert broadcast.grafts(due.link, {}) == {F}
-    assert broadcast.plan(due.link, {}, now=NOW + 1) is LinkPlan.VECTOR
-    received = broadcast.due(link, ours={F: 5}, now=NOW + broadcast.GRAFT_S, jitter=0.0)
+    assert link_planning.grafts(due.link, {}) == {F}
+    assert link_planning.plan(due.link, {}, now=NOW + 1) is LinkPlan.VECTOR
+    received = broadcast.due(link, ours={F: 5}, now=NOW + graft_timer.GRAFT_S, jitter=0.0)
     assert not received.ask
-    assert received.link.ask_at is None
+    assert received.link.timer.ask_at is None
 
 
 def test_what_the_peer_sends_anyway_is_asked_for_later_than_what_it_only_announces() -> None:
     link = hear(met({}, pruned=frozenset([G])), {F: 5, G: 3}, {}).link
-    first = broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S, jitter=0.0)
+    first = broadcast.due(link, ours={}, now=NOW + graft_timer.GRAFT_S, jitter=0.0)
     assert first.ask
-    assert broadcast.grafts(first.link, {}) == {G}
-    eager_at = NOW + broadcast.EAGER_PATIENCE * broadcast.GRAFT_S
+    assert link_planning.grafts(first.link, {}) == {G}
+    eager_at = NOW + graft_timer.EAGER_PATIENCE * graft_timer.GRAFT_S
     link = hear(met({}), {F: 5}, {}).link
-    for now in (NOW + broadcast.GRAFT_S, eager_at - 0.01):
+    for now in (NOW + graft_timer.GRAFT_S, eager_at - 0.01):
         due = broadcast.due(link, ours={}, now=now, jitter=0.0)
         assert not due.ask
         assert not due.futile
-        assert broadcast.again_at(due.link) == eager_at
+        assert link_state.again_at(due.link) == eager_at
     link = due.link
     moving = hear(link, {F: 5, G: 1}, {G: 1}, received=ReceivedFeeds(new=frozenset([G]))).link  # other feeds go on
     for waiting in (link, moving):
         due = broadcast.due(waiting, ours={G: 1}, now=eager_at, jitter=0.0)
         assert due.ask
-        assert broadcast.grafts(due.link, {G: 1}) == {F}
+        assert link_planning.grafts(due.link, {G: 1}) == {F}
 
 
 @pytest.mark.parametrize("looked_at", ["by the next message", "by the timer"])
 def test_a_link_waits_twice_as_long_as_what_it_announced_was_seen_to_be_lacking(looked_at: str) -> None:
     link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
     link = broadcast.on_message(link, {F: 6}, ours={}, now=NOW + 0.4, jitter=0.0).link
-    assert link.patience_s == broadcast.GRAFT_S, "it may never come"
+    assert link.timer.patience_s == graft_timer.GRAFT_S, "it may never come"
     if looked_at == "by the timer":
         link = broadcast.due(link, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
     else:
         link = broadcast.on_message(link, {F: 6}, ours={F: 6}, now=NOW + 0.5, jitter=0.0).link
-    assert link.patience_s == pytest.approx(broadcast.PATIENCE_MARGIN * 0.4, rel=0.02)
+    assert link.timer.patience_s == pytest.approx(graft_timer.PATIENCE_MARGIN * 0.4, rel=0.02)
     following = broadcast.on_message(link, {F: 9}, ours={F: 6}, now=NOW + 1.0, jitter=0.0).link
-    assert following.ask_at == pytest.approx(NOW + 1.0 + broadcast.PATIENCE_MARGIN * 0.4, abs=0.02)
+    assert following.timer.ask_at == pytest.approx(NOW + 1.0 + graft_timer.PATIENCE_MARGIN * 0.4, abs=0.02)
 
 
 def test_what_catches_up_and_what_was_asked_for_teach_a_link_little() -> None:
     link = hear(met({}), {F: 1_000}, {}).link  # which this link brings itself, in many requests
     for at in range(1, 11):
         link = broadcast.on_message(link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0).link
-    assert link.patience_s <= broadcast.PATIENCE_MARGIN * broadcast.LATE_S_MAX
+    assert link.timer.patience_s <= graft_timer.PATIENCE_MARGIN * graft_timer.LATE_S_MAX
     link = hear(met({}, pruned=frozenset([F])), {F: 1_000}, {}).link
-    link = broadcast.due(link, ours={}, now=NOW + broadcast.GRAFT_S, jitter=0.0).link
+    link = broadcast.due(link, ours={}, now=NOW + graft_timer.GRAFT_S, jitter=0.0).link
     for at in range(1, 11):
         received = ReceivedFeeds(new=frozenset([F]))
         link = broadcast.on_message(
             link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0, received=received
         ).link
-    assert link.patience_s == broadcast.GRAFT_S
+    assert link.timer.patience_s == graft_timer.GRAFT_S
 
 
 def test_a_graft_makes_the_feed_eager_again_and_believes_the_lower_vector() -> None:
     link = met({F: 5, G: 2}, lazy=frozenset([F]))
     heard = hear(link, {F: 3}, {F: 5, G: 2}, graft=[F]).link
-    assert heard.lazy == frozenset()
+    assert heard.tree.lazy == frozenset()
     assert heard.theirs == {F: 3, G: 2}
-    assert broadcast.plan(heard, {F: 5, G: 2}, now=NOW) is LinkPlan.RUNS
+    assert link_planning.plan(heard, {F: 5, G: 2}, now=NOW) is LinkPlan.RUNS
 
 
 def test_an_older_vector_that_was_overtaken_lowers_nothing() -> None:
@@ -147,68 +178,72 @@ def test_an_older_vector_that_was_overtaken_lowers_nothing() -> None:
 def test_what_a_message_shows_counts_before_the_message_is_worked_off() -> None:
     link = broadcast.on_vector(met({F: 5, G: 1}), {F: 3, G: 2})
     assert link.theirs == {F: 5, G: 2}
-    assert broadcast.plan(link, {F: 5, G: 2}, now=NOW) is LinkPlan.NOTHING
+    assert link_planning.plan(link, {F: 5, G: 2}, now=NOW) is LinkPlan.NOTHING
     assert broadcast.on_vector(link, {F: 5}) is link
-    assert broadcast.on_vector(broadcast.NEW, {F: 3}) is broadcast.NEW, "who never spoke says first what it holds"
+    assert broadcast.on_vector(link_state.NEW, {F: 3}) is link_state.NEW, "who never spoke says first what it holds"
 
 
 def test_what_comes_into_the_log_while_a_request_is_built_waits_for_the_next() -> None:
     lazy = met({F: 3, G: 3}, lazy=frozenset([F]))
-    assert broadcast.wanting(lazy, now=NOW)[F] >= 10**12, "whatever comes of a lazy feed until the runs are read"
-    assert broadcast.within({F: 3}, F, 3)
-    assert not broadcast.within({F: 3}, F, 4)
-    assert not broadcast.within({F: 3}, G, 1)
+    assert link_planning.wanting(lazy, now=NOW)[F] >= 10**12, "whatever comes of a lazy feed until the runs are read"
+    assert link_planning.within({F: 3}, F, 3)
+    assert not link_planning.within({F: 3}, F, 4)
+    assert not link_planning.within({F: 3}, G, 1)
 
 
 def test_who_a_run_came_through_is_not_sent_it_and_is_asked_when_it_does_not_say_that_it_holds_it() -> None:
     link = broadcast.carried(met({F: 1}), F, 5, now=NOW)
     ours = {F: 5}
-    until = NOW + broadcast.PRESUMED_S
-    assert broadcast.plan(link, ours, now=until - 0.01) is LinkPlan.NOTHING
-    assert broadcast.again_at(link) == until
-    assert hear(link, {F: 5}, ours).link.ask_presumed_at is None, "it said so itself"
-    assert broadcast.plan(link, ours, now=until) is LinkPlan.VECTOR
-    assert broadcast.asks(link, now=until)
+    until = NOW + presumed_vector.PRESUMED_S
+    assert link_planning.plan(link, ours, now=until - 0.01) is LinkPlan.NOTHING
+    assert link_state.again_at(link) == until
+    assert hear(link, {F: 5}, ours).link.presumed.ask_at is None, "it said so itself"
+    assert link_planning.plan(link, ours, now=until) is LinkPlan.VECTOR
+    assert link_planning.asks(link, now=until)
     early = hear(link, {F: 1}, ours).link
-    assert broadcast.plan(early, ours, now=NOW) is LinkPlan.NOTHING, "a vector from before"
+    assert link_planning.plan(early, ours, now=NOW) is LinkPlan.NOTHING, "a vector from before"
     lost = broadcast.on_message(link, {}, ours=ours, now=until, jitter=0.0, answers=True).link
-    assert broadcast.again_at(lost) is None
-    assert broadcast.plan(lost, ours, now=until) is LinkPlan.RUNS
+    assert link_state.again_at(lost) is None
+    assert link_planning.plan(lost, ours, now=until) is LinkPlan.RUNS
     grafted = hear(link, {}, ours, graft=[F]).link
-    assert broadcast.wanting(grafted, now=NOW) == {F: 0}
+    assert link_planning.wanting(grafted, now=NOW) == {F: 0}
 
 
 def test_runs_are_waited_for_longer_where_a_graft_was_too_early_and_by_and_by_less_long_again() -> None:
     known = ReceivedFeeds(known=frozenset([F]), redundant=frozenset([F]))
     link = hear(met({}, pruned=frozenset([F])), {F: 1}, {}).link
     for times in range(1, 8):
-        assert link.ask_at is not None
+        assert link.timer.ask_at is not None
         here = {F: times}
-        asked = broadcast.due(link, ours={}, now=link.ask_at, jitter=0.0).link
+        asked = broadcast.due(link, ours={}, now=link.timer.ask_at, jitter=0.0).link
         first = broadcast.early(asked, F)  # it came by this link first, and then by another
         second = hear(asked, here, here, received=known).link  # by another first
-        assert first.patience_s == second.patience_s == min(broadcast.GRAFT_S * 2**times, broadcast.PATIENCE_S_MAX)
+        assert (
+            first.timer.patience_s
+            == second.timer.patience_s
+            == min(graft_timer.GRAFT_S * 2**times, graft_timer.PATIENCE_S_MAX)
+        )
         assert broadcast.early(first, F) is first, "once for each graft"
-        assert hear(second, here, here, received=known).link.patience_s == second.patience_s
+        assert hear(second, here, here, received=known).link.timer.patience_s == second.timer.patience_s
         link = hear(second, {F: times + 1}, here).link
-        assert link.ask_at == NOW + link.patience_s
-    patient, here = link.patience_s, {F: 9}
-    later = broadcast.on_message(link, here, ours=here, now=NOW + broadcast.PATIENCE_HALF_S, jitter=0.0).link
-    assert later.patience_s == pytest.approx(patient / 2)
-    link = broadcast.on_message(later, here, ours=here, now=NOW + 10 * broadcast.PATIENCE_HALF_S, jitter=0.0).link
-    assert link.patience_s == broadcast.GRAFT_S
+        assert link.timer.ask_at == NOW + link.timer.patience_s
+    patient, here = link.timer.patience_s, {F: 9}
+    later = broadcast.on_message(link, here, ours=here, now=NOW + graft_timer.PATIENCE_HALF_S, jitter=0.0).link
+    assert later.timer.patience_s == pytest.approx(patient / 2)
+    link = broadcast.on_message(later, here, ours=here, now=NOW + 10 * graft_timer.PATIENCE_HALF_S, jitter=0.0).link
+    assert link.timer.patience_s == graft_timer.GRAFT_S
 
 
 def test_who_claims_what_it_does_not_send_is_found_out() -> None:
     link = hear(met({}), {F: 1_000_000}, {}).link
     now, asked = NOW, 0
-    for _ in range(broadcast.GRAFTS_FUTILE + 1):  # the first time it is left alone: it may be about to send it
-        assert link.ask_at is not None
-        now = link.ask_at
+    for _ in range(graft_timer.GRAFTS_FUTILE + 1):  # the first time it is left alone: it may be about to send it
+        assert link.timer.ask_at is not None
+        now = link.timer.ask_at
         due = broadcast.due(link, ours={}, now=now, jitter=0.0)
         asked += due.ask
         link = broadcast.on_message(due.link, {F: 1_000_000}, ours={}, now=now, jitter=0.0, answers=True).link
-    assert asked == broadcast.GRAFTS_FUTILE
+    assert asked == graft_timer.GRAFTS_FUTILE
     assert due.futile
     assert now - NOW < 30
 
@@ -218,17 +253,17 @@ def test_what_the_peer_does_not_take_is_put_off_longer_each_time_and_the_rest_go
     link, now = met({}), NOW
     pauses = []
     for _ in range(10):
-        after = broadcast.on_sent(link, link, {F: 5}, now=now)
-        until = after.deaf[F][0]
+        after = link_planning.on_sent(link, link, {F: 5}, now=now)
+        until = after.refusals.deaf[F][0]
         pauses.append(until - now)
-        assert broadcast.wanting(after, now=now) == {F: SEQUENCE_MAX}
-        assert broadcast.plan(after, ours, now=now) is LinkPlan.RUNS
+        assert link_planning.wanting(after, now=now) == {F: SEQUENCE_MAX}
+        assert link_planning.plan(after, ours, now=now) is LinkPlan.RUNS
         link, now = after, until
-    assert pauses[0] == broadcast.DEAF_S
+    assert pauses[0] == link_refusals.DEAF_S
     assert pauses == sorted(pauses)
-    assert pauses[-1] == broadcast.DEAF_S_MAX
-    taken = broadcast.on_sent(link, msgspec.structs.replace(link, theirs={F: 5}), {F: 5}, now=now)
-    assert F not in taken.deaf
+    assert pauses[-1] == link_refusals.DEAF_S_MAX
+    taken = link_planning.on_sent(link, met({F: 5}), {F: 5}, now=now)
+    assert F not in taken.refusals.deaf
 
 
 def test_what_cannot_be_sent_is_put_off_longer_each_time_and_what_follows_it_goes() -> None:
@@ -236,28 +271,28 @@ def test_what_cannot_be_sent_is_put_off_longer_each_time_and_what_follows_it_goe
     link, now = met({}), NOW
     pauses = []
     for _ in range(10):
-        after = broadcast.unsendable(link, {F: 5}, now=now)
-        assert broadcast.unsendable(after, {F: 3}, now=now) == after, "what is found further on is part of the same"
-        until = after.unsendable[F][0]
-        assert broadcast.again_at(after) == until
+        after = link_planning.unsendable(link, {F: 5}, now=now)
+        assert link_planning.unsendable(after, {F: 3}, now=now) == after, "what is found further on is part of the same"
+        until = after.refusals.unsendable[F][0]
+        assert link_state.again_at(after) == until
         pauses.append(until - now)
-        assert broadcast.plan(after, ours, now=now) is LinkPlan.NOTHING
-        assert broadcast.plan(after, ours, now=until) is LinkPlan.RUNS
-        assert broadcast.wanting(after, now=now) == {F: 5}
-        assert broadcast.plan(after, {F: 6}, now=now) is LinkPlan.RUNS
+        assert link_planning.plan(after, ours, now=now) is LinkPlan.NOTHING
+        assert link_planning.plan(after, ours, now=until) is LinkPlan.RUNS
+        assert link_planning.wanting(after, now=now) == {F: 5}
+        assert link_planning.plan(after, {F: 6}, now=now) is LinkPlan.RUNS
         link, now = after, until
-    assert pauses[0] == broadcast.DEAF_S
+    assert pauses[0] == link_refusals.DEAF_S
     assert pauses == sorted(pauses)
-    assert pauses[-1] == broadcast.DEAF_S_MAX
-    assert hear(link, {F: 6}, ours).link.unsendable == {}
-    assert hear(link, {}, ours, graft=[F]).link.unsendable == {}
+    assert pauses[-1] == link_refusals.DEAF_S_MAX
+    assert hear(link, {F: 6}, ours).link.refusals.unsendable == {}
+    assert hear(link, {}, ours, graft=[F]).link.refusals.unsendable == {}
 
 
 def test_a_peer_that_refuses_the_rp_is_left_alone_until_later_or_until_it_speaks_of_it() -> None:
-    shut = broadcast.on_sent(met({}), met({}), {}, now=NOW, refused=True)
-    assert broadcast.plan(shut, {F: 1}, now=NOW) is LinkPlan.NOTHING
-    assert broadcast.again_at(shut) == NOW + broadcast.SHUT_S
-    assert broadcast.plan(hear(shut, {}, {F: 1}).link, {F: 1}, now=NOW) is LinkPlan.RUNS
+    shut = link_planning.on_sent(met({}), met({}), {}, now=NOW, refused=True)
+    assert link_planning.plan(shut, {F: 1}, now=NOW) is LinkPlan.NOTHING
+    assert link_state.again_at(shut) == NOW + link_refusals.SHUT_S
+    assert link_planning.plan(hear(shut, {}, {F: 1}).link, {F: 1}, now=NOW) is LinkPlan.RUNS
 
 
 @given(
@@ -267,9 +302,61 @@ def test_a_peer_that_refuses_the_rp_is_left_alone_until_later_or_until_it_speaks
 def test_a_link_is_read_as_it_was_kept_and_what_is_no_link_is_a_new_one(
     theirs: dict[str, int], ours: dict[str, int]
 ) -> None:
-    link = hear(broadcast.NEW, theirs, ours, prune=[F]).link
-    assert broadcast.read(broadcast.stored(link)) == link
-    assert broadcast.read(None) == broadcast.read(b"\xc1") == broadcast.read(b"\x91\x63") == broadcast.NEW
+    link = hear(link_state.NEW, theirs, ours, prune=[F]).link
+    assert stored_links.read(stored_links.stored(link)) == link
+    assert stored_links.read(None) == stored_links.read(b"\xc1") == stored_links.read(b"\x91\x63") == link_state.NEW
+
+
+FORMAT_1 = [
+    1,
+    [F],
+    [G],
+    {F: 5},
+    True,
+    {G: 7},
+    NOW,
+    2,
+    True,
+    {F: (NOW, 1)},
+    NOW,
+    3,
+    NOW,
+    0.75,
+    [G],
+    {F: 9},
+    NOW,
+    NOW,
+    0.5,
+    NOW,
+]
+FORMAT_1 += [{G: (NOW, 1, 4)}, NOW, {F: "b.example"}, NOW]
+
+
+class LinkAsRead1(msgspec.Struct, array_like=True, frozen=True):
+    """The first fields of a link as the version before reads it."""
+
+    format: int
+    lazy: frozenset[str] = frozenset()
+    pruned: frozenset[str] = frozenset()
+    theirs: dict[str, int] = {}
+
+
+def test_a_link_stored_by_the_version_before_is_read_whole() -> None:
+    encode = msgspec.msgpack.encode
+    link = stored_links.read(encode(FORMAT_1))
+    assert link.peer == PeerVector({F: 5}, True, NOW, NOW, NOW)
+    assert link.tree == FeedTree(frozenset([F]), frozenset([G]), frozenset([G]))
+    assert link.timer == GraftTimer({G: 7}, NOW, NOW, 2, True, 0.75, 0.5)
+    assert link.presumed == PresumedVector({F: 9}, {F: "b.example"}, NOW, NOW)
+    assert link.refusals == LinkRefusals({F: (NOW, 1)}, {G: (NOW, 1, 4)}, NOW, 3)
+    assert stored_links.read(encode([1, [], [], {F: 5}, True])).theirs == {F: 5}, "as it is most of the time"
+    assert stored_links.read(encode([3, *FORMAT_1[1:]])) == link_state.NEW, "of a version to come"
+
+
+@pytest.mark.parametrize("link", [link_state.NEW, met({F: 5}, lazy=frozenset([F]))])
+def test_the_version_before_takes_a_link_stored_by_this_one_as_absent(link: Link) -> None:
+    with pytest.raises(Undecodable):
+        msgpack_reader(LinkAsRead1)(stored_links.stored(link))
 
 
 KEYS = [f"{number:0>16}" for number in range(20 * FEEDS_MAX)]
@@ -280,8 +367,8 @@ MESSAGES = st.tuples(VECTORS, SOME, SOME, st.booleans(), st.floats(0, 5), st.sam
 
 @given(VECTORS, st.lists(MESSAGES, min_size=10, max_size=25))
 def test_a_link_stays_small_whatever_the_peer_says(ours: dict[str, int], messages: list[Any]) -> None:
-    assert broadcast.THEIRS_MAX >= 3 * FEEDS_MAX, "ours, what it said last and what is waited for"
-    link, now = broadcast.NEW, NOW
+    assert peer_vector.THEIRS_MAX >= 3 * FEEDS_MAX, "ours, what it said last and what is waited for"
+    link, now = link_state.NEW, NOW
     for have, graft, prune, answers, pause_s, what in messages:
         now += pause_s
         if what == "said":
@@ -292,9 +379,9 @@ def test_a_link_stays_small_whatever_the_peer_says(ours: dict[str, int], message
             more: dict[str, Any] = {"graft": graft, "prune": prune, "answers": answers}
             link = broadcast.on_message(link, have, ours=ours, now=now, jitter=0.0, **more).link
             assert all(link.theirs.get(feed, 0) >= last for feed, last in have.items()), "what it said last is believed"
-        assert max(len(link.theirs), len(link.awaited)) <= broadcast.THEIRS_MAX
-        assert len(link.grafted | link.pruned | link.lazy) <= broadcast.THEIRS_MAX + 2 * FEEDS_MAX
-        assert len(broadcast.stored(link)) <= 32_768
+        assert max(len(link.theirs), len(link.timer.awaited)) <= peer_vector.THEIRS_MAX
+        assert len(link.tree.grafted | link.tree.pruned | link.tree.lazy) <= peer_vector.THEIRS_MAX + 2 * FEEDS_MAX
+        assert len(stored_links.stored(link)) <= 32_768
 
 
 def test_who_claims_ever_other_feeds_is_asked_for_what_it_claimed_first_and_found_out() -> None:
@@ -305,7 +392,7 @@ def test_who_claims_ever_other_feeds_is_asked_for_what_it_claimed_first_and_foun
         link = broadcast.on_message(link, have, ours={F: 1}, now=now, jitter=0.0).link
         due = broadcast.due(link, ours={F: 1}, now=now, jitter=0.0)
         link, futile = due.link, futile or due.futile
-        assert len(link.theirs) <= broadcast.THEIRS_MAX
+        assert len(link.theirs) <= peer_vector.THEIRS_MAX
     assert futile
 
 
@@ -368,7 +455,7 @@ def test_where_a_link_is_in_doubt_only_an_answer_says_that_the_peer_holds_less()
     older = hear(link, {F: 3, G: 1}, {F: 5}).link  # a request of the peer, which began before the last answer
     assert not older.met
     assert older.theirs == {F: 5, G: 1}
-    assert broadcast.plan(older, {F: 5}, now=NOW) is LinkPlan.VECTOR, "it is asked all the same"
+    assert link_planning.plan(older, {F: 5}, now=NOW) is LinkPlan.VECTOR, "it is asked all the same"
     answered = hear(older, {F: 3}, {F: 5}, answers=True).link
     assert answered.met
     assert answered.theirs == {F: 3}

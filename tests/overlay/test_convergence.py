@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from eventing.overlay.broadcast import GRAFT_S
+from eventing.overlay.graft_timer import GRAFT_S
 from tests.overlay.simulated import World
 
 NAMES = ["a.example", "b.example", "c.example", "d.example", "e.example"]
@@ -161,7 +161,7 @@ def test_links_come_to_rest_where_runs_take_longer_than_a_graft_waits_at_first(s
     world = World(RING_WITH_CHORD, seed, delay_s=1.0)
     run_for(world, 60.0, 20)
     assert copies_of(world, 60.0, 20) <= 0.15  # 0.25 with a timer that learns nothing
-    assert any(link.patience_s > GRAFT_S for one in world.replicas.values() for link in one.links.values())
+    assert any(link.timer.patience_s > GRAFT_S for one in world.replicas.values() for link in one.links.values())
     world.settle()
     check_converged(world)
 
@@ -191,7 +191,7 @@ def test_with_one_publisher_the_links_become_a_tree() -> None:
         frozenset((name, peer))
         for name, one in world.replicas.items()
         for peer, link in one.links.items()
-        if feed not in link.lazy and feed not in world.replicas[peer].links[name].lazy
+        if feed not in link.tree.lazy and feed not in world.replicas[peer].links[name].tree.lazy
     }
     assert len(eager) == 4
     check_converged(world)
@@ -205,7 +205,7 @@ def test_a_cut_link_of_the_tree_is_replaced_by_a_lazy_one() -> None:
         world.now += 0.05
     world.settle()
     feed = world.replicas["a.example"].own.key
-    lazy = [peer for peer in ("a.example", "b.example") if feed in world.replicas["c.example"].links[peer].pruned]
+    lazy = [peer for peer in ("a.example", "b.example") if feed in world.replicas["c.example"].links[peer].tree.pruned]
     assert len(lazy) == 1
     feeder = ({"a.example", "b.example"} - set(lazy)).pop()
     world.cut = {frozenset(("c.example", feeder))}
@@ -215,7 +215,7 @@ def test_a_cut_link_of_the_tree_is_replaced_by_a_lazy_one() -> None:
         world.turn()
         world.now += 0.05
         assert world.now < began + 5.0
-    assert feed not in world.replicas["c.example"].links[lazy[0]].pruned
+    assert feed not in world.replicas["c.example"].links[lazy[0]].tree.pruned
 
 
 def test_a_gap_that_the_origin_signed_is_accepted_at_once_and_any_other_after_a_while() -> None:

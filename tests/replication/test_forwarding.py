@@ -26,7 +26,8 @@ from eventing.log import control, federated_bulk, watermarks
 from eventing.log.federated import seal_of
 from eventing.log.federated_bulk import WantedRuns
 from eventing.log.federated_types import StoredRun
-from eventing.overlay import broadcast
+from eventing.overlay import graft_timer, link_refusals, presumed_vector
+from eventing.overlay.link_state import Link
 from eventing.peering.models import Peer, PeerDelivery
 from eventing.peering.rules.deliveries import Failure
 from eventing.peering.rules.domain_documents import read as document_read
@@ -514,7 +515,9 @@ def forward_woken(rp: str) -> None:
 def test_an_rp_that_the_peer_refuses_stops_alone(
     peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broadcast, "SHUT_S", broadcast.SHUT_S_MAX)  # longer than the turn takes on a busy machine
+    monkeypatch.setattr(
+        link_refusals, "SHUT_S", link_refusals.SHUT_S_MAX
+    )  # longer than the turn takes on a busy machine
     good, bad = shared(b, 1), shared(b, 1)
     peer.refuses = {bad: "not-found"}
     wakeups.wake("b.test", [good, bad])
@@ -523,7 +526,11 @@ def test_an_rp_that_the_peer_refuses_stops_alone(
     assert delivery_get("b.test") is None
     asked = sum(bad in [part.rp for part in request.parts] for request in peer.requests)
     assert asked == 1
-    assert watermarks.links_read("b.test", [bad])[bad].refusals == 1
+    assert watermarks.links_read("b.test", [bad])[bad].refusals.count == 1
+
+
+def unpaused(link: Link) -> Link:
+    return replace(link, refusals=replace(link.refusals, shut_until=0.0))
 
 
 def test_an_rp_that_the_peer_goes_on_refusing_is_shown_as_stopped_and_live_again_when_it_speaks_of_it(
@@ -536,7 +543,7 @@ def test_an_rp_that_the_peer_goes_on_refusing_is_shown_as_stopped_and_live_again
         forward_woken(rp)
         states.append(ReplicaLink.objects.get(rp=rp).state)
         participations_forget()
-        watermarks.links_change("b.test", [rp], lambda _, link: replace(link, shut_until=0.0))  # its pause is over
+        watermarks.links_change("b.test", [rp], lambda _, link: unpaused(link))
     assert states == ["live"] * (outbound_answer.REFUSALS_MAX - 1) + ["stopped"]
     shown = {one.domain: one.link for one in replicas_shown(RendezvousPoint.objects.get(id=rp))}
     assert shown["b.test"] == "stopped"
@@ -682,14 +689,14 @@ def test_a_carrier_that_makes_up_paths_keeps_runs_from_another_peer_once(
     send_runs(carrier, rp, origin.run(3, "b.test", "c.test"))
     forward_woken(rp)
     assert peer.events() == 0, "the path is believed for a while"
-    now += broadcast.PRESUMED_S
+    now += presumed_vector.PRESUMED_S
     forward_woken(rp)
     assert peer.vectors[rp] == {origin.feed.key: 3}
     for _ in range(3):
         send_runs(carrier, rp, origin.run(1, "b.test", "c.test"))
         forward_woken(rp)
         assert peer.vectors[rp] == {origin.feed.key: origin.last}, "and no more once b has answered otherwise"
-    now += broadcast.PATHS_DOUBTED_S + 1
+    now += presumed_vector.PATHS_DOUBTED_S + 1
     send_runs(carrier, rp, origin.run(1, "b.test", "c.test"))
     forward_woken(rp)
     assert peer.vectors[rp] == {origin.feed.key: origin.last - 1}
@@ -709,7 +716,7 @@ def test_a_peer_whose_origin_says_that_it_is_gone_is_not_called_a_liar(
         monkeypatch.setattr(time, "time", lambda at=now: at)
         forward("b.test")
     asked = [part.graft for request in peer.requests for part in request.parts if part.graft]
-    assert 0 < len(asked) < broadcast.GRAFTS_FUTILE, "others may keep it longer: it is asked, but not for ever"
+    assert 0 < len(asked) < graft_timer.GRAFTS_FUTILE, "others may keep it longer: it is asked, but not for ever"
     assert not counted()
 
 

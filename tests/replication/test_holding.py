@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from eventing.core.errors import Unavailable
 from eventing.log import federated, watermarks
-from eventing.overlay.broadcast import Link
+from eventing.overlay.link_state import Link
+from eventing.overlay.peer_vector import PeerVector
 from eventing.replication.forwarding import holding
 from eventing.replication.models import SealHead
 from eventing.replication.services.proofs import event_proof
@@ -41,7 +42,7 @@ def rp() -> str:
 def say(peer: str, rp: str, own: int) -> None:
     """The peer has said that it holds our feed up to `own`, as outbound.py and inbound.py take it in."""
     holding.claimed(peer, holding.claims_of({rp: {own_key(rp): own}}, {rp: state(rp)}))
-    watermarks.links_change(peer, [rp], lambda _, link: Link(theirs={own_key(rp): own}, met=True))
+    watermarks.links_change(peer, [rp], lambda _, link: Link(PeerVector({own_key(rp): own}, met=True)))
 
 
 def look(rp: str) -> bool:
@@ -179,7 +180,7 @@ def test_a_peer_that_has_no_seal_to_show_is_not_waited_for_any_more(rp: str) -> 
     claims = holding.claims_of({rp: {own_key(rp): 5}}, {rp: state(rp)})
     holding.claimed("b.test", claims)
     say("c.test", rp, 3)
-    watermarks.links_change("b.test", [rp], lambda _, link: Link(met=True))
+    watermarks.links_change("b.test", [rp], lambda _, link: Link(PeerVector(met=True)))
     assert not look(rp)
     holding.disproved("b.test", claims)
     assert look(rp)
@@ -211,7 +212,7 @@ def test_where_nobody_could_be_reached_for_long_the_others_are_waited_for_from_t
 ) -> None:
     """A network that was down since the start comes back: peers are reached one after the other, in any order."""
     later(monkeypatch, 10 * holding.HOLD_S)
-    watermarks.links_change("b.test", [rp], lambda _, link: Link(met=True, met_at=time.time()))
+    watermarks.links_change("b.test", [rp], lambda _, link: Link(PeerVector(met=True, met_at=time.time())))
     later(monkeypatch, holding.HOLD_S - 1)
     assert not look(rp)
     later(monkeypatch, 2)

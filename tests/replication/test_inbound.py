@@ -17,7 +17,7 @@ from eventing.core.signing import Signed
 from eventing.log import control, federated, federated_bulk, gaps, watermarks
 from eventing.log.federated_bulk import Incoming
 from eventing.log.federated_types import ReceivedRun
-from eventing.overlay import broadcast
+from eventing.overlay import link_state, peer_vector
 from eventing.peering.models import Evidence, Peer, Quarantine
 from eventing.peering.services.misbehaviour import misbehaviour_flush
 from eventing.peering.wire import messages as wire
@@ -122,7 +122,7 @@ def test_a_run_that_had_come_by_another_link_is_answered_by_a_prune(scene: Scene
 def test_a_carrier_is_as_good_as_the_origin(scene: Scene) -> None:
     answer = send_runs(scene.other, scene.rp, scene.origin.run(3, "c.test"))
     assert answer.have == {scene.key: 3}
-    assert broadcast.holds(watermarks.links_read("b.test", [scene.rp])[scene.rp], scene.key) == 3
+    assert link_state.holds(watermarks.links_read("b.test", [scene.rp])[scene.rp], scene.key) == 3
 
 
 @pytest.mark.parametrize("attack", ["altered", "dropped from the middle", "reordered", "added"])
@@ -268,7 +268,7 @@ def test_an_origin_cannot_take_the_feed_places_of_all_others(scene: Scene, at_on
     assert len(answer.have) == ORIGIN_FEEDS_MAX
     misbehaviour_flush()
     assert counted() == {("oversize", way[-1], "b.test" if len(way) > 1 else ""): 64 - ORIGIN_FEEDS_MAX}
-    assert watermarks.links_read("b.test", [scene.rp])[scene.rp].presumed.keys() <= set(answer.have)
+    assert watermarks.links_read("b.test", [scene.rp])[scene.rp].presumed.upto.keys() <= set(answer.have)
     honest = [Origin(scene.c, scene.rp, epoch(number)) for number in range(3)]  # put back from a copy twice
     for origin in honest:
         answer = send_runs(scene.other, scene.rp, origin.run(2))
@@ -396,7 +396,7 @@ def test_a_peer_that_invents_feeds_does_not_make_its_link_grow(scene: Scene) -> 
         kept = watermarks.links_read("b.test", [scene.rp])[scene.rp]
         sizes.add(len(kept.theirs))
         assert kept.theirs.keys() >= set(have)
-    assert max(sizes) == broadcast.THEIRS_MAX
+    assert max(sizes) == peer_vector.THEIRS_MAX
 
 
 def test_an_rp_that_is_not_shared_with_the_sender_is_not_found_and_the_others_go_on(scene: Scene) -> None:
@@ -599,7 +599,7 @@ def test_who_waits_no_longer_is_not_heard_though_its_runs_are_taken(
     assert send_runs(scene.peer, scene.rp, run, have={scene.key: 3, "c" * 16: 9}).error == "unavailable"
     assert held(scene.rp) == run.events
     assert woken(scene.other) == {scene.rp}
-    assert watermarks.links_read("b.test", [scene.rp])[scene.rp].awaited == {}
+    assert watermarks.links_read("b.test", [scene.rp])[scene.rp].timer.awaited == {}
 
 
 def test_our_own_events_come_back_and_are_known(scene: Scene) -> None:

@@ -15,7 +15,8 @@ import pytest
 from eventing.conf import config
 from eventing.core.seals.seals import seal_read
 from eventing.log import control, federated_bulk, watermarks
-from eventing.overlay import broadcast
+from eventing.overlay import link_state
+from eventing.overlay.feed_tree import FeedTree
 from eventing.peering.wire import messages as wire
 from eventing.replication.forwarding import inbound, outbound, outbound_request, wakeups
 from eventing.replication.forwarding.outbound import forward
@@ -79,7 +80,9 @@ def test_what_the_peer_sends_while_a_request_to_it_is_built_is_not_sent_back(sce
 @pytest.mark.parametrize("step", ["seals_next", "runs_after_all"])
 def test_what_comes_of_a_pruned_feed_while_a_request_is_built_goes_as_a_vector(scene: Scene, step: str) -> None:
     key = scene.of_c.feed.key
-    watermarks.links_change("b.test", [scene.rp], lambda _, link: msgspec.structs.replace(link, lazy=frozenset([key])))
+    watermarks.links_change(
+        "b.test", [scene.rp], lambda _, link: msgspec.structs.replace(link, tree=FeedTree(lazy=frozenset([key])))
+    )
     send_runs(scene.other, scene.rp, scene.of_c.run(2), have={key: 2})
     run = scene.of_c.run(2)
     scene.during(step, lambda: send_runs(scene.other, scene.rp, run, have={key: 4}))
@@ -103,7 +106,7 @@ def test_the_link_knows_what_its_peer_holds_and_what_came_through_others_before_
 
     def looked(runs: Any) -> Any:
         found = {peer: watermarks.links_read(peer, [scene.rp])[scene.rp] for peer in ("b.test", "c.test")}
-        known.append({peer: broadcast.holds(link, key) for peer, link in found.items()})
+        known.append({peer: link_state.holds(link, key) for peer, link in found.items()})
         return receive_all(runs)
 
     monkeypatch.setattr(inbound, "receive_all", looked)
@@ -128,7 +131,7 @@ def test_a_run_that_two_peers_bring_at_once_is_pruned_where_it_was_second(
     monkeypatch.setattr(inbound, "receive_all", raced)
     second = send_runs(scene.peer, scene.rp, by_b, have={key: 2})
     assert (answers[0].prune, second.prune) == ([], [key])
-    assert key in watermarks.links_read("b.test", [scene.rp])[scene.rp].pruned
+    assert key in watermarks.links_read("b.test", [scene.rp])[scene.rp].tree.pruned
 
 
 def test_our_own_run_that_a_peer_sends_us_is_pruned(scene: Scene) -> None:

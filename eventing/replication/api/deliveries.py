@@ -99,7 +99,10 @@ def representation(peer: str) -> PeerDeliveryAnswer:
         traffic=TrafficTotals(**peer_state.traffic_taken(peer)),
         links=[
             PeerHolding(
-                rp=rp, vector=dict(sorted(link.theirs.items())), lazy=sorted(link.lazy), pruned=sorted(link.pruned)
+                rp=rp,
+                vector=dict(sorted(link.theirs.items())),
+                lazy=sorted(link.tree.lazy),
+                pruned=sorted(link.tree.pruned),
             )
             for rp, link in links
         ],

@@ -33,8 +33,8 @@ from eventing.core.events.feeds import Feed
 from eventing.core.events.vectors import Vector
 from eventing.log import federated, watermarks
 from eventing.log.federated_types import LogHead
-from eventing.overlay.broadcast import Link
 from eventing.overlay.exchange import claim_credible
+from eventing.overlay.link_state import Link
 from eventing.replication.selectors.seals import sealed_until
 from eventing.store.sealing_holds import (
     claimed_at,
@@ -176,7 +176,7 @@ def _counted_from(links: Iterable[Link], since: float) -> float:
     """Return the time from which silent peers are waited for: that of the first vector, or HOLD_S after the start if no
     peer could be reached.
     """
-    first = min((link.met_at for link in links if link.met), default=since)
+    first = min((link.peer.met_at for link in links if link.met), default=since)
     return first if first - since > HOLD_S else since
 
 

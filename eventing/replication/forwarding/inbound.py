@@ -32,9 +32,12 @@ from eventing.log import federated, gaps, watermarks
 from eventing.log.federated_bulk import last_seals, newest_seals, receive_all
 from eventing.log.federated_types import LogHead, ReceivedRun, StoredSeal
 from eventing.log.gaps import KeptLowWaterMark
-from eventing.overlay import broadcast
+from eventing.overlay import broadcast, feed_tree, link_planning
 from eventing.overlay import exchange as rules
-from eventing.overlay.broadcast import Link, LinkPlan, MessageOutcome, ReceivedFeeds
+from eventing.overlay.broadcast import MessageOutcome
+from eventing.overlay.feed_tree import ReceivedFeeds
+from eventing.overlay.link_planning import LinkPlan
+from eventing.overlay.link_state import Link
 from eventing.peering.models import Peer
 from eventing.peering.rules.domain_documents import BadDocument
 from eventing.peering.selectors.recent_keys import recent_keys_forget
@@ -210,7 +213,7 @@ class _Part:
     error: str = ""
     validated: list[ValidatedRun] = field(default_factory=list)
     results: dict[int, ReceivedRun | None] = field(default_factory=dict)
-    received: ReceivedFeeds = broadcast.NOTHING_RECEIVED
+    received: ReceivedFeeds = feed_tree.NOTHING_RECEIVED
     ours: dict[str, int] = field(default_factory=dict)
     doubtful: list[fork_detection.SealPosition] = field(default_factory=list)
     low_water_marks: dict[str, KeptLowWaterMark] = field(default_factory=dict)
@@ -362,7 +365,7 @@ class _Exchange:
         )
         by = self._peer.name
         for other, some in _carried(
-            {rp: validated[rp] for rp, link in own.items() if link.paths_doubted_until < now}
+            {rp: validated[rp] for rp, link in own.items() if link.presumed.paths_doubted_until < now}
         ).items():
 
             def change(rp: str, link: Link, some: _Carried = some) -> Link:
@@ -468,7 +471,7 @@ class _Exchange:
         onward: dict[str, list[str]] = {}
         for rp in rps:
             part = self._parts[rp]
-            if rp in outcomes and broadcast.plan(outcomes[rp].link, part.ours, now=now) is not LinkPlan.NOTHING:
+            if rp in outcomes and link_planning.plan(outcomes[rp].link, part.ours, now=now) is not LinkPlan.NOTHING:
                 onward.setdefault(self._peer.name, []).append(rp)
             if part.received.new:
                 for other in part.who.links:

@@ -25,8 +25,8 @@ from django.utils import timezone
 
 from eventing.conf import config
 from eventing.log import watermarks
-from eventing.overlay import broadcast
-from eventing.overlay.broadcast import Link
+from eventing.overlay import link_planning
+from eventing.overlay.link_state import Link
 from eventing.peering.models import Peer, PeerDelivery
 from eventing.peering.rules.deliveries import PROBED, RETRY_AFTER_S_MAX, Failure
 from eventing.peering.selectors.deliveries import delivery_due, delivery_get
@@ -293,7 +293,7 @@ class _Forwarding:
         wrong: set[str] = set()
         for rp in sent.keys() & ahead.sent.keys():
             link, one = answered.get(rp), ahead.sent[rp]
-            if link is None or not broadcast.as_assumed(link, one.before, one.last, now=now):
+            if link is None or not link_planning.as_assumed(link, one.before, one.last, now=now):
                 wrong.add(rp)
         if wrong:
             ahead.request.parts = [part for part in ahead.request.parts if part.rp not in wrong]

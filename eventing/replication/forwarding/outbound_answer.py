@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from eventing.log import federated, watermarks
-from eventing.overlay import broadcast
-from eventing.overlay.broadcast import Link, LinkPlan
+from eventing.overlay import broadcast, link_planning
+from eventing.overlay.link_planning import LinkPlan
+from eventing.overlay.link_state import Link
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire import messages as wire
 from eventing.replication.forwarding import fork_detection, holding
@@ -50,7 +51,7 @@ def answer_apply(peer: str, answer: wire.ExchangeAnswer, sent: Mapping[str, Sent
     def change(rp: str, link: Link) -> Link:
         part, one = stated[rp], sent[rp]
         if part.error:
-            return broadcast.on_sent(one.before, link, {}, now=now, refused=True)
+            return link_planning.on_sent(one.before, link, {}, now=now, refused=True)
         outcome = broadcast.on_message(
             link,
             holding.believed(part.have, unbelieved.get(rp)),
@@ -62,7 +63,7 @@ def answer_apply(peer: str, answer: wire.ExchangeAnswer, sent: Mapping[str, Sent
             answers=True,
         )
         mistaken[rp] = outcome.mistaken
-        acknowledged = broadcast.on_sent(one.before, outcome.link, one.last, now=now)
+        acknowledged = link_planning.on_sent(one.before, outcome.link, one.last, now=now)
         claim = asked.get(rp)
         return (
             acknowledged
@@ -76,9 +77,9 @@ def answer_apply(peer: str, answer: wire.ExchangeAnswer, sent: Mapping[str, Sent
             watermarks.links_change(carrier, [rp], lambda _, link: broadcast.paths_doubted(link, now=now))
     todo: list[str] = []
     for rp, link in changed.items():
-        if stated[rp].error == NOT_HERE and link.refusals >= REFUSALS_MAX:
+        if stated[rp].error == NOT_HERE and link.refusals.count >= REFUSALS_MAX:
             link_stopped(rp=rp, peer=peer, detail="It states that it has no replica of this rendezvous point.")
-        if (link.met and not sent[rp].before.met) or broadcast.plan(link, sent[rp].ours, now=now) is LinkPlan.RUNS:
+        if (link.met and not sent[rp].before.met) or link_planning.plan(link, sent[rp].ours, now=now) is LinkPlan.RUNS:
             todo.append(rp)
     todo += _compare_heads(peer, stated, sent)
     acknowledged = {

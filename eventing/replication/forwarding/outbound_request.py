@@ -27,9 +27,10 @@ from eventing.core.signing import Signed
 from eventing.log import federated, gaps, watermarks
 from eventing.log.federated_bulk import WantedRuns, runs_after_all
 from eventing.log.federated_types import LogHead, StoredRun
-from eventing.overlay import broadcast
+from eventing.overlay import broadcast, graft_timer, link_planning
 from eventing.overlay import exchange as rules
-from eventing.overlay.broadcast import Link, LinkPlan
+from eventing.overlay.link_planning import LinkPlan
+from eventing.overlay.link_state import Link
 from eventing.peering.rules.domain_documents import read
 from eventing.peering.selectors.domain_documents import domain_statement
 from eventing.peering.selectors.recent_keys import Recent
@@ -104,9 +105,9 @@ def request_build(
     sent = {rp: SentPart(head, vector_of(me, head), before[rp]) for rp, head in heads.items() if head is not None}
     _check_timers(peer, sent)
     for rp in sent.keys() & flying.keys():
-        sent[rp].before = broadcast.assumed(sent[rp].before, flying[rp].before, flying[rp].last)
+        sent[rp].before = link_planning.assumed(sent[rp].before, flying[rp].before, flying[rp].last)
     now = time.time()
-    open_ = [rp for rp, one in sent.items() if now >= one.before.shut_until]
+    open_ = [rp for rp, one in sent.items() if now >= one.before.refusals.shut_until]
     pending, crowded = _fitting(
         statements_pending(peer, [rp for rp in open_ if rp not in flying or flying[rp].pending is None])
     )
@@ -114,21 +115,21 @@ def request_build(
     parts: dict[str, wire.RpPart] = {}
     lazy: list[str] = []
     for rp, one in list(sent.items()):
-        plan = broadcast.plan(one.before, one.ours, now=now)
+        plan = link_planning.plan(one.before, one.ours, now=now)
         if plan is LinkPlan.NOTHING and rp not in pending:
             del sent[rp]
             continue
-        can_wait = not broadcast.asks(one.before, now=now) and rp not in pending
+        can_wait = not link_planning.asks(one.before, now=now) and rp not in pending
         if plan is LinkPlan.VECTOR and can_wait and (rp in flying or not with_lazy):
             lazy.append(rp)
             del sent[rp]
             continue
         own = Feed(me, one.head.epoch).key
         parts[rp] = wire.RpPart(rp, one.ours, own=own)
-        if one.before.grafting:
-            parts[rp].graft = sorted(broadcast.grafts(one.before, one.ours))
+        if one.before.timer.grafting:
+            parts[rp].graft = sorted(link_planning.grafts(one.before, one.ours))
         if plan is LinkPlan.RUNS:
-            wanted.append(WantedRuns(rp, broadcast.wanting(one.before, now=now), own))
+            wanted.append(WantedRuns(rp, link_planning.wanting(one.before, now=now), own))
     later = list(dict.fromkeys([*_add_runs(peer, parts, wanted, sent, sealed.runs), *sealed.more, *crowded]))
     if not parts:
         return None, later, lazy
@@ -143,8 +144,8 @@ def request_build(
 def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
     now = time.time()
     futile: list[str] = []
-    timed = [rp for rp, one in sent.items() if one.before.ask_at is not None and one.before.ask_at <= now]
-    gone = {rp: gaps.gone(rp) for rp in timed if sent[rp].before.asked + 1 >= broadcast.GRAFTS_FUTILE}
+    timed = [rp for rp, one in sent.items() if one.before.timer.ask_at is not None and one.before.timer.ask_at <= now]
+    gone = {rp: gaps.gone(rp) for rp in timed if sent[rp].before.timer.asked + 1 >= graft_timer.GRAFTS_FUTILE}
 
     def change(rp: str, link: Link) -> Link:
         chance = random.random()  # noqa: S311 - not a secret
@@ -179,7 +180,7 @@ def _add_runs(
         reached = dict(one.vector)
         stuck = {feed: last for feed, (_, last) in vectors.lacking(reached, about.ours).items()} if nothing else {}
         for run in runs:
-            if not broadcast.within(about.ours, run.feed_key, run.last):
+            if not link_planning.within(about.ours, run.feed_key, run.last):
                 continue
             path = rules.onward(run.path, config().domain)
             if path is None or not run.events:
@@ -198,14 +199,16 @@ def _add_runs(
             later.append(one.rp)
     if unsendable:
         now = time.time()
-        watermarks.links_change(peer, unsendable, lambda rp, link: broadcast.unsendable(link, unsendable[rp], now=now))
+        watermarks.links_change(
+            peer, unsendable, lambda rp, link: link_planning.unsendable(link, unsendable[rp], now=now)
+        )
     return later
 
 
 def _add_low_water_marks(part: wire.RpPart, wanted: WantedRuns, runs: Sequence[StoredRun], about: SentPart) -> None:
     """State, for a run that begins beyond what the peer holds, that its origin does not keep the events between."""
     behind: set[str] = set()
-    reached = vectors.merged(about.before.theirs, about.before.presumed)  # `wanted` is beyond what cannot be sent
+    reached = vectors.merged(about.before.theirs, about.before.presumed.upto)  # `wanted` is beyond what cannot be sent
     for run in runs:
         if rules.gap_before(reached.get(run.feed_key, 0), run.first, len(run.leaves) // 32, 0) is not None:
             behind.add(run.feed_key)

@@ -17,8 +17,8 @@ from eventing.core.container import per_process
 from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
 from eventing.log import federated, watermarks
-from eventing.overlay import broadcast
-from eventing.overlay.broadcast import LinkPlan
+from eventing.overlay import link_planning
+from eventing.overlay.link_planning import LinkPlan
 from eventing.peering.models import PeerDelivery
 from eventing.peering.rules.deliveries import Failure
 from eventing.peering.selectors.deliveries import deliveries_failing, delivery_due
@@ -123,7 +123,7 @@ def _behind(peer: str) -> tuple[list[str], int, datetime | None]:
             if head is None:
                 continue
             link = known[rp]
-            if head.own > head.sealed or broadcast.plan(link, vector_of(me, head), now=now) is not LinkPlan.NOTHING:
+            if head.own > head.sealed or link_planning.plan(link, vector_of(me, head), now=now) is not LinkPlan.NOTHING:
                 behind.append(rp)
             if link.met:
                 own = Feed(me, head.epoch).key

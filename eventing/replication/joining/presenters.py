@@ -13,7 +13,7 @@ from eventing.core.events.feeds import Feed
 from eventing.log import federated
 from eventing.log.federated_types import LogHead
 from eventing.log.watermarks import links_read
-from eventing.overlay.broadcast import Link
+from eventing.overlay.link_state import Link
 from eventing.peering.selectors.domain_documents import domain_document
 from eventing.replication.models import ReplicaLink
 from eventing.replication.selectors.replicas import Participant, links_by_peer, participants
@@ -58,7 +58,7 @@ def _shown(one: Participant, ours: dict[str, int], link: ReplicaLink | None) -> 
 
 def link_mode(state: Link, ours: dict[str, int]) -> str:
     """Return `lazy` for a link that is lazy for all held feeds, else `eager`: a link has the mode for each feed."""
-    return "lazy" if ours and ours.keys() <= state.lazy else "eager"
+    return "lazy" if ours and ours.keys() <= state.tree.lazy else "eager"
 
 
 def _url(domain: str) -> str:

@@ -19,7 +19,7 @@ from eventing.core.ids import DOMAIN_ADMIN
 from eventing.log import control, ranges
 from eventing.log.ranges import offset_at, range_after, range_before
 from eventing.log.watermarks import links_change
-from eventing.overlay.broadcast import Link
+from eventing.overlay.link_state import Link
 from eventing.replication.services.sealing import seal_own
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
@@ -211,7 +211,7 @@ def test_a_proof_names_the_carriers_which_it_does_not_prove() -> None:
 
 
 def _holding(one: Link, vector: dict[str, int]) -> Link:
-    return msgspec.structs.replace(one, theirs=vector)
+    return msgspec.structs.replace(one, peer=msgspec.structs.replace(one.peer, theirs=vector))
 
 
 # -- who may ask, and what is refused -----------------------------------------------------------------------------------

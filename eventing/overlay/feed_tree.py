@@ -1,0 +1,89 @@
+"""Part of a link: for each feed, whether its events pass this link (eager) or their announcements only (lazy). Pure.
+
+J. Leitao, J. Pereira, L. Rodrigues: Epidemic Broadcast Trees (SRDS 2007), called "paper" here; a tree per feed
+(docs/decisions/0021). Eager and lazy are symmetric: a domain that prunes a link announces only by it from then on, and one
+that grafts a link sends by it again (iroh-gossip 0abface: asymmetric links never came to rest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import NamedTuple
+
+import msgspec
+
+from eventing.core.events.feeds import FEEDS_MAX
+
+NONE: frozenset[str] = frozenset()
+
+
+class ReceivedFeeds(NamedTuple):
+    """Results of the runs of one message, as feed keys.
+
+    Attributes:
+        new: runs with new events.
+        known: runs that were already held.
+        redundant: known runs that had arrived by a link that still delivers the feed (according to `feeds`): this link
+            is redundant.
+        holes: runs after events that are missing here.
+        refused: runs not admitted or invalid.
+    """
+
+    new: frozenset[str] = NONE
+    known: frozenset[str] = NONE
+    redundant: frozenset[str] = NONE
+    holes: frozenset[str] = NONE
+    refused: frozenset[str] = NONE
+
+
+NOTHING_RECEIVED = ReceivedFeeds()
+
+
+class FeedTree(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The place of a link in the trees of all feeds.
+
+    Attributes:
+        lazy: feeds of which the peer is sent vectors only, because one side pruned them; all others are eager.
+        pruned: feeds that this replica pruned: they arrive by another link.
+        grafted: feeds that a timer grafted and that have not since arrived by another link.
+    """
+
+    lazy: frozenset[str] = NONE
+    pruned: frozenset[str] = NONE
+    grafted: frozenset[str] = NONE
+
+
+NEW_TREE = FeedTree()
+
+
+def tree_on_message(
+    tree: FeedTree,
+    received: ReceivedFeeds,
+    graft: frozenset[str],
+    prune: frozenset[str],
+    theirs: Container[str],
+    ours: Container[str],
+) -> tuple[FeedTree, frozenset[str]]:
+    """Update the tree after a message; return it with the feeds to prune by the answer.
+
+    A feed that arrives although it was pruned is pruned again: the answer with the prune was lost, or is still on its way.
+
+    Args:
+        graft, prune: feeds that the peer wants by this link from now on, and those that it receives by another.
+        theirs, ours: feeds that either side holds; others are not remembered as grafted.
+    """
+    again = tree.pruned & (received.new | received.known) if tree.pruned else NONE
+    pruning = (again | received.redundant) - received.holes
+    if not (pruning or graft or prune or received.holes or tree.grafted):
+        return tree, NONE
+    lazy = ((tree.lazy | prune | pruning) - graft) - received.holes
+    if len(lazy) > FEEDS_MAX:
+        lazy = frozenset(sorted(lazy)[:FEEDS_MAX])
+    pruned = (tree.pruned | received.redundant) - received.holes
+    grafted = frozenset(feed for feed in tree.grafted - received.known if feed in theirs or feed in ours)
+    return FeedTree(lazy, pruned, grafted), pruning
+
+
+def tree_grafted(tree: FeedTree, wanted: frozenset[str]) -> FeedTree:
+    """Make feeds eager again on this side; the next message asks the peer to do so too."""
+    return FeedTree(tree.lazy - wanted, tree.pruned - wanted, tree.grafted | wanted)
