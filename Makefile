@@ -12,7 +12,7 @@ PIP := $(PIP_SHOWN) --quiet
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-long screens check house docs bench bench-spark lock clean
+.PHONY: help run demo test test-long screens check house docs bench bench-spark sim lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -60,10 +60,14 @@ bench: $(VENV)/.dev-installed $(VENV)/.console-built ## measure against nchan, N
 bench-spark: $(VENV)/.dev-installed ## measure reports over 10 and 100 million records against DuckDB (ARGS='--records 1000000')
 	@$(BIN)/python -m spark.bench $(ARGS)
 
+sim: $(VENV)/.run-installed ## simulate a federation (ARGS='crash-half --domains 1000 --seed 2'; without ARGS: list the scenarios)
+	@$(BIN)/python manage.py simulate $(ARGS)
+
 lock: $(VENV)/.dev-installed ## write requirements/*.txt anew from requirements/*.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/run.txt requirements/run.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/reports.txt requirements/reports.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/node.txt requirements/node.in
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/plots.txt requirements/plots.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/dev.txt requirements/dev.in
 
 clean: ## remove the virtual environment and caches; var/, your data, stays

@@ -335,6 +335,11 @@ class DomainDirectory:
             return self._variants[number]
         return self._table.records[number].get(version)
 
+    def version(self, domain: Id) -> int:
+        """The version of the record that is held of a domain; 0: none."""
+        number = self._table.number.get(domain)
+        return self._version(number) if number is not None else 0
+
     def draw(self, chance: Chance) -> Id | None:
         """A domain drawn evenly from all but this one; None if there is none.
 
@@ -360,14 +365,38 @@ class DomainDirectory:
     # Inputs
 
     def begin(self, now: float, chance: Chance) -> Outputs:
-        """Issue the own record and start the timers."""
+        """Start the timers, and issue the own record unless a fresh one is held: a restart alone is no news."""
+        own = self.record(self.me)
+        age_s = self._wall_s(now) - own.issued_s if own is not None else REFRESH_S
+        fresh = 0.0 <= age_s < REFRESH_S
         out: Outputs = [
-            SetTimer(REFRESH_DUE, REFRESH_S * (0.9 + 0.1 * chance.random())),
+            SetTimer(REFRESH_DUE, (REFRESH_S - age_s if fresh else REFRESH_S) * (0.9 + 0.1 * chance.random())),
             SetTimer(COMPARE_DUE, COMPARE_S * chance.random()),
             SetTimer(EXPIRE_DUE, EXPIRY_S / 10 * (0.5 + chance.random())),
         ]
-        self._renew(now, 0, out)
+        if not fresh:
+            self._renew(now, 0, out)
         return out
+
+    def copy_records(self, of: DomainDirectory) -> None:
+        """Hold what another directory over the same table holds: after a restart, or in a world that begins with full directories."""
+        if of._table is not self._table:
+            raise ValueError("the directories are over different tables")
+        self.count = of.count
+        self._versions = of._versions[:]
+        self._held = of._held[:]
+        self._relays = bytearray(len(of._relays))
+        self._sums = of._sums.copy()
+        self._variants = dict(of._variants)
+        self._brought = dict(of._brought)
+
+    def fill(self, records: Iterable[DomainRecord]) -> None:
+        """Hold records without checks or announcements: those of a restart from disk."""
+        out: Outputs = []
+        for record in records:
+            self._store(record, self.me, out)
+        self._fresh.clear()
+        self._announcing = False
 
     def handle(self, given: Any, now: float, chance: Chance, links: Iterable[Id]) -> Outputs:
         """Take in an input.

@@ -64,6 +64,12 @@ class Fingerprints:
     def __init__(self) -> None:
         self._sums = array("Q", bytes(8 * _OFFSETS[DEPTH + 1]))
 
+    def copy(self) -> Fingerprints:
+        """The same sums, to be changed by themselves."""
+        made = Fingerprints.__new__(Fingerprints)
+        made._sums = self._sums[:]
+        return made
+
     def __getitem__(self, of: Range) -> int:
         return self._sums[of]
 

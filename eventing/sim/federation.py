@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from eventing.overlay import links
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from eventing.overlay import links, passive_view
 from eventing.overlay.directory import (
     EXPIRY_S,
     QUOTA_PER_DAY,
@@ -11,14 +14,17 @@ from eventing.overlay.directory import (
     DomainRecord,
     Sponsorship,
 )
-from eventing.overlay.links import LinkParameters
-from eventing.overlay.machine import Chance, Id
+from eventing.overlay.links import FindLinks, LinkParameters, Links
+from eventing.overlay.machine import Chance, Fired, Id, MessageReceived
 from eventing.overlay.member import OverlayMember
+from eventing.overlay.passive_view import PassiveView
 
 STARTED_S = 86_400.0 * 20_000
 """Wall clock at the beginning of a world; any will do."""
 OLDEST_DAYS = 4000
 """Age of those that the founder sponsored: enough, by the quota, for all that they brought in."""
+URL = "https://domain.example"
+"""Of all domains that can be called: its length counts, not where it leads."""
 _MASK = (1 << 64) - 1
 
 
@@ -46,16 +52,44 @@ def table_make() -> DirectoryTable:
     return DirectoryTable(mixed)
 
 
-def member_make(domain: int, table: DirectoryTable, parameters: LinkParameters = links.SUSPICIOUS) -> OverlayMember:
+def record_make(domain: int, version: int, issued_s: float, url: str = URL) -> DomainRecord:
+    """The record of an honest domain; an empty `url` is that of a domain that only calls out."""
+    return DomainRecord(domain, version, issued_s, issued_s + EXPIRY_S, url=url, sponsorship=sponsor_of(domain))
+
+
+def member_make(
+    domain: int, table: DirectoryTable, parameters: LinkParameters = links.SUSPICIOUS, url: str = URL
+) -> OverlayMember:
     """An honest domain."""
+    return OverlayMember(domain, directory_make(domain, table, url), parameters)
+
+
+def directory_make(domain: int, table: DirectoryTable, url: str = URL) -> DomainDirectory:
+    """The directory of an honest domain, empty."""
 
     def issue(version: int, wall_s: float) -> DomainRecord:
-        return DomainRecord(domain, version, wall_s, wall_s + EXPIRY_S, sponsorship=sponsor_of(domain))
+        return record_make(domain, version, wall_s, url)
 
-    directory = DomainDirectory(
-        domain, table, issue=issue, genuine=_genuine, founders=frozenset({0}), started_s=STARTED_S
-    )
-    return OverlayMember(domain, directory, parameters)
+    return DomainDirectory(domain, table, issue=issue, genuine=_genuine, founders=frozenset({0}), started_s=STARTED_S)
+
+
+class PaperMember:
+    """HyParView as in the paper: links over a passive view."""
+
+    def __init__(self, me: int) -> None:
+        self.me = me
+        self.view = PassiveView(me)
+        self.links = self.view.links = Links(me, links.PAPER, self.view)
+
+    def handle(self, given: Any, now: float, chance: Chance) -> list[Any]:
+        """Take in an input; return messages, timers and events."""
+        if type(given) is FindLinks:
+            begun = self.view.begin(given.contacts[0] if given.contacts else None, chance)
+            return begun + self.links.handle(given, now, chance)
+        of_view = type(given) is MessageReceived and type(given.message) in passive_view.MESSAGES
+        if of_view or (type(given) is Fired and given.timer == passive_view.SHUFFLE_DUE):
+            return self.view.handle(given, now, chance)
+        return self.links.handle(given, now, chance)
 
 
 def _genuine(record: DomainRecord) -> bool:
@@ -63,18 +97,21 @@ def _genuine(record: DomainRecord) -> bool:
     return record.signature != b"forged"
 
 
-def reachable(members: dict[Id, OverlayMember], up: list[Id], chance: Chance) -> int:
+def reachable(members: dict[Id, Any], up: list[Id], chance: Chance) -> int:
     """The number of domains in the largest component of the links between running domains."""
-    left, largest = dict.fromkeys(up), 0
+    return component_sizes({me: members[me].links.active for me in up})[0] if up else 0
+
+
+def component_sizes(links: Mapping[Id, Iterable[Id]]) -> list[int]:
+    """Sizes of the components of a graph, the largest first; links to domains that are not in it are ignored."""
+    left, sizes = dict.fromkeys(links), []
     while left:
-        start = next(iter(left))
-        del left[start]
-        reached, size = [start], 0
+        reached, size = [left.popitem()[0]], 0
         while reached:
             size += 1
-            for peer in members[reached.pop()].links.active:
+            for peer in links[reached.pop()]:
                 if peer in left:
                     del left[peer]
                     reached.append(peer)
-        largest = max(largest, size)
-    return largest
+        sizes.append(size)
+    return sorted(sizes, reverse=True)

@@ -51,13 +51,23 @@ class Conditions:
         loss: share of messages that are lost without a sign.
         sides: partition: for each domain, its side; nothing is delivered between sides. None: whole.
         one_way: (source, target) pairs between which nothing is delivered in this direction.
+        mute, deaf: domains of which nothing, and to which nothing is delivered, without a sign.
         slow: factor on the times of a throttled domain.
     """
 
     loss: float = 0.0
     sides: bytearray | None = None
     one_way: frozenset[tuple[int, int]] = frozenset()
+    mute: dict[int, None] = field(default_factory=dict)
+    deaf: dict[int, None] = field(default_factory=dict)
     slow: dict[int, float] = field(default_factory=dict)
+
+    def heal(self) -> None:
+        """Reset all."""
+        self.loss, self.sides, self.one_way = 0.0, None, frozenset()
+        self.mute.clear()
+        self.deaf.clear()
+        self.slow.clear()
 
 
 class SimulatedNetwork:
@@ -91,10 +101,12 @@ class SimulatedNetwork:
         sides = self.conditions.sides
         return (sides is None or sides[source] == sides[target]) and (source, target) not in self.conditions.one_way
 
-    def loses(self) -> bool:
+    def loses(self, source: int = -1, target: int = -1) -> bool:
         """Return whether this message is lost."""
-        loss = self.conditions.loss
-        return loss > 0.0 and self._chance.random() < loss
+        conditions = self.conditions
+        if (conditions.mute and source in conditions.mute) or (conditions.deaf and target in conditions.deaf):
+            return True
+        return conditions.loss > 0.0 and self._chance.random() < conditions.loss
 
     def delay_s(self, source: int, target: int) -> float:
         """Return the time that one message takes, in seconds."""

@@ -16,40 +16,21 @@ from eventing.overlay.links import (
     FindLinks,
     Leave,
     LinkDown,
-    Links,
     LinkUp,
     Neighbor,
     NeighborReply,
     Reason,
 )
 from eventing.overlay.liveness import Failed
-from eventing.overlay.machine import Chance, Fired, MessageReceived, SendMessage
-from eventing.overlay.passive_view import PassiveView
-from eventing.sim.federation import STARTED_S, member_make, reachable, sponsor_of, table_make
+from eventing.overlay.machine import MessageReceived, SendMessage
+from eventing.sim.federation import STARTED_S, PaperMember, member_make, reachable, sponsor_of, table_make
 from eventing.sim.network import SimulatedNetwork
 from eventing.sim.world import World
 
 
-class PaperNode:
-    """HyParView as in the paper: links over a passive view."""
-
-    def __init__(self, me: int) -> None:
-        self.view = PassiveView(me)
-        self.links = self.view.links = Links(me, PAPER, self.view)
-
-    def handle(self, given: Any, now: float, chance: Chance) -> list[Any]:
-        if isinstance(given, FindLinks):
-            begun = self.view.begin(given.contacts[0] if given.contacts else None, chance)
-            return begun + self.links.handle(given, now, chance)
-        of_view = isinstance(given, MessageReceived) and type(given.message) in passive_view.MESSAGES
-        if of_view or (isinstance(given, Fired) and given.timer == passive_view.SHUFFLE_DUE):
-            return self.view.handle(given, now, chance)
-        return self.links.handle(given, now, chance)
-
-
 def paper_world(count: int, seed: int) -> World:
     chance = Random(seed)
-    world = World([PaperNode(number) for number in range(count)], SimulatedNetwork(count, chance), chance)
+    world = World([PaperMember(number) for number in range(count)], SimulatedNetwork(count, chance), chance)
     for number in range(count):
         contacts = (chance.randrange(number),) if number else ()
         world.later(number, FindLinks(contacts), number * 60 / count)
@@ -81,7 +62,7 @@ def test_views_are_repaired_after_half_of_all_domains_have_crashed() -> None:
     for number in Random(2).sample(range(300), 150):
         world.crash(number)
     world.run(600.0)
-    assert reachable(dict(enumerate(world.machines)), up_of(world), world.chance) >= 148  # type: ignore[arg-type]
+    assert reachable(dict(enumerate(world.machines)), up_of(world), world.chance) >= 148
 
 
 class Federation:

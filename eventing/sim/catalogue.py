@@ -1,0 +1,19 @@
+"""All kinds of measurements and roles: each of these modules adds its own to the registries when it is imported."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+MODULES = (
+    "eventing.sim.measurements.topology",
+    "eventing.sim.measurements.failures",
+    "eventing.sim.measurements.directories",
+    "eventing.sim.measurements.traffic",
+    "eventing.sim.measurements.speed",
+)
+
+
+def load() -> None:
+    """Import all modules."""
+    for module in MODULES:
+        import_module(module)

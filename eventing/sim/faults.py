@@ -1,0 +1,232 @@
+"""Faults: what happens to a world at a time. Each `[[faults]]` table of a scenario file is one.
+
+To add one: a struct with its parameters as fields, decorated with `@FAULTS.add("kind")`; `apply` is called at `at_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from eventing.sim.registry import Registry
+from eventing.sim.scenario import Count, Positive, Seconds, Share
+from eventing.sim.world import DOWN, UP
+
+if TYPE_CHECKING:
+    from eventing.sim.run import SimulationRun
+
+Act = Callable[[int], None]
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table `[[faults]]`.
+
+    Attributes:
+        at_s: when, in seconds from the end of settling.
+    """
+
+    at_s: Seconds = 0.0
+
+    def apply(self, run: SimulationRun) -> None:
+        """Change the world now."""
+        raise NotImplementedError
+
+
+class FaultOfSome(Fault, frozen=True, kw_only=True):
+    """A fault of some domains, drawn by the seed from those that run.
+
+    Attributes:
+        share: of all domains.
+        count: number of domains; instead of a share.
+    """
+
+    share: Share = 0.0
+    count: Count | None = None
+
+    def __post_init__(self) -> None:
+        if (self.share > 0.0) == (self.count is not None):
+            raise ValueError("either 'share' or 'count' is needed")
+
+    def domains(self, run: SimulationRun, state: int = UP) -> list[int]:
+        """Draw the domains."""
+        return run.draw(self.count if self.count is not None else round(self.share * run.scenario.domains), state)
+
+
+FAULTS: Registry[Fault] = Registry("fault")
+
+
+@FAULTS.add("crash")
+class Crash(FaultOfSome, frozen=True, kw_only=True):
+    """Domains stop at once.
+
+    Attributes:
+        silently: the hosts are gone as well: no sign that messages are not delivered.
+        within_s: seconds over which the crashes are spread.
+    """
+
+    silently: bool = False
+    within_s: Seconds = 0.0
+
+    def apply(self, run: SimulationRun) -> None:
+        """Stop them."""
+        spread(run, self.domains(run), self.within_s, lambda domain: run.crash(domain, silently=self.silently))
+
+
+@FAULTS.add("restart")
+class Restart(FaultOfSome, frozen=True, kw_only=True):
+    """Domains start with what is on their disks: the directory and their links by own choice.
+
+    Attributes:
+        of: `down`: domains that crashed; `all`: also domains that run, which stop first.
+        within_s: seconds over which the starts are spread.
+        down_s: seconds between stop and start of a domain that runs.
+    """
+
+    of: Annotated[str, msgspec.Meta(pattern="^(down|all)$")] = "down"
+    within_s: Seconds = 0.0
+    down_s: Seconds = 5.0
+
+    def apply(self, run: SimulationRun) -> None:
+        """Stop and start them."""
+        if self.of == "down":
+            spread(run, self.domains(run, DOWN), self.within_s, run.restart)
+            return
+
+        def turn(domain: int) -> None:
+            run.crash(domain)
+            run.at(run.time + self.down_s, lambda: run.restart(domain))
+
+        spread(run, self.domains(run), self.within_s, turn)
+
+
+@FAULTS.add("join")
+class Join(FaultOfSome, frozen=True, kw_only=True):
+    """Domains that were kept out until now join, all through one contact. They are part of `domains` and absent from the beginning.
+
+    Attributes:
+        contact: the domain that all ask.
+        within_s: seconds over which the starts are spread.
+    """
+
+    contact: Annotated[int, msgspec.Meta(ge=0)] = 0
+    within_s: Seconds = 1.0
+
+    def apply(self, run: SimulationRun) -> None:
+        """Start them."""
+        spread(run, run.absent_take(self), self.within_s, lambda domain: run.join(domain, self.contact))
+
+
+@FAULTS.add("partition")
+class Partition(Fault, frozen=True, kw_only=True):
+    """Nothing is delivered between the sides until `heal`.
+
+    Attributes:
+        shares: of each side; the rest is one more side.
+    """
+
+    shares: Annotated[tuple[Share, ...], msgspec.Meta(min_length=1, max_length=8)] = (0.5,)
+
+    def apply(self, run: SimulationRun) -> None:
+        """Draw the sides."""
+        count = run.scenario.domains
+        order = run.fault_chance.sample(range(count), count)
+        sides, first = bytearray([len(self.shares)]) * count, 0
+        for side, share in enumerate(self.shares):
+            end = first + round(share * count)
+            for domain in order[first:end]:
+                sides[domain] = side
+            first = end
+        run.network.conditions.sides = sides
+
+
+@FAULTS.add("one-way")
+class OneWay(FaultOfSome, frozen=True, kw_only=True):
+    """Domains whose messages do not leave, while they receive all.
+
+    Attributes:
+        direction: `out`: what they send is lost; `in`: what is sent to them is lost.
+    """
+
+    direction: Annotated[str, msgspec.Meta(pattern="^(out|in)$")] = "out"
+
+    def apply(self, run: SimulationRun) -> None:
+        """Cut one direction of all their connections."""
+        mutes = run.network.conditions.mute if self.direction == "out" else run.network.conditions.deaf
+        mutes.update(dict.fromkeys(self.domains(run)))
+
+
+@FAULTS.add("heal")
+class Heal(Fault, frozen=True, kw_only=True):
+    """The network is whole again: no partition, no one-way failures, no loss, no throttling."""
+
+    def apply(self, run: SimulationRun) -> None:
+        """Reset the conditions."""
+        run.network.conditions.heal()
+
+
+@FAULTS.add("loss")
+class Loss(Fault, frozen=True, kw_only=True):
+    """Messages are lost without a sign.
+
+    Attributes:
+        share: of all messages.
+    """
+
+    share: Share
+
+    def apply(self, run: SimulationRun) -> None:
+        """Set the loss."""
+        run.network.conditions.loss = self.share
+
+
+@FAULTS.add("throttle")
+class Throttle(FaultOfSome, frozen=True, kw_only=True):
+    """All messages of and to some domains take longer.
+
+    Attributes:
+        factor: on their times.
+    """
+
+    factor: Positive = 10.0
+
+    def apply(self, run: SimulationRun) -> None:
+        """Slow them down."""
+        run.network.conditions.slow.update(dict.fromkeys(self.domains(run), self.factor))
+
+
+@FAULTS.add("pause")
+class Pause(FaultOfSome, frozen=True, kw_only=True):
+    """Domains halt, and go on with everything that came meanwhile: garbage collection, a snapshot, a laptop's lid.
+
+    Attributes:
+        for_s: duration of one pause.
+        every_s: the next domains pause after this time; 0: once only.
+        within_s: seconds over which the pauses of one round are spread.
+    """
+
+    for_s: Positive = 10.0
+    every_s: Seconds = 0.0
+    within_s: Seconds = 0.0
+
+    def apply(self, run: SimulationRun) -> None:
+        """Pause some, and come back later."""
+
+        def halt(domain: int) -> None:
+            run.world.pause(domain)
+            run.at(run.time + self.for_s, lambda: run.world.resume(domain))
+
+        spread(run, self.domains(run), self.within_s, halt)
+        if self.every_s:
+            run.at(run.time + self.every_s, lambda: self.apply(run))
+
+
+def spread(run: SimulationRun, domains: Sequence[int], within_s: float, act: Act) -> None:
+    """Act on each domain, evenly over a time."""
+    for at, domain in enumerate(domains):
+        if within_s:
+            run.at(run.time + within_s * at / len(domains), partial(act, domain))
+        else:
+            act(domain)

@@ -1,0 +1,96 @@
+"""Sizes of messages in MessagePack, with names in place of a simulation's numbers.
+
+A simulation sends Python objects; their size is what the live domains' encoding of the same message has. Each class is encoded once, with
+none and with one of each of its entries, and the rest is a sum. Kinds from elsewhere are added with `size_add`; what is not known
+here is encoded each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from eventing.overlay import directory, links, liveness, passive_view
+from eventing.overlay.directory import DomainRecord, Sponsorship
+
+NAME = "a" * 12 + ".example"
+"""A domain's name of 20 bytes."""
+VERSION = 1_790_000_000
+FINGERPRINT = 1 << 63
+RANGE = 4000
+_RECORD = DomainRecord(
+    NAME,
+    VERSION,
+    1.79e9,
+    1.79e9,
+    key="k" * 43,
+    url="https://" + NAME + ":8443",
+    zone="eu-central",
+    operator="o" * 16,
+    sponsorship=Sponsorship(NAME, NAME, 20_700, 5),
+    signature=bytes(128),
+)
+_encode = msgspec.msgpack.Encoder().encode
+Size = Callable[[Any], int]
+
+
+def encoded(message: Any) -> int:
+    """Bytes of one message."""
+    return len(_encode(message))
+
+
+NAME_BYTES = encoded(NAME)
+ENTRY_BYTES = encoded((NAME, VERSION, FINGERPRINT))
+RECORD_BYTES = encoded(_RECORD)
+RANGE_BYTES = encoded(RANGE)
+FINGERPRINT_BYTES = encoded((RANGE, FINGERPRINT))
+_LONG = 2  # of the header of a list with 16 entries and more
+
+
+def _constant(message: Any) -> Size:
+    size = encoded(message)
+    return lambda _: size
+
+
+def _listed(empty: Any, field: str, entry_bytes: int) -> Size:
+    base = encoded(empty) + _LONG
+    return lambda message: base + entry_bytes * len(getattr(message, field))
+
+
+_RANGES = encoded(directory.RangeEntries((), ())) + 2 * _LONG
+
+SIZES: dict[type, Size] = {
+    directory.News: _listed(directory.News(()), "versions", ENTRY_BYTES),
+    directory.Records: _listed(directory.Records(()), "records", RECORD_BYTES),
+    directory.Want: _listed(directory.Want(()), "domains", NAME_BYTES),
+    directory.Compare: _listed(directory.Compare(()), "ranges", FINGERPRINT_BYTES),
+    directory.RangeEntries: lambda message: (
+        _RANGES + RANGE_BYTES * len(message.ranges) + ENTRY_BYTES * len(message.versions)
+    ),
+    directory.Equivocation: _constant(directory.Equivocation(_RECORD, _RECORD)),
+    links.Neighbor: _constant(links.Neighbor()),
+    links.NeighborReply: _listed(links.NeighborReply(True), "others", NAME_BYTES),
+    links.Disconnect: _listed(links.Disconnect(links.Reason.EVICTED), "others", NAME_BYTES),
+    liveness.Beat: _constant(liveness.Beat()),
+    liveness.Probe: _constant(liveness.Probe(NAME)),
+    liveness.Alive: _constant(liveness.Alive(None, NAME)),
+    liveness.ProbeFor: _constant(liveness.ProbeFor(NAME)),
+    passive_view.JoinWalk: _constant(passive_view.JoinWalk()),
+    passive_view.ForwardJoin: _constant(passive_view.ForwardJoin(NAME, 6)),
+    passive_view.Shuffle: _listed(passive_view.Shuffle(NAME, (), 6), "members", NAME_BYTES),
+    passive_view.ShuffleReply: _listed(passive_view.ShuffleReply(()), "members", NAME_BYTES),
+}
+DIRECTORY = directory.MESSAGES
+
+
+def size_add(message: type, size: Size) -> None:
+    """Add a kind of message."""
+    SIZES[message] = size
+
+
+def size_of(message: Any) -> int:
+    """Bytes of one message."""
+    size = SIZES.get(type(message))
+    return size(message) if size is not None else encoded(message)

@@ -1,0 +1,64 @@
+"""Registries: the kinds of faults, roles and measurements that scenario files name.
+
+A kind is added where it is written: `@FAULTS.add("crash")` over its class, in a module that `catalogue` imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from eventing.sim.errors import ScenarioError
+
+Kind = TypeVar("Kind")
+
+
+class Registry(Generic[Kind]):
+    """Classes by the name that scenario files use.
+
+    Args:
+        noun: of one entry, for error messages.
+    """
+
+    def __init__(self, noun: str) -> None:
+        self.noun = noun
+        self._kinds: dict[str, type[Kind]] = {}
+
+    def add(self, name: str) -> Callable[[type[Kind]], type[Kind]]:
+        """Decorate a class to be found under a name. Raises ValueError for a name that is taken."""
+
+        def added(kind: type[Kind]) -> type[Kind]:
+            if name in self._kinds:
+                raise ValueError(f"there is a {self.noun} {name!r} already")
+            self._kinds[name] = kind
+            return kind
+
+        return added
+
+    def __iter__(self) -> Iterator[tuple[str, type[Kind]]]:
+        return iter(sorted(self._kinds.items()))
+
+    def decode(self, item: dict[str, Any], where: str) -> Kind:
+        """Make one entry of a scenario file: its `kind` selects the class, the other fields are those of the class.
+
+        Raises ScenarioError with the place and the reason.
+        """
+        name = item.get("kind")
+        if not isinstance(name, str):
+            raise ScenarioError(f"{where}: 'kind' is missing; one of {self._names()}")
+        kind = self._kinds.get(name)
+        if kind is None:
+            near = get_close_matches(name, self._kinds, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"one of {self._names()}"
+            raise ScenarioError(f"{where}: there is no {self.noun} {name!r}; {hint}")
+        fields = {key: value for key, value in item.items() if key != "kind"}
+        try:
+            return msgspec.convert(fields, kind)
+        except msgspec.ValidationError as error:
+            raise ScenarioError(f"{where} ({name}): {error}") from None
+
+    def _names(self) -> str:
+        return ", ".join(sorted(self._kinds))
