@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
+from eventing.sim.context import SimulationContext
 from eventing.sim.registry import Registry
 from eventing.sim.scenario import Count, Positive, Seconds, Share
 from eventing.sim.world import DOWN, UP
-
-if TYPE_CHECKING:
-    from eventing.sim.run import SimulationRun
 
 Act = Callable[[int], None]
 
@@ -30,7 +28,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     at_s: Seconds = 0.0
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Change the world now."""
         raise NotImplementedError
 
@@ -50,9 +48,13 @@ class FaultOfSome(Fault, frozen=True, kw_only=True):
         if (self.share > 0.0) == (self.count is not None):
             raise ValueError("either 'share' or 'count' is needed")
 
-    def domains(self, run: SimulationRun, state: int = UP) -> list[int]:
+    def number(self, of: int) -> int:
+        """Domains that are meant, of so many."""
+        return self.count if self.count is not None else round(self.share * of)
+
+    def domains(self, run: SimulationContext, state: int = UP) -> list[int]:
         """Draw the domains."""
-        return run.draw(self.count if self.count is not None else round(self.share * run.scenario.domains), state)
+        return run.draw(self.number(run.scenario.domains), state)
 
 
 FAULTS: Registry[Fault] = Registry("fault")
@@ -70,7 +72,7 @@ class Crash(FaultOfSome, frozen=True, kw_only=True):
     silently: bool = False
     within_s: Seconds = 0.0
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Stop them."""
         spread(run, self.domains(run), self.within_s, lambda domain: run.crash(domain, silently=self.silently))
 
@@ -89,7 +91,7 @@ class Restart(FaultOfSome, frozen=True, kw_only=True):
     within_s: Seconds = 0.0
     down_s: Seconds = 5.0
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Stop and start them."""
         if self.of == "down":
             spread(run, self.domains(run, DOWN), self.within_s, run.restart)
@@ -114,9 +116,12 @@ class Join(FaultOfSome, frozen=True, kw_only=True):
     contact: Annotated[int, msgspec.Meta(ge=0)] = 0
     within_s: Seconds = 1.0
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Start them."""
-        spread(run, run.absent_take(self), self.within_s, lambda domain: run.join(domain, self.contact))
+        newcomers = list(run.absent)[: self.number(run.scenario.domains)]
+        for domain in newcomers:
+            del run.absent[domain]
+        spread(run, newcomers, self.within_s, lambda domain: run.join(domain, self.contact))
 
 
 @FAULTS.add("partition")
@@ -129,7 +134,7 @@ class Partition(Fault, frozen=True, kw_only=True):
 
     shares: Annotated[tuple[Share, ...], msgspec.Meta(min_length=1, max_length=8)] = (0.5,)
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Draw the sides."""
         count = run.scenario.domains
         order = run.fault_chance.sample(range(count), count)
@@ -152,7 +157,7 @@ class OneWay(FaultOfSome, frozen=True, kw_only=True):
 
     direction: Annotated[str, msgspec.Meta(pattern="^(out|in)$")] = "out"
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Cut one direction of all their connections."""
         mutes = run.network.conditions.mute if self.direction == "out" else run.network.conditions.deaf
         mutes.update(dict.fromkeys(self.domains(run)))
@@ -162,7 +167,7 @@ class OneWay(FaultOfSome, frozen=True, kw_only=True):
 class Heal(Fault, frozen=True, kw_only=True):
     """The network is whole again: no partition, no one-way failures, no loss, no throttling."""
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Reset the conditions."""
         run.network.conditions.heal()
 
@@ -177,7 +182,7 @@ class Loss(Fault, frozen=True, kw_only=True):
 
     share: Share
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Set the loss."""
         run.network.conditions.loss = self.share
 
@@ -192,7 +197,7 @@ class Throttle(FaultOfSome, frozen=True, kw_only=True):
 
     factor: Positive = 10.0
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Slow them down."""
         run.network.conditions.slow.update(dict.fromkeys(self.domains(run), self.factor))
 
@@ -211,7 +216,7 @@ class Pause(FaultOfSome, frozen=True, kw_only=True):
     every_s: Seconds = 0.0
     within_s: Seconds = 0.0
 
-    def apply(self, run: SimulationRun) -> None:
+    def apply(self, run: SimulationContext) -> None:
         """Pause some, and come back later."""
 
         def halt(domain: int) -> None:
@@ -223,7 +228,7 @@ class Pause(FaultOfSome, frozen=True, kw_only=True):
             run.at(run.time + self.every_s, lambda: self.apply(run))
 
 
-def spread(run: SimulationRun, domains: Sequence[int], within_s: float, act: Act) -> None:
+def spread(run: SimulationContext, domains: Sequence[int], within_s: float, act: Act) -> None:
     """Act on each domain, evenly over a time."""
     for at, domain in enumerate(domains):
         if within_s:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from eventing.sim.run import SimulationRun
+from eventing.sim.context import SimulationContext
 
 
 class Progress:
@@ -25,7 +23,7 @@ class Progress:
         self._shown_at = self._began_at = clock()
         self._handled = 0
 
-    def __call__(self, run: SimulationRun) -> None:
+    def __call__(self, run: SimulationContext) -> None:
         """Show a line if one is due."""
         now = self._clock()
         if now - self._shown_at < self._every_s:

@@ -7,15 +7,12 @@ called before any domain is made, with the domains that it was given; it replace
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from eventing.sim.context import SimulationContext
 from eventing.sim.registry import Registry
 from eventing.sim.scenario import Share
-
-if TYPE_CHECKING:
-    from eventing.sim.run import SimulationRun
 
 
 class Role(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +24,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     share: Share = 0.0
 
-    def begin(self, run: SimulationRun, domains: Sequence[int]) -> None:
+    def begin(self, run: SimulationContext, domains: Sequence[int]) -> None:
         """Take the domains of this role before they are made."""
         raise NotImplementedError
 

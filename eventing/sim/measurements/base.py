@@ -7,14 +7,12 @@ Its `begin` is called before any domain is made, so it can subscribe to events (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 
+from eventing.sim.context import SimulationContext
 from eventing.sim.registry import Registry
-
-if TYPE_CHECKING:
-    from eventing.sim.run import SimulationRun
 
 Values = dict[str, float]
 
@@ -42,7 +40,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     every_s: Annotated[float, msgspec.Meta(gt=0.0)] = 10.0
     plot: tuple[str, ...] = ()
 
-    def begin(self, run: SimulationRun) -> Probe:
+    def begin(self, run: SimulationContext) -> Probe:
         """Attach to a run before its domains are made."""
         raise NotImplementedError
 

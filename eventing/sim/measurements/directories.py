@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 
+from eventing.sim.context import SimulationContext
 from eventing.sim.errors import ScenarioError
 from eventing.sim.federation import STARTED_S
 from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values
-
-if TYPE_CHECKING:
-    from eventing.sim.run import SimulationRun
 
 
 @MEASUREMENTS.add("directories")
@@ -30,7 +28,7 @@ class Directories(Measurement, frozen=True, kw_only=True):
     compared: Annotated[int, msgspec.Meta(ge=1)] = 100
     grace_s: Annotated[float, msgspec.Meta(ge=0.0)] = 60.0
 
-    def begin(self, run: SimulationRun) -> Probe:
+    def begin(self, run: SimulationContext) -> Probe:
         """Attach to a run."""
         if run.scenario.parameters == "paper":
             raise ScenarioError(f"{run.scenario.name}: 'directories' cannot be measured: the paper's domains have none")
@@ -38,7 +36,7 @@ class Directories(Measurement, frozen=True, kw_only=True):
 
 
 class _DirectoriesProbe:
-    def __init__(self, run: SimulationRun, parameters: Directories) -> None:
+    def __init__(self, run: SimulationContext, parameters: Directories) -> None:
         self._run = run
         self._parameters = parameters
         self._chance = run.make_chance(f"{run.seed} directories")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from eventing.overlay.directory import DomainExpired
 from eventing.overlay.links import LinkDown, Reason
 from eventing.overlay.liveness import SuspectsItself
+from eventing.sim.context import SimulationContext
 from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values, percentile
 from eventing.sim.world import DOWN
-
-if TYPE_CHECKING:
-    from eventing.sim.run import SimulationRun
 
 
 @MEASUREMENTS.add("failures")
@@ -24,13 +20,13 @@ class Failures(Measurement, frozen=True, kw_only=True):
     left a directory; `suspects_itself`: times that a domain found itself more likely cut off than its peers.
     """
 
-    def begin(self, run: SimulationRun) -> Probe:
+    def begin(self, run: SimulationContext) -> Probe:
         """Attach to a run."""
         return _FailuresProbe(run)
 
 
 class _FailuresProbe:
-    def __init__(self, run: SimulationRun) -> None:
+    def __init__(self, run: SimulationContext) -> None:
         self._run = run
         self._crashed_at: dict[int, float] = {}
         self._standing: dict[int, dict[int, None]] = {}

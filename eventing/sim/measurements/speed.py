@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
+from eventing.sim.context import SimulationContext
 from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values
-
-if TYPE_CHECKING:
-    from eventing.sim.run import SimulationRun
-
-
-class Gauges(Protocol):
-    """What a process can find out about itself."""
-
-    def cpu_s(self) -> float:
-        """Seconds of processor time so far."""
-
-    def memory_bytes(self) -> int:
-        """Most memory so far."""
 
 
 @MEASUREMENTS.add("speed")
@@ -27,13 +13,13 @@ class Speed(Measurement, frozen=True, kw_only=True):
     Values: `events_per_s`: inputs handled per second of processor time; `memory_bytes`: most memory of the process.
     """
 
-    def begin(self, run: SimulationRun) -> Probe:
+    def begin(self, run: SimulationContext) -> Probe:
         """Attach to a run."""
         return _SpeedProbe(run)
 
 
 class _SpeedProbe:
-    def __init__(self, run: SimulationRun) -> None:
+    def __init__(self, run: SimulationContext) -> None:
         self._run = run
         self._from = (0, run.gauges.cpu_s()) if run.gauges is not None else (0, 0.0)
         self._before = self._from

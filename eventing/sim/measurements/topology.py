@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from eventing.sim.context import SimulationContext
 from eventing.sim.federation import component_sizes
 from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values, percentile
-
-if TYPE_CHECKING:
-    from eventing.sim.run import SimulationRun
 
 
 @MEASUREMENTS.add("components")
@@ -18,13 +14,13 @@ class Components(Measurement, frozen=True, kw_only=True):
     Values: `running` domains, `components`, `largest` (share of the running domains), `isolated` domains without any link.
     """
 
-    def begin(self, run: SimulationRun) -> Probe:
+    def begin(self, run: SimulationContext) -> Probe:
         """Attach to a run."""
         return _ComponentsProbe(run)
 
 
 class _ComponentsProbe:
-    def __init__(self, run: SimulationRun) -> None:
+    def __init__(self, run: SimulationContext) -> None:
         self._run = run
         self._least = 1.0
 
@@ -52,13 +48,13 @@ class Degree(Measurement, frozen=True, kw_only=True):
     Values: `in_mean`, `in_min`, `in_p1`, `in_p50`, `in_p99`, `in_max`; `one_sided`: share of links that stand on one side only.
     """
 
-    def begin(self, run: SimulationRun) -> Probe:
+    def begin(self, run: SimulationContext) -> Probe:
         """Attach to a run."""
         return _DegreeProbe(run)
 
 
 class _DegreeProbe:
-    def __init__(self, run: SimulationRun) -> None:
+    def __init__(self, run: SimulationContext) -> None:
         self._run = run
 
     def sample(self) -> Values:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 
+from eventing.sim.context import SimulationContext
 from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values, percentile
 from eventing.sim.measurements.sizes import DIRECTORY, size_of
-
-if TYPE_CHECKING:
-    from eventing.sim.run import SimulationRun
 
 ENVELOPE_BYTES = 62
 """Of a message that is alone in its packet on a standing connection: 40 bytes of TCP/IP and 22 of TLS."""
@@ -31,13 +29,13 @@ class Traffic(Measurement, frozen=True, kw_only=True):
 
     envelope_bytes: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = ENVELOPE_BYTES
 
-    def begin(self, run: SimulationRun) -> Probe:
+    def begin(self, run: SimulationContext) -> Probe:
         """Attach to a run."""
         return _TrafficProbe(run, self.envelope_bytes)
 
 
 class _TrafficProbe:
-    def __init__(self, run: SimulationRun, envelope_bytes: int) -> None:
+    def __init__(self, run: SimulationContext, envelope_bytes: int) -> None:
         self._run = run
         self._envelope = envelope_bytes
         count = run.scenario.domains
