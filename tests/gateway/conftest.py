@@ -17,7 +17,7 @@ LOG_CHARS_SHOWN = 6000
 @pytest.fixture(scope="session")
 def shared_live_gateway(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[LiveGateway]:
     """A running edge that all tests share."""
-    with LiveGateway(tmp_path_factory.mktemp("edge") / "var", prepared, request_timeout_s=2, heartbeat_s=5) as running:
+    with LiveGateway(tmp_path_factory.mktemp("edge") / "var", prepared, request_timeout_s=3, heartbeat_s=5) as running:
         yield running
 
 

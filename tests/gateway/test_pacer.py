@@ -1,4 +1,4 @@
-"""The pacer: at once when quiet, once per tick under load, less often where writing is dear. No sockets; a real event loop."""
+"""The pacer: at once when quiet, once per tick under load, less often where writing is dear. No sockets; a loop in virtual time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from eventing.gateway.delivery import pacer
 from eventing.gateway.delivery.pacer import Pacer
+from tests.gateway.virtual_time import in_virtual_time
 
 TICK_S, LONGEST_S = 0.01, 0.06
 
@@ -71,12 +72,14 @@ async def ring_for(seconds: float, paced: Any, *channels: Any) -> int:
     return rung
 
 
+@in_virtual_time
 async def test_a_quiet_channel_is_written_at_once() -> None:
     paced, channel = make()
     ring(paced, channel)
     assert [count for _, count in channel.flushes] == [1]
 
 
+@in_virtual_time
 async def test_a_busy_channel_is_written_once_per_tick_and_nothing_is_forgotten() -> None:
     paced, channel = make()
     rung = await ring_for(0.2, paced, channel)
@@ -84,6 +87,7 @@ async def test_a_busy_channel_is_written_once_per_tick_and_nothing_is_forgotten(
     assert min(pauses(channel)) >= TICK_S - pacer.SLACK_S - 0.001
 
 
+@in_virtual_time
 async def test_a_dear_channel_pauses_in_proportion_to_its_cost() -> None:
     cost_s = 0.006
     paced, channel = make(cost_s)
@@ -92,6 +96,7 @@ async def test_a_dear_channel_pauses_in_proportion_to_its_cost() -> None:
     assert min(pauses(channel)) >= pacer.GATHERED_FLUSHES * cost_s - pacer.SLACK_S - 0.001
 
 
+@in_virtual_time
 async def test_the_pause_has_a_bound() -> None:
     paced, channel = make(cost_s=10.0)
     ring(paced, channel)
@@ -101,6 +106,7 @@ async def test_the_pause_has_a_bound() -> None:
     assert pauses(channel)[0] >= LONGEST_S - pacer.SLACK_S - 0.001
 
 
+@in_virtual_time
 async def test_a_cheap_channel_does_not_wait_for_a_dear_one() -> None:
     clock = Clock()
     paced = Pacer(TICK_S, LONGEST_S, clock)
@@ -110,6 +116,7 @@ async def test_a_cheap_channel_does_not_wait_for_a_dear_one() -> None:
     assert len(cheap.flushes) > 1.5 * len(dear.flushes)
 
 
+@in_virtual_time
 async def test_many_quiet_channels_are_gathered_after_the_first_few() -> None:
     clock = Clock()
     paced = Pacer(TICK_S, LONGEST_S, clock)
