@@ -58,6 +58,17 @@ def leaves(of: Range) -> range:
     return range(first, first + (1 << bits))
 
 
+def around(leaf: int) -> tuple[Range, ...]:
+    """The ranges that a leaf, from 0, is in, except the root: from the largest to the leaf's own."""
+    return _AROUND[leaf]
+
+
+_AROUND = tuple(
+    tuple(_OFFSETS[level] + (leaf >> BRANCHING_BITS * (DEPTH - level)) for level in range(1, DEPTH + 1))
+    for leaf in range(1 << LEAF_BITS)
+)
+
+
 class Fingerprints:
     """The sums of one map."""
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.overlay import directory, links, liveness
+from eventing.overlay import directory, gossip, links, liveness
 from eventing.overlay.directory import DomainDirectory, Equivocated
 from eventing.overlay.directory_candidates import DirectoryCandidates
+from eventing.overlay.gossip import Contribute, Gossip, Withdraw
+from eventing.overlay.gossip_partners import MemberPartners
 from eventing.overlay.links import DropLink, FindLinks, LinkDown, LinkParameters, Links, LinkUp, RepairDue
 from eventing.overlay.liveness import Failed, Liveness
 from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived
 
 Outputs = list[Any]
-MESSAGES = directory.MESSAGES | links.MESSAGES | liveness.MESSAGES
+MESSAGES = directory.MESSAGES | links.MESSAGES | liveness.MESSAGES | gossip.MESSAGES
 """All messages between members: what a transport carries."""
 
 
@@ -28,6 +30,7 @@ class OverlayMember:
         of: its directory.
         parameters: of its links.
         anchors: approved peers.
+        gossips: its gossip objects; None: it takes no part in gossip.
     """
 
     def __init__(
@@ -36,12 +39,15 @@ class OverlayMember:
         of: DomainDirectory,
         parameters: LinkParameters = links.SUSPICIOUS,
         anchors: frozenset[Id] = frozenset(),
+        gossips: Gossip | None = None,
     ) -> None:
         self.me = me
         self.directory = of
         self.liveness = Liveness()
         self._contacts: tuple[Id, ...] = ()
         self.links = Links(me, parameters, DirectoryCandidates(of), anchors)
+        self.gossip = gossips
+        self._partners = MemberPartners(me, self.links, of)
 
     def handle(self, given: Any, now: float, chance: Chance) -> Outputs:
         """Take in an input; return messages, timers and events."""
@@ -59,6 +65,8 @@ class OverlayMember:
             if message in liveness.MESSAGES:
                 self.liveness.received(given.peer, given.message, now, out)
                 return out
+            if message in gossip.MESSAGES:
+                return self._gossip(given, now, chance)
         elif kind is Fired:
             timer = type(given.timer)
             if timer in directory.TIMERS:
@@ -70,15 +78,24 @@ class OverlayMember:
                 for event in failed:
                     self._link(Down(event.peer), now, chance, out)
                 return out
+            if timer in gossip.TIMERS:
+                return self._gossip(given, now, chance)
             if timer is RepairDue and not self.links.active:
                 self._join(out)
         elif kind is FindLinks:
             self._contacts = given.contacts
             out += self.directory.begin(now, chance)
             out += self.liveness.begin(chance)
+            if self.gossip is not None:
+                out += self.gossip.begin(chance)
             self._join(out)
+        elif kind is Contribute or kind is Withdraw:
+            return self._gossip(given, now, chance)
         self._link(given, now, chance, out)
         return out
+
+    def _gossip(self, given: Any, now: float, chance: Chance) -> Outputs:
+        return [] if self.gossip is None else self.gossip.handle(given, now, chance, self._partners)
 
     def _join(self, out: Outputs) -> None:
         """Exchange records with the contacts before any link: a domain is accepted by those that have its record."""
