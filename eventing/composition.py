@@ -7,19 +7,22 @@ Each process runs it once, when Django has loaded its models; the connections ar
 from __future__ import annotations
 
 import eventing.access.ports
+import eventing.membership.ports
 import eventing.outbox.ports
 import eventing.peering.ports
 import eventing.rest.ports
 import eventing.rps.ports
 import eventing.subscriptions.ports
 from eventing.access.verification import request_users
+from eventing.membership.selectors import directory as overlay_directory
+from eventing.membership.wire import endpoint as overlay
 from eventing.operations.selectors import lease_notices
 from eventing.operations.services.alarms import alarms_rp_ends
 from eventing.operations.services.losses import subscription_ended
 from eventing.peering import peer_documents
 from eventing.peering.selectors import domain_documents, token_issuers
 from eventing.peering.wire import endpoints, hello
-from eventing.replication.forwarding import inbound
+from eventing.replication.forwarding import inbound, wakeups
 from eventing.replication.joining import announcements, handler, presenters
 from eventing.replication.selectors import replicas
 from eventing.replication.services.replica_admissions import replicas_reconsider
@@ -35,6 +38,7 @@ def connect() -> None:
     """Connect every port and hook of the domain. Idempotent."""
     _access()
     _peering()
+    _membership()
     _subscriptions()
     _operations()
     _replication()
@@ -53,6 +57,14 @@ def _peering() -> None:
     eventing.access.ports.document_refetch.connect(peer_documents.document_refetch)
     eventing.rps.ports.domain_fingerprint.connect(domain_documents.own_fingerprint)
     eventing.rps.ports.domain_document_serial.connect(domain_documents.own_serial)
+
+
+def _membership() -> None:
+    endpoints.handle("overlay", overlay.overlay)
+    endpoints.handle("sponsor", overlay.sponsor)
+    eventing.peering.ports.overlay_keys.connect(overlay.overlay_keys)
+    eventing.peering.ports.overlay_introduction.connect(overlay.overlay_introduction)
+    eventing.peering.ports.directory_record.connect(overlay_directory.record_of)
 
 
 def _subscriptions() -> None:
@@ -77,6 +89,7 @@ def _replication() -> None:
     eventing.peering.ports.domains_admitted.connect(replicas.domains_admitted)
     eventing.peering.ports.ever_admitted.connect(replicas.ever_admitted)
     eventing.peering.ports.peer_removed.connect(peer_state.forget)
+    eventing.membership.ports.process_stopping.connect(wakeups.stopping)
     eventing.subscriptions.ports.takes_part.connect(replicas.origin_admitted)
     eventing.subscriptions.ports.admitted_url.connect(replicas.admitted_url)
     endpoints.handle("exchange", inbound.exchange)

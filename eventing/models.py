@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from eventing.access.models import DomainKey, PolicyIssuer, Revocation
 from eventing.audit.models import AuditEntry
+from eventing.membership.models import (
+    DirectoryDomain,
+    GrantedSponsorship,
+    OverlayFounder,
+    OverlayLink,
+    OverlayMembership,
+)
 from eventing.operations.models import Alarm
 from eventing.outbox.models import OutboxEntry
 from eventing.peering.models import (
@@ -24,14 +31,19 @@ from eventing.subscriptions.models import SharedSubscription, Subscription
 __all__ = [
     "Alarm",
     "AuditEntry",
+    "DirectoryDomain",
     "DomainDocument",
     "DomainKey",
     "DomainWatches",
     "Evidence",
     "EvidenceSpread",
+    "GrantedSponsorship",
     "IdempotencyRecord",
     "Misbehaviour",
     "OutboxEntry",
+    "OverlayFounder",
+    "OverlayLink",
+    "OverlayMembership",
     "Peer",
     "PeerDelivery",
     "PolicyIssuer",

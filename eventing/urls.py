@@ -11,6 +11,15 @@ from eventing.access.api.keys import KeyRetirementsView, KeyRotationsView, KeysV
 from eventing.access.api.revocations import RevocationsView, RevocationView
 from eventing.access.api.tokens import TokensView
 from eventing.audit.api.audit import AuditExportView, AuditListView
+from eventing.membership.api.overlay import (
+    OverlayDomainsView,
+    OverlayDomainView,
+    OverlayFoundingsView,
+    OverlayJoinsView,
+    OverlayLeavesView,
+    OverlayLinksView,
+    OverlayView,
+)
 from eventing.openapi import SchemaView
 from eventing.operations.api.alarms import AlarmAcknowledgementsView, AlarmsView, DomainWatchesView
 from eventing.operations.api.limits import LimitsView
@@ -91,6 +100,13 @@ urlpatterns = [
     path("keys", KeysView.as_view(), name="keys"),
     path("keys/rotate", KeyRotationsView.as_view(), name="key-rotations"),
     path("keys/<str:kid>/retire", KeyRetirementsView.as_view(), name="key-retirements"),
+    path("overlay", OverlayView.as_view(), name="overlay"),
+    path("overlay/found", OverlayFoundingsView.as_view(), name="overlay-foundings"),
+    path("overlay/join", OverlayJoinsView.as_view(), name="overlay-joins"),
+    path("overlay/leave", OverlayLeavesView.as_view(), name="overlay-leaves"),
+    path("overlay/links", OverlayLinksView.as_view(), name="overlay-links"),
+    path("overlay/domains", OverlayDomainsView.as_view(), name="overlay-domains"),
+    path("overlay/domains/<str:name>", OverlayDomainView.as_view(), name="overlay-domain"),
     path("peers", PeersView.as_view(), name="peers"),
     path("peers/look", PeerLooksView.as_view(), name="peer-looks"),
     path("peers/<str:name>", PeerView.as_view(), name="peer"),

@@ -19,6 +19,7 @@ FORWARDERS_PERIODIC = (
     "workers.tasks.sweep_peers",
     "workers.tasks.sweep_subscriptions",
     "workers.tasks.measure_domain",
+    "workers.tasks.keep_overlay",
 )
 """Tasks that the forwarder runs by itself, each on a thread of its own (workers/in_process_scheduler.py), so that no peer can block
 them.
@@ -36,6 +37,7 @@ PERIODS_S: dict[str, float] = {
     "workers.tasks.sweep_peers": 1,
     "workers.tasks.sweep_subscriptions": 1,
     "workers.tasks.measure_domain": 5,
+    "workers.tasks.keep_overlay": 3,
     "workers.tasks.start_reports": 3,
     "workers.tasks.plan_reports": 60,
     "workers.tasks.trim_histories": 30,

@@ -12,6 +12,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from eventing.access.services.revocations import revocations_purge
 from eventing.audit.services import audit_purge
+from eventing.membership.process.running import overlay_keep
 from eventing.operations.services.leases import leases_reap, leases_warn
 from eventing.outbox.services import outbox_relay
 from eventing.peering.services.peers import peers_expire
@@ -90,6 +91,12 @@ def forward(peer: str) -> None:
 def sweep_peers() -> None:
     """Enqueue forwarding that a lost wake-up, a crash or a failure left undone."""
     _run(peers_sweep, "woke forwarding to peers:")
+
+
+@periodic
+def keep_overlay() -> None:
+    """Run the overlay in this process, on a thread of its own, unless another process does."""
+    _run(overlay_keep, "")
 
 
 @periodic

@@ -83,6 +83,15 @@ REPORT_RUNNING = "io.herald.report.run.running"
 REPORT_DONE = "io.herald.report.run.done"
 REPORT_FAILED = "io.herald.report.run.failed"
 REPORT_SUPERSEDED = "io.herald.report.run.superseded"
+OVERLAY_JOINED = "io.herald.overlay.joined"
+OVERLAY_LEFT = "io.herald.overlay.left"
+OVERLAY_LINK_MADE = "io.herald.overlay.link.made"
+OVERLAY_LINK_DROPPED = "io.herald.overlay.link.dropped"
+OVERLAY_DIRECTORY_CHANGED = "io.herald.overlay.directory.changed"
+OVERLAY_SPONSORSHIP_GRANTED = "io.herald.overlay.sponsorship.granted"
+OVERLAY_SPONSORSHIP_REFUSED = "io.herald.overlay.sponsorship.refused"
+OVERLAY_EQUIVOCATION = "io.herald.overlay.equivocation"
+OVERLAY_SELF_SUSPECTED = "io.herald.overlay.self-suspected"
 
 
 def content(kind: str, source: str, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eventing.core.ports import Hook, Port
 
@@ -46,3 +47,20 @@ def ever_admitted(domain: str) -> bool:
 @Hook
 def peer_removed(peer: str) -> None:
     """Delete the forwarding state of a removed peer. Raises redis.RedisError."""
+
+
+@Port
+def overlay_keys(domain: str, anew: bool) -> Mapping[str, Mapping[str, Any]]:
+    """Return the keys with which a domain of the directory signs requests, by kid; empty if it is not in the directory, or overlay
+    requests of domains that are no peers are not accepted here. May be some seconds old unless `anew`.
+    """
+    raise NotImplementedError
+
+
+@Port
+def overlay_introduction(domain: str, body: bytes) -> Mapping[str, Mapping[str, Any]]:
+    """Return the keys of a domain by the records in the body of its first overlay request, after they were verified.
+
+    Raises ApplicationError: no overlay runs here, the domain is not admitted, or its records are not genuine.
+    """
+    raise NotImplementedError

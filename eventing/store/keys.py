@@ -144,3 +144,13 @@ def gateway_late_key(gateway: str) -> str:
 def rp_load_key(rp: str) -> str:
     """Return the key of the hash of an RP's last load samples, by gateway."""
     return f"herald:{{{rp}}}:load"
+
+
+# The overlay (eventing/store/overlay_queues.py). All keys are in one slot.
+OVERLAY_INBOX_KEY = "herald:{overlay}:inbox"  # list of messages of other domains for the process that runs the overlay
+OVERLAY_TURN_KEY = "herald:{overlay}:turn"  # lease of that process
+
+
+def overlay_outbox_key(domain: str) -> str:
+    """Return the key of the list of messages that wait for a call of `domain`."""
+    return f"herald:{{overlay}}:outbox:{domain}"

@@ -15,9 +15,20 @@ from admin_rp.catalogue import CATALOGUE
 from admin_rp.snapshots import rp_snapshot
 from eventing.access.services.keys import key_retire, key_rotate
 from eventing.access.services.revocations import revocation_create, revocation_lift
+from eventing.core.errors import Conflict
 from eventing.core.events.cursors import Cursor
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.log import control
+from eventing.membership.services.happenings import (
+    DirectoryChanged,
+    EquivocationProved,
+    LinkDropped,
+    LinkMade,
+    SelfSuspected,
+    happenings_store,
+)
+from eventing.membership.services.joining import overlay_found, overlay_leave
+from eventing.membership.services.sponsorships import sponsorship_grant
 from eventing.operations.services.leases import leases_reap, leases_warn
 from eventing.peering.rules.deliveries import Failure
 from eventing.peering.rules.peers import Stance
@@ -255,6 +266,29 @@ def keys_and_credentials() -> list[str]:
     return proof.types
 
 
+def overlay() -> list[str]:
+    other = OtherDomain("b.test")
+    with Proof() as proof:
+        overlay_found(principal=ROOT)
+        sponsorship_grant(newcomer=other.name, key=other.keys[0]["x"], fingerprint=other.fingerprint)
+        with pytest.raises(Conflict):
+            sponsorship_grant(newcomer="c.test", key=other.keys[0]["x"], fingerprint="f" * 43)
+        happenings_store(
+            [
+                DirectoryChanged(admitted=("b.test",)),
+                LinkMade("b.test", True, False, "chosen"),
+                LinkMade("c.test", True, False, "rotated", "b.test"),
+                LinkDropped("b.test", "rotated", "c.test"),
+                LinkDropped("c.test", "silent"),
+                EquivocationProved("c.test", "It signed two records."),
+                SelfSuspected(3, 5),
+                DirectoryChanged(expired=("c.test",)),
+            ]
+        )
+        overlay_leave(principal=ROOT)
+    return proof.types
+
+
 SCENARIOS: list[Callable[[], list[str]]] = [
     rps,
     creation_at_the_rp,
@@ -267,6 +301,7 @@ SCENARIOS: list[Callable[[], list[str]]] = [
     trust,
     replays,
     keys_and_credentials,
+    overlay,
 ]
 EXPECTED: dict[str, set[str]] = {
     "rps": {
@@ -302,6 +337,20 @@ EXPECTED: dict[str, set[str]] = {
     "deliveries": {"peer.delivery"},
     "trust": {"misbehaviour.noted", "origin.quarantined", "origin.released"},
     "replays": {"peer.replayed"},
+    "overlay": {
+        f"overlay.{what}"
+        for what in (
+            "joined",
+            "left",
+            "link.made",
+            "link.dropped",
+            "directory.changed",
+            "sponsorship.granted",
+            "sponsorship.refused",
+            "equivocation",
+            "self-suspected",
+        )
+    },
     "keys_and_credentials": {"key.rotated", "key.retired", "revocation.made", "revocation.lifted"},
 }
 

@@ -14,9 +14,9 @@ from eventing.membership.rules.records import (
     keys_of,
     malformed,
     record_bytes,
+    record_read,
     record_sign,
 )
-from eventing.membership.wire.codec import decode_record
 from eventing.overlay.directory import DomainRecord, Sponsorship
 from tests.membership.signers import NOW_S, Signer
 from tests.peering.played_domain import new_key
@@ -33,7 +33,7 @@ def verifier(pins: dict[str, str] | None = None, **held: DomainRecord) -> Record
 
 def test_a_record_survives_the_wire_and_is_genuine() -> None:
     for signer in (FOUNDER, MEMBER, LONGEST):
-        record = decode_record(record_bytes(signer.record(signing=(new_key()["x"],))))
+        record = record_read(record_bytes(signer.record(signing=(new_key()["x"],))))
         assert verifier().problem(record) == ""
         assert len(record_bytes(record)) <= RECORD_BYTES_MAX
         assert fingerprint_of(record) == signer.fingerprint

@@ -42,6 +42,8 @@ PEER_THREADS = (
 PLACES = 32  # bound: requests of peers at a gateway, running or waiting; 503
 # Forwarding needs one, the others are for hellos, joins and probes.
 PEER_PLACES = 4  # bound: requests of one peer, running or waiting; 503
+# PEER_THREADS of them at work.
+OVERLAY_PLACES = 16  # bound: overlay requests of domains that are no peers, running or waiting; 503
 # Their keys are in the body.
 STRANGER_PLACES = 4  # bound: hellos of strangers, running or waiting; 503
 # At most 64 KiB.
@@ -145,8 +147,8 @@ async def _admitted(gateway: Gateway, scope: http.Scope, receive: http.Receive, 
     sender = admitted.sender
     if sender is not None:
         access(scope).principal = Principal(sender.domain, sender.domain, False, math.inf, {}, local=False)
-    kind, most = ("strangers", STRANGER_PLACES) if sender is None else (f"peer:{sender.domain}", PEER_PLACES)
-    patience_s = STRANGER_BODY_S if sender is None else gateway.config.request_timeout_s
+    kind, most = _places_of(admitted)
+    patience_s = gateway.config.request_timeout_s if kind.startswith("peer:") else STRANGER_BODY_S
     with _work().places.place(kind, most), _work().places.place("admitted", PLACES):
         try:
             body = await http.body(scope, receive, admitted.body_bytes_max, patience_s)
@@ -159,6 +161,16 @@ async def _admitted(gateway: Gateway, scope: http.Scope, receive: http.Receive, 
             return await _on(_work().strangers, _handled, admitted, body)
         async with _work().places.turn(kind):
             return await _on(_work().handlers, _handled, admitted, body)
+
+
+def _places_of(admitted: Admitted) -> tuple[str, int]:
+    """Return the kind of place that a request takes, and how many of them there are."""
+    sender = admitted.sender
+    if sender is None:
+        return "strangers", STRANGER_PLACES
+    if sender.peer is None and admitted.path == endpoints.OVERLAY:
+        return "overlay", OVERLAY_PLACES
+    return f"peer:{sender.domain}", PEER_PLACES
 
 
 def _head(request: SignedRequest, path: str) -> Admitted | EndpointAnswer:

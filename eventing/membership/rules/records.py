@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from eventing.access.rules.policy_issuers import is_address
+from eventing.core.decoding import msgpack_reader
 from eventing.core.ed25519 import BadPublicKey, public_key
 from eventing.core.names import DOMAIN_PATTERN, ZONE_PATTERN
 from eventing.core.signing import OVERLAY_RECORD, SIGNATURE_BYTES, SPONSORSHIP, Signed, sign, verified
@@ -31,6 +32,7 @@ RECORD_BYTES_MAX = 512  # bound: bytes of a domain's record; the record is refus
 RECORD_KEYS_MAX = 3  # bound: keys of a record; the record is refused
 URL_CHARS_MAX = 200
 CAPACITY_MAX = 3
+CHAIN_MAX = 8  # bound: records from a domain up to its founder; a domain further away presents no chain, and is known by others' records
 KEY_PATTERN = re.compile(r"[A-Za-z0-9_-]{43}( [A-Za-z0-9_-]{43}){0,2}", re.ASCII)
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -42,9 +44,28 @@ class SponsorshipGrant(msgspec.Struct, frozen=True, array_like=True):
     signature: bytes
 
 
+_decode_record = msgpack_reader(DomainRecord)
+_decode_grant = msgpack_reader(SponsorshipGrant)
+
+
+def grant_bytes(grant: SponsorshipGrant) -> bytes:
+    """Encode a sponsorship as it is stored."""
+    return _encode(grant)
+
+
+def grant_read(data: bytes) -> SponsorshipGrant:
+    """Decode a stored sponsorship. Raises Undecodable."""
+    return _decode_grant(data)
+
+
 def record_bytes(record: DomainRecord) -> bytes:
     """Encode a record as it is sent and stored."""
     return _encode(record)
+
+
+def record_read(data: bytes) -> DomainRecord:
+    """Decode a record. Raises Undecodable."""
+    return _decode_record(data)
 
 
 def identity_of(record: DomainRecord) -> str:
@@ -139,24 +160,35 @@ class RecordVerifier:
             public_key(x)
         except BadPublicKey:
             return "a key that is no key"
-        own = Signed(_encode(msgspec.structs.replace(record, signature=b"")), "", record.signature[:SIGNATURE_BYTES])
-        if not verified(OVERLAY_RECORD, own, {"x": x}):
+        if not self_signed(record):
             return "a wrong signature"
         return self._sponsored(record, x)
 
     def _sponsored(self, record: DomainRecord, x: str) -> str:
-        given = record.sponsorship
-        if given is None:
+        grant = grant_of(record)
+        if grant is None:
             return ""
         before = self._held(record.domain)
         if before is not None and _same_sponsorship(before, record):
             return ""
-        sponsor = self._held(given.sponsor)
-        key = identity_of(sponsor) if sponsor is not None else self._ancestor(given.sponsor)
+        by = grant.sponsorship.sponsor
+        sponsor = self._held(by)
+        key = identity_of(sponsor) if sponsor is not None else self._ancestor(by)
         if key is None:
             return "an unknown sponsor"
-        grant = SponsorshipGrant(given, record.signature[SIGNATURE_BYTES:])
         return "" if sponsorship_verified(grant, x, key) else "a wrong signature of its sponsor"
+
+
+def self_signed(record: DomainRecord) -> bool:
+    """Return True if the record's identity key signed it."""
+    own = Signed(_encode(msgspec.structs.replace(record, signature=b"")), "", record.signature[:SIGNATURE_BYTES])
+    return verified(OVERLAY_RECORD, own, {"x": identity_of(record)})
+
+
+def grant_of(record: DomainRecord) -> SponsorshipGrant | None:
+    """Return the sponsorship in a record with its signature; None for a founder."""
+    given = record.sponsorship
+    return None if given is None else SponsorshipGrant(given, record.signature[SIGNATURE_BYTES:])
 
 
 def malformed(record: DomainRecord) -> str:

@@ -23,8 +23,6 @@ from eventing.overlay.directory import DomainRecord
 from eventing.overlay.member import MESSAGES
 
 MESSAGES_MAX = 256  # bound: overlay messages of one request or answer; the others are in the next one
-# A list of 512 domains, or 64 records.
-OVERLAY_BYTES_MAX = 128 * 1024  # bound: bytes of an overlay request or answer; 413, the others are in the next one
 ITEMS_MAX = 1024  # bound: items of a sequence in an overlay message; the request is refused: 400
 TEXT_CHARS_MAX = 255  # bound: characters of a text in an overlay message; 400
 PAYLOAD_BYTES_MAX = 16 * 1024  # bound: bytes of a binary field in an overlay message; 400
@@ -64,11 +62,6 @@ def decode_own(data: bytes) -> list[Any]:
     return _reader()(data)
 
 
-def decode_record(data: bytes) -> DomainRecord:
-    """Decode a stored record. Raises Undecodable."""
-    return _record_reader()(data)
-
-
 def tag_of(kind: Any) -> str:
     """Return the text by which a type of message begins on the wire."""
     return str(kind.__struct_config__.tag)
@@ -83,11 +76,6 @@ def check_record(record: DomainRecord) -> None:
 def _reader() -> Reader[list[Any]]:
     message: Any = Union[tuple(sorted(MESSAGES, key=tag_of))]  # noqa: UP007 - of a runtime tuple
     return msgpack_reader(list[message])
-
-
-@per_process
-def _record_reader() -> Reader[DomainRecord]:
-    return msgpack_reader(DomainRecord)
 
 
 @memoized(maxsize=256)

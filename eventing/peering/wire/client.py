@@ -18,7 +18,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Executor, Future, wait
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
@@ -106,26 +106,49 @@ class _Raw(NamedTuple):
     body: bytes
 
 
-def call(peer_url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
+def call(
+    peer_url: str,
+    domain: str,
+    path: str,
+    body: bytes,
+    timeout_s: float,
+    *,
+    key: Mapping[str, Any] | None = None,
+    keys: Keys | None = None,
+) -> bytes:
     """Send `body` to `path` of the domain at `peer_url`, signed, and return the body of the answer.
 
     Blocks for at most about `timeout_s`, plus the time of the resolver, plus REFETCH_S_MAX if the other side's keys
     have changed; never call it on an event loop.
 
     Args:
-        domain: the domain whose keys must have signed the answer; its document is trusted here.
+        domain: the domain whose keys must have signed the answer; its document is trusted here, or `keys` are given.
+        key: private JWK to sign with; None: the present one.
+        keys: keys of the domain that the caller trusts, by kid; None: those of its document. With given keys the call counts neither
+            as contact with a peer nor for `give_up`.
 
     Raises PeerError.
     """
-    return begin(peer_url, domain, path, body, timeout_s)()
+    return begin(peer_url, domain, path, body, timeout_s, key=key, keys=keys)()
 
 
-def begin(peer_url: str, domain: str, path: str, body: bytes, timeout_s: float) -> Callable[[], bytes]:
+def begin(
+    peer_url: str,
+    domain: str,
+    path: str,
+    body: bytes,
+    timeout_s: float,
+    *,
+    key: Mapping[str, Any] | None = None,
+    keys: Keys | None = None,
+) -> Callable[[], bytes]:
     """Send as `call` does, and return a function, to be called once, that waits for the answer.
 
     Raises PeerError if the request cannot be sent; the returned function raises it for everything else.
     """
-    key = signing_key()  # uncached: a request signed by the former key could carry seals by a key that is unknown there
+    key = (
+        key or signing_key()
+    )  # uncached: a request signed by the former key could carry seals by a key that is unknown there
     if key is None:
         raise PeerError("unreachable", "This domain has no signing key yet; its gateway makes one when it starts.")
     _require_address(peer_url)
@@ -140,8 +163,9 @@ def begin(peer_url: str, domain: str, path: str, body: bytes, timeout_s: float) 
     )
     request.headers.update(tracing.headers())  # unsigned: no decision depends on it
     waiting = _sending(request, body, timeout_s)
-    _under_way()[domain] = (time.monotonic(), waiting)
-    return lambda: _answer(request, waiting, domain, timeout_s)
+    if keys is None:
+        _under_way()[domain] = (time.monotonic(), waiting)
+    return lambda: _answer(request, waiting, domain, timeout_s, keys)
 
 
 @per_process
@@ -159,26 +183,32 @@ def give_up(domain: str, *, begun_before: float) -> None:
         waiting.cancel()
 
 
-def _answer(request: signatures.SignedRequest, waiting: Future[_Raw], domain: str, timeout_s: float) -> bytes:
+def _answer(
+    request: signatures.SignedRequest, waiting: Future[_Raw], domain: str, timeout_s: float, keys: Keys | None
+) -> bytes:
     """Wait for an answer and verify it. Raises PeerError."""
     raw = _received(waiting, timeout_s)
     try:
         headers = signatures.fields_read(raw.fields)
-        _verified(signatures.SignedAnswer(raw.status, headers, request), raw.body, domain)
+        _verified(signatures.SignedAnswer(raw.status, headers, request), raw.body, domain, keys)
     except BadSignature as error:
         raise _not_theirs(raw, error) from None
-    contacted(domain, "answer")
+    if keys is None:
+        contacted(domain, "answer")
     if raw.status == 200:
         return raw.body
     raise _refused(raw, headers)
 
 
-def _verified(answer: signatures.SignedAnswer, body: bytes, domain: str) -> None:
-    """Verify an answer; if its key is unknown, fetch the domain's document first."""
+def _verified(answer: signatures.SignedAnswer, body: bytes, domain: str, keys: Keys | None) -> None:
+    """Verify an answer by the given keys, or those of the domain's document; if its key is unknown there, fetch the document first."""
 
     def verify(jwks: Keys) -> None:
         signatures.answer_verified(answer, body, origin=domain, jwks=jwks, now=time.time())
 
+    if keys is not None:
+        verify(keys)
+        return
     try:
         verify(domain_keys_recent(domain))
         return

@@ -38,7 +38,9 @@ from eventing.core.ports import Port
 from eventing.core.signing import Signed
 from eventing.peering.models import Peer
 from eventing.peering.peer_documents import document_refetch
+from eventing.peering.ports import overlay_introduction, overlay_keys
 from eventing.peering.rules.domain_documents import BadDocument, VerifiedDomainDocument, claimed, read, signed_now
+from eventing.peering.rules.peers import PeeringState
 from eventing.peering.selectors.domain_documents import domain_document, domain_keys
 from eventing.peering.selectors.peers import peer_found, peer_get
 from eventing.peering.selectors.recent_keys import domain_keys_recent, recent_keys_forget, signing_key_recent
@@ -46,7 +48,7 @@ from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.peers import CONTACT_S, asked_statement, peer_contacted
 from eventing.peering.wire import contacts, signatures
 from eventing.peering.wire import messages as wire
-from eventing.peering.wire.refusals import bad_request_note, count_request, count_stranger
+from eventing.peering.wire.refusals import bad_request_note, count_overlay_request, count_request, count_stranger
 from eventing.peering.wire.signatures import WINDOW_S, BadSignature
 from eventing.store.errors import RedisError
 from eventing.store.peer_state import nonce_note
@@ -55,8 +57,11 @@ NONCE_KEPT_S = 2 * WINDOW_S + 5  # `created` may be WINDOW_S ahead of our clock,
 PREFIX = "/federation/v1/"
 HELLO = f"{PREFIX}hello"
 PROBE = f"{PREFIX}probe"
+OVERLAY = f"{PREFIX}overlay"
+SPONSOR = f"{PREFIX}sponsor"
 # A document with 32 keys takes 10 KiB.
 HELLO_BYTES_MAX = 64 * 1024  # bound: bytes of a hello; 413
+OVERLAY_BYTES_MAX = 128 * 1024  # bound: bytes of an overlay request or answer; 413, the others are in the next one
 REFETCHED_S = 2  # after which a sender with an unknown key may try again
 PROBLEM_TYPE = "application/problem+json"
 log = logging.getLogger(__name__)
@@ -66,7 +71,7 @@ class Sender(NamedTuple):
     """The verified sender of a request: the key `kid` of the domain signed it.
 
     Attributes:
-        peer: the sender's row as a peer; None if it is none. Of an active peer everywhere but at `hello`.
+        peer: the sender's row as a peer; None if it is none. Of an active peer everywhere but at `hello` and `overlay`.
         trusted: whether the key is trusted for that domain. False at `hello` only: the keys came with the request, and
             anybody can make such in any name.
         document: the domain document in a `hello` with which the request was verified; else None.
@@ -95,7 +100,8 @@ def _handler(sender: Sender, body: bytes) -> bytes:
 
 
 HANDLERS: Mapping[str, Port[[Sender, bytes], bytes]] = {
-    PREFIX + name: Port(_handler) for name in ("probe", "hello", "exchange", "join", "leave", "invite", "subscriptions")
+    PREFIX + name: Port(_handler)
+    for name in ("probe", "hello", "exchange", "join", "leave", "invite", "subscriptions", "overlay", "sponsor")
 }
 """The handler of each path."""
 
@@ -105,8 +111,8 @@ def handle(name: str, handler: Callable[[Sender, bytes], bytes]) -> None:
     HANDLERS[PREFIX + name].connect(handler)
 
 
-OPEN = frozenset({HELLO})
-"""Paths that domains may call that are not active peers."""
+OPEN = frozenset({HELLO, OVERLAY})
+"""Paths that domains may call that are not active peers. At OVERLAY they must be in the directory, or present records that admit them."""
 
 
 class _Introduction(msgspec.Struct, array_like=True):
@@ -118,9 +124,12 @@ class _Introduction(msgspec.Struct, array_like=True):
 _introduction = msgpack_reader(_Introduction)
 
 
+_BODY_BYTES_MAX = {HELLO: HELLO_BYTES_MAX, OVERLAY: OVERLAY_BYTES_MAX, SPONSOR: HELLO_BYTES_MAX}
+
+
 @dataclass(slots=True)
 class Admitted:
-    """A request that may proceed; `sender` is None for a hello whose keys are in its body."""
+    """A request that may proceed; `sender` is None where its keys are in the body."""
 
     request: signatures.SignedRequest
     path: str
@@ -129,7 +138,7 @@ class Admitted:
     @property
     def body_bytes_max(self) -> int:
         """Return the greatest length of the body."""
-        return HELLO_BYTES_MAX if self.path in OPEN else wire.BODY_BYTES_MAX
+        return _BODY_BYTES_MAX.get(self.path, wire.BODY_BYTES_MAX)
 
 
 @dataclass(slots=True)
@@ -170,6 +179,8 @@ def admit(request: signatures.SignedRequest, path: str) -> Admitted:
         raise Unauthenticated("A domain does not call itself.", reason="wrong")
     peer = peer_get(domain)
     active = peer is not None and peer.active
+    if path == OVERLAY and not active:
+        return _admit_acquainted(request, domain, peer)
     if path in OPEN and not active:
         return Admitted(request, path, None)
     try:
@@ -184,10 +195,35 @@ def admit(request: signatures.SignedRequest, path: str) -> Admitted:
         raise _unauthenticated(error) from None
     if peer is None or not peer.active:
         raise Forbidden(f"{domain} is not an active peer of {config().domain}.")
-    count_request(peer)
+    if path == OVERLAY:
+        count_overlay_request(domain)
+    else:
+        count_request(peer)
     _once(domain, proof)
     _contacted(peer)
     return Admitted(request, path, Sender(domain, proof.kid, peer))
+
+
+def _admit_acquainted(request: signatures.SignedRequest, domain: str, peer: Peer | None) -> Admitted:
+    """Admit an overlay request of a domain that is no active peer, by the keys that the directory has of it; if it has not the one
+    that signed, the body must present them. Raises ApplicationError.
+    """
+    if peer is not None and peer.state == PeeringState.SUSPENDED:
+        raise Forbidden(f"{domain} is suspended at {config().domain}.")
+    for anew in (False, True):
+        keys = overlay_keys(domain, anew)
+        try:
+            proof = _verified(request, keys)
+        except BadSignature as error:
+            if keys and error.code != "unknown-key":
+                bad_request_note(error, domain, known=True)
+            if error.code != "unknown-key":
+                raise _unauthenticated(error) from None
+        else:
+            count_overlay_request(domain)
+            _once(domain, proof)
+            return Admitted(request, OVERLAY, Sender(domain, proof.kid, None))
+    return Admitted(request, OVERLAY, None)
 
 
 def serve(admitted: Admitted, body: bytes) -> bytes:
@@ -195,7 +231,8 @@ def serve(admitted: Admitted, body: bytes) -> bytes:
     sender = admitted.sender
     try:
         if sender is None:
-            sender = _introduced(admitted.request, body)
+            introduced = _presented if admitted.path == OVERLAY else _introduced
+            sender = introduced(admitted.request, body)
         signatures.body_checked(admitted.request, body)
     except BadSignature as error:
         known = sender is not None and sender.trusted
@@ -265,6 +302,15 @@ def _introduced(request: signatures.SignedRequest, body: bytes) -> Sender:
         count_request(peer)
     _once(domain, proof, trusted=bool(trusted))
     return Sender(domain, proof.kid, peer, trusted=bool(trusted), document=statement)
+
+
+def _presented(request: signatures.SignedRequest, body: bytes) -> Sender:
+    """Return the sender of an overlay request, by the records in it. Raises BadSignature, ApplicationError."""
+    domain = request.headers[signatures.FROM]
+    proof = _verified(request, overlay_introduction(domain, body))
+    count_overlay_request(domain)
+    _once(domain, proof)
+    return Sender(domain, proof.kid, None)
 
 
 def _expected(domain: str, statement: Signed, serial: int) -> bool:

@@ -12,7 +12,7 @@ import math
 import threading
 import time
 
-from eventing.access.rules.rates import Bucket, Rate
+from eventing.access.rules.rates import Bucket, Rate, Table
 from eventing.conf import config
 from eventing.core.container import per_process
 from eventing.core.errors import ApplicationError, RateLimited
@@ -34,6 +34,17 @@ _KINDS: dict[str, Kind] = {
 _PROVEN = frozenset({"clock", "digest"})  # the sender signed the request, to this domain
 # In each process.
 STRANGERS = Rate(per_s=1.0, window_s=20.0)  # bound: hellos signed by no trusted key: 1 per second, 20 at once; 429
+# Each link needs one in 8 s.
+OVERLAY_REQUESTS = Rate(
+    per_s=5.0, window_s=10.0
+)  # bound: overlay requests of one domain: 5 per second, 50 at once; 429
+# In each process.
+NEWCOMERS = Rate(
+    per_s=2.0, window_s=20.0
+)  # bound: overlay requests of domains that the directory has not: 2 per second, 40 at once; 429
+OVERLAY_DOMAINS_MAX = (
+    2000  # bound: domains whose overlay requests a process counts; newcomers share one rate until one is discarded
+)
 
 
 class _Rates:
@@ -42,6 +53,8 @@ class _Rates:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.strangers = Bucket(STRANGERS)
+        self.newcomers = Bucket(NEWCOMERS)
+        self.overlay = Table(lambda _: Bucket(OVERLAY_REQUESTS), OVERLAY_DOMAINS_MAX)
         self.peers: dict[tuple[str, int], Bucket] = {}  # by name and rate; at most PEERS_MAX
 
 
@@ -72,6 +85,27 @@ def count_stranger() -> None:
         if held.strangers.take(1, time.monotonic()):
             return
     raise RateLimited("Too many unknown domains ask to be peers. Try again later.", retry_after_s=60)
+
+
+def count_newcomer() -> None:
+    """Count an overlay request of a domain that the directory has not, before its signatures are verified. Raises RateLimited."""
+    held = rates()
+    with held.lock:
+        if held.newcomers.take(1, time.monotonic()):
+            return
+    raise RateLimited("Too many unknown domains present their records. Try again later.", retry_after_s=10)
+
+
+def count_overlay_request(domain: str) -> None:
+    """Count an overlay request against its sender's rate in this process. Raises RateLimited."""
+    held, now = rates(), time.monotonic()
+    with held.lock:
+        bucket = held.overlay.get(domain, now)
+        if bucket.take(1, now):
+            return
+        wait_s = bucket.wait_s(1, now)
+    detail = f"The rate of {OVERLAY_REQUESTS.per_s:g} overlay requests per second is exceeded. Send fewer requests."
+    raise RateLimited(detail, retry_after_s=math.ceil(wait_s))
 
 
 def count_request(peer: Peer) -> None:

@@ -1,0 +1,19 @@
+"""Hooks of membership for other subjects (core/ports.py)."""
+
+from __future__ import annotations
+
+from eventing.core.ports import Hook, Port
+
+
+@Hook
+def link_changed(peer: str, up: bool, reason: str) -> None:
+    """Take notice that an overlay link with a domain stands, or ended. Called in the process that runs the overlay, on its thread, after
+    the change was stored; must not block.
+    """
+    raise NotImplementedError
+
+
+@Port
+def process_stopping() -> bool:
+    """Return whether this process ends, so that the overlay must be left to another one."""
+    raise NotImplementedError

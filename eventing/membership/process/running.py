@@ -1,0 +1,267 @@
+"""The thread that runs the overlay, in one process of the domain at a time.
+
+    wake (every few seconds, in the forwarder) -> no thread here: start one -> it takes the lease, or ends -> assembles the member ->
+    takes messages, results of requests and timers in turn, until the lease is lost, the process ends, or this domain leaves
+
+The thread sleeps until the next message or timer. Another thread waits in Redis for messages that gateways received. The lease
+(store/lease.py) has an expiry: where this process dies or stalls, another one takes over; one that stalled finds out before it does
+anything else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.db import DatabaseError, close_old_connections
+
+from eventing.conf import config
+from eventing.core.container import per_process
+from eventing.core.decoding import Undecodable
+from eventing.membership.ports import process_stopping
+from eventing.membership.process.assembly import member_make
+from eventing.membership.process.journal import Journal
+from eventing.membership.process.timers import Timers
+from eventing.membership.process.transport import Exchanged, NotExchanged, Transport
+from eventing.membership.selectors.directory import chain_of
+from eventing.membership.selectors.membership import membership_get
+from eventing.membership.services.happenings import links_end
+from eventing.membership.wire import codec
+from eventing.overlay.directory import REFRESH_DUE, RefreshDue
+from eventing.overlay.links import FindLinks, Leave
+from eventing.overlay.machine import Down, Fired, MessageReceived, SendMessage, SetTimer
+from eventing.store.errors import RedisError
+from eventing.store.overlay_queues import AGAIN, overlay_inbox_clear, overlay_lease, overlay_take
+
+HELD_S = 12.0
+"""Lease of the overlay; another process takes over after it."""
+RENEW_S = 4.0
+TAKE_S = 10.0
+"""Longest wait of one command for messages in Redis."""
+PAUSE_S = 1.0
+"""Pause of the reading thread while Redis does not answer."""
+EVENTS_MAX = 10_000  # bound: inputs that wait for the overlay's thread; the reading thread waits
+log = logging.getLogger(__name__)
+
+
+class LeaseLost(Exception):
+    """Another process may run the overlay."""
+
+
+class OverlayRun:
+    """One run, from taking the lease to losing it. `run` returns whether another run should follow at once.
+
+    Args:
+        stopping: whether the process ends.
+    """
+
+    def __init__(self, stopping: Callable[[], bool]) -> None:
+        self._stopping = stopping
+        self._lease = overlay_lease(os.urandom(8).hex(), int(HELD_S * 1000))
+        self._held_until = 0.0
+        self._inputs: queue.Queue[Any] = queue.Queue(EVENTS_MAX)
+        self._timers = Timers()
+        self._chance = random.SystemRandom()
+        self._ended = threading.Event()
+
+    def run(self) -> bool:
+        """Run until the end. Raises redis.RedisError, DatabaseError."""
+        membership = membership_get()
+        if membership is None or not self._lease.acquire():
+            return False
+        self._held_until = time.monotonic() + HELD_S
+        self._began = time.monotonic()
+        overlay_inbox_clear()
+        links_end("stopped")
+        self._member, self._routes, timers = member_make(self._held, time.time(), self._chance)
+        self._journal = Journal(self._routes.anchors, lambda: list(map(str, self._member.links.chosen)))
+        self._transport = Transport(
+            config().domain,
+            self._routes,
+            can_be_called=config().overlay_callable,
+            chain=lambda: chain_of(config().domain),
+            deliver=self._inputs.put,
+        )
+        threading.Thread(target=self._read, name="overlay-inbox", daemon=True).start()
+        try:
+            for timer in timers:
+                self._timers.set(timer.timer, timer.after_s)
+            contacts = (membership.sponsor,) if membership.sponsor else tuple(sorted(self._routes.peers))
+            self._take(FindLinks(contacts, tuple(membership.known)))
+            return self._loop()
+        finally:
+            self._ended.set()
+            self._transport.close()
+
+    def _loop(self) -> bool:
+        while not self._stopping():
+            self._keep()
+            try:
+                given = self._inputs.get(timeout=self._wait_s())
+            except queue.Empty:
+                given = None
+            self._require_lease()
+            while given is not None:
+                if given == AGAIN:
+                    return self._end()
+                self._input(given)
+                try:
+                    given = self._inputs.get_nowait()
+                except queue.Empty:
+                    given = None
+            now = self._now()
+            for timer in self._timers.due(now):
+                self._take(Fired(timer))
+            self._transport.due(now)
+            self._journal.flush(now)
+        self._end()
+        return False
+
+    def _end(self) -> bool:
+        """End the links in order if this domain left, store what happened, and release the lease."""
+        left = membership_get() is None
+        if left:
+            self._take(Leave())
+            deadline = time.monotonic() + PAUSE_S
+            while time.monotonic() < deadline and self._transport.calling:
+                try:
+                    self._input(self._inputs.get(timeout=0.1))
+                except queue.Empty:
+                    continue
+        else:
+            self._journal.flush(self._now(), anyway=True)
+        self._lease.release()
+        return not left
+
+    # Inputs
+
+    def _input(self, given: Any) -> None:
+        now = self._now()
+        match given:
+            case (str() as peer, list() as received):
+                self._transport.received(peer, now)
+                self._heard(peer, received, now)
+            case Exchanged():
+                self._transport.exchanged(given, now)
+                self._heard(given.peer, given.messages, now)
+            case NotExchanged():
+                self._transport.not_exchanged(given, now)
+            case Down():
+                self._take(given)
+
+    def _heard(self, peer: str, received: list[Any], now: float) -> None:
+        self._member.liveness.heard(peer, now)
+        for message in received:
+            self._take(MessageReceived(peer, message))
+
+    def _take(self, given: Any) -> None:
+        """Have the member handle an input, and carry out its outputs."""
+        now = self._now()
+        try:
+            outputs = self._member.handle(given, now, self._chance)
+        except (DatabaseError, RedisError):
+            raise
+        except Exception:  # an input that the machines do not understand must not end the overlay
+            log.exception("The overlay could not handle %s", type(given).__name__)
+            return
+        for output in outputs:
+            kind = type(output)
+            if kind is SendMessage:
+                self._transport.send(output, now)
+            elif kind is SetTimer:
+                self._timers.set(output.timer, now + output.after_s)
+        self._journal.note(outputs, now)
+
+    def _held(self, record: Any) -> None:
+        if hasattr(self, "_journal"):
+            self._journal.record(record, self._now())
+
+    # Time and lease
+
+    def _now(self) -> float:
+        return time.monotonic() - self._began
+
+    def _wait_s(self) -> float:
+        now = self._now()
+        times = [self._timers.next_at(), self._transport.next_at(), self._journal.next_at()]
+        next_at = min([at for at in times if at is not None], default=now + RENEW_S)
+        return max(0.0, min(next_at - now, RENEW_S))
+
+    def _keep(self) -> None:
+        """Renew the lease, and read what administrators may have changed, when it is time."""
+        now = time.monotonic()
+        if now >= self._held_until - HELD_S + RENEW_S:
+            if not self._lease.renew():
+                raise LeaseLost
+            self._held_until = now + HELD_S
+        if self._routes.read(self._now()):
+            outputs = self._member.handle(Fired(REFRESH_DUE), self._now(), self._chance)
+            for output in outputs:
+                if type(output) is SetTimer and type(output.timer) is not RefreshDue:
+                    self._timers.set(output.timer, self._now() + output.after_s)
+        self._member.links.anchors = self._routes.anchors()
+
+    def _require_lease(self) -> None:
+        if time.monotonic() >= self._held_until:
+            raise LeaseLost
+
+    def _read(self) -> None:
+        """Wait for messages that gateways received, on a thread of its own."""
+        while not self._ended.is_set() and not self._stopping():
+            try:
+                entries = overlay_take(TAKE_S)
+            except RedisError as error:
+                log.warning("overlay: Redis does not answer: %s", error)
+                self._ended.wait(PAUSE_S)
+                continue
+            for sender, data in entries:
+                try:
+                    self._inputs.put((sender, codec.decode_own(data)) if sender else data.decode())
+                except Undecodable:
+                    log.warning("overlay: messages of %s are of another version", sender)
+
+
+class OverlayRunner:
+    """The runs of this process, one at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def wake(self, stopping: Callable[[], bool]) -> bool:
+        """Start a thread that tries to run the overlay, unless one runs here. Returns whether it was started."""
+        with self._lock:
+            if stopping() or (self._thread is not None and self._thread.is_alive()):
+                return False
+            if membership_get() is None:
+                return False
+            self._thread = threading.Thread(target=self._run, args=(stopping,), name="overlay", daemon=True)
+            self._thread.start()
+            return True
+
+    def _run(self, stopping: Callable[[], bool]) -> None:
+        try:
+            while OverlayRun(stopping).run():
+                pass
+        except LeaseLost:
+            log.warning("overlay: the lease was lost; another process may run the overlay")
+        except (RedisError, DatabaseError) as error:
+            log.warning("overlay: ended, and is started again: %s", error)
+        except Exception:
+            log.exception("The overlay failed, and is started again")
+        finally:
+            close_old_connections()
+
+
+overlay_runner = per_process(OverlayRunner)
+
+
+def overlay_keep() -> int:
+    """Have this process run the overlay if this domain takes part in one and no other process runs it. Returns 1 if a run was tried."""
+    return int(overlay_runner().wake(process_stopping))

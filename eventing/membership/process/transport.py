@@ -1,0 +1,263 @@
+"""Transport of the overlay's messages: signed requests to domains that can be called, and queues for those that only call out.
+
+To each domain at most one request is under way; messages meanwhile are in the next one. An exchange is a sign of life in both
+directions, whoever began it: the request shows the caller, the answer the process of the overlay at the other side (a gateway answers
+only while that process runs). So a beat that is due is put off until the last exchange is a beat's period old, and of the two ends of a
+link only one calls.
+
+A domain that can be called by nobody polls: soon after each message that may be answered, and with every beat.
+
+Only the thread of the overlay calls methods here; requests run on threads of their own, whose results are delivered to it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+from django.db import close_old_connections
+
+from eventing.membership.process.routes import Route, Routes
+from eventing.membership.process.timers import Timers
+from eventing.membership.wire import codec, messages
+from eventing.membership.wire.codec import MESSAGES_MAX, BadOverlayMessage
+from eventing.overlay.directory import DomainRecord
+from eventing.overlay.liveness import BEAT_S, Beat
+from eventing.overlay.machine import Down, SendMessage
+from eventing.peering.wire import client
+from eventing.peering.wire.client import PeerError
+from eventing.peering.wire.endpoints import OVERLAY, OVERLAY_BYTES_MAX
+from eventing.store.errors import RedisError
+from eventing.store.overlay_queues import overlay_outbox_put
+
+THREADS = 8  # bound: overlay requests under way; further ones wait
+CALL_S = 5.0
+RETRY_S = 1.0
+"""A request that failed is sent once more after this; then the domain counts as unreachable."""
+TIE_S = 0.7
+"""Of the two ends of a link, the one with the greater name calls this much later, so that usually one does."""
+SILENT_S = 30.0
+"""A domain that only calls out, and has not called for this long, counts as unreachable."""
+ABSENT_S = 3600.0
+"""A domain that answers that it takes part in no overlay is asked again after this."""
+POLLS_S = (0.3, 1.0, 2.5)
+"""Polls of a domain that only calls out, after it has sent a message."""
+WAITING_MAX = 512  # bound: messages that wait for a request to a domain; the oldest are dropped
+REQUEST_BYTES = OVERLAY_BYTES_MAX - 8 * 1024
+"""Of messages; the rest is for the records that introduce this domain."""
+DOMAINS_MAX = 4096  # bound: domains of which exchanges are remembered; those without a request under way are forgotten
+log = logging.getLogger(__name__)
+
+
+class Exchanged(msgspec.Struct, frozen=True):
+    """Result: a domain answered, with these messages."""
+
+    peer: str
+    messages: list[Any]
+
+
+class NotExchanged(msgspec.Struct, frozen=True):
+    """Result: a request failed."""
+
+    peer: str
+    error: Exception
+
+
+class Wake(msgspec.Struct, frozen=True):
+    """Timer of the transport: `beat`, `poll` or `retry`."""
+
+    peer: str
+    what: str
+
+
+class Correspondence(msgspec.Struct):
+    """What is under way with a domain.
+
+    Attributes:
+        waiting: encoded messages for the next request.
+        sent: those of the request under way.
+        calling: whether a request is under way.
+        introduce: whether the next request presents this domain's records.
+        failures: requests that failed in a row.
+        exchanged_at: when the last request was answered, or received; -inf for never.
+        beat: whether a beat waits for its time.
+        absent_until: until when the domain is known to take part in no overlay.
+    """
+
+    waiting: list[bytes] = []
+    sent: list[bytes] = []
+    calling: bool = False
+    introduce: bool = True
+    failures: int = 0
+    exchanged_at: float = float("-inf")
+    beat: bool = False
+    absent_until: float = 0.0
+
+
+class Transport:
+    """The transport of one run of the overlay.
+
+    Args:
+        me: this domain.
+        can_be_called: whether others can open connections to this domain.
+        chain: returns the records that introduce this domain.
+        deliver: hands an input, or a result of a request, to the thread of the overlay; called on any thread.
+    """
+
+    def __init__(
+        self,
+        me: str,
+        routes: Routes,
+        *,
+        can_be_called: bool,
+        chain: Callable[[], Sequence[DomainRecord]],
+        deliver: Callable[[Any], None],
+    ) -> None:
+        self._me = me
+        self._routes = routes
+        self._can_be_called = can_be_called
+        self._chain = chain
+        self._deliver = deliver
+        self._of: dict[str, Correspondence] = {}
+        self._timers = Timers()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="overlay")
+        self.requests = 0
+
+    def close(self) -> None:
+        """End the threads after their present requests."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def next_at(self) -> float | None:
+        """Return when `due` has something to do."""
+        return self._timers.next_at()
+
+    @property
+    def calling(self) -> bool:
+        """Whether a request is under way."""
+        return any(one.calling for one in self._of.values())
+
+    def send(self, output: SendMessage, now: float) -> None:
+        """Send a message, at once or with others."""
+        peer, message = str(output.peer), output.message
+        route = self._routes.to(peer)
+        with_peer = self._with(peer)
+        if route is None or now < with_peer.absent_until:
+            self._deliver(Down(peer))
+        elif not route.url:
+            self._leave(peer, with_peer, [codec.message_bytes(message)], now)
+        elif type(message) is Beat and self._can_be_called:
+            if not with_peer.beat:
+                with_peer.beat = True
+                self._set_beat(peer, with_peer, now)
+        else:
+            with_peer.waiting.append(codec.message_bytes(message))
+            del with_peer.waiting[:-WAITING_MAX]
+            self._call(peer, with_peer, route)
+            if not self._can_be_called and type(message) is not Beat:
+                for after_s in POLLS_S:
+                    self._timers.set(Wake(peer, "poll"), now + after_s)
+
+    def received(self, peer: str, now: float) -> None:
+        """Note a request of a domain."""
+        self._with(peer).exchanged_at = now
+
+    def exchanged(self, result: Exchanged, now: float) -> None:
+        """Take in that a request was answered."""
+        with_peer = self._with(result.peer)
+        with_peer.calling, with_peer.introduce, with_peer.failures, with_peer.sent = False, False, 0, []
+        with_peer.exchanged_at = now
+        self._go_on(result.peer, with_peer)
+
+    def not_exchanged(self, result: NotExchanged, now: float) -> None:
+        """Take in that a request failed: retry it once, or report the domain as unreachable."""
+        peer, error = result.peer, result.error
+        with_peer = self._with(peer)
+        with_peer.calling = False
+        unknown = isinstance(error, PeerError) and error.status in (401, 403) and not with_peer.introduce
+        if isinstance(error, PeerError) and error.status == 404 and error.kind == "refused":
+            with_peer.absent_until = now + ABSENT_S
+        elif unknown or with_peer.failures == 0:
+            with_peer.introduce = with_peer.introduce or unknown
+            with_peer.failures += 1
+            with_peer.waiting = [*with_peer.sent, *with_peer.waiting][-WAITING_MAX:]
+            self._timers.set(Wake(peer, "retry"), now + (0.0 if unknown else RETRY_S))
+            return
+        log.info("overlay: %s cannot be reached: %s", peer, error)
+        with_peer.waiting, with_peer.sent, with_peer.failures = [], [], 0
+        with_peer.introduce = True
+        self._deliver(Down(peer))
+
+    def due(self, now: float) -> None:
+        """Send what was put off until now."""
+        for wake in self._timers.due(now):
+            with_peer = self._with(wake.peer)
+            route = self._routes.to(wake.peer)
+            if wake.what == "beat":
+                if now - with_peer.exchanged_at < BEAT_S:
+                    with_peer.beat = False
+                    continue
+                with_peer.beat = False
+                with_peer.waiting.append(codec.message_bytes(Beat()))
+            if route is not None and route.url:
+                self._call(wake.peer, with_peer, route)
+
+    # Requests
+
+    def _with(self, peer: str) -> Correspondence:
+        found = self._of.get(peer)
+        if found is None:
+            if len(self._of) >= DOMAINS_MAX:
+                self._of = {name: one for name, one in self._of.items() if one.calling or one.waiting}
+            found = self._of[peer] = Correspondence()
+        return found
+
+    def _set_beat(self, peer: str, with_peer: Correspondence, now: float) -> None:
+        quiet_at = with_peer.exchanged_at + BEAT_S + (TIE_S if self._me > peer else 0.0)
+        self._timers.set(Wake(peer, "beat"), max(now, quiet_at))
+
+    def _leave(self, peer: str, with_peer: Correspondence, left: list[bytes], now: float) -> None:
+        """Leave messages for the call of a domain that only calls out."""
+        try:
+            overlay_outbox_put(peer, left)
+        except RedisError as error:
+            log.warning("overlay: messages for %s are lost, Redis does not answer: %s", peer, error)
+        if now - with_peer.exchanged_at > SILENT_S:
+            self._deliver(Down(peer))
+
+    def _go_on(self, peer: str, with_peer: Correspondence) -> None:
+        route = self._routes.to(peer)
+        if with_peer.waiting and route is not None and route.url:
+            self._call(peer, with_peer, route)
+
+    def _call(self, peer: str, with_peer: Correspondence, route: Route) -> None:
+        if with_peer.calling:
+            return
+        size = count = 0
+        for one in with_peer.waiting[:MESSAGES_MAX]:
+            size += len(one)
+            if size > REQUEST_BYTES and count:
+                break
+            count += 1
+        with_peer.sent, with_peer.waiting = with_peer.waiting[:count], with_peer.waiting[count:]
+        with_peer.calling = True
+        self.requests += 1
+        body = messages.request_encode(with_peer.sent, self._chain() if with_peer.introduce else ())
+        self._threads.submit(self._exchange, peer, route, body)
+
+    def _exchange(self, peer: str, route: Route, body: bytes) -> None:
+        """Send a request, on a thread of its own."""
+        try:
+            answer = client.call(route.url, peer, OVERLAY, body, CALL_S, key=self._routes.key, keys=route.keys)
+            found = codec.decode(messages.answer_read(answer).messages)
+        except (PeerError, BadOverlayMessage) as error:
+            self._deliver(NotExchanged(peer, error))
+        except Exception as error:
+            log.exception("An overlay request to %s failed", peer)
+            self._deliver(NotExchanged(peer, error))
+        else:
+            self._deliver(Exchanged(peer, found))
+        finally:
+            close_old_connections()

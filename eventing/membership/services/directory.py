@@ -1,0 +1,67 @@
+"""Storing the directory: batches of new records, and of domains that left. Soft: what a crash loses comes back by comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+
+from eventing.conf import config
+from eventing.membership.models import DirectoryDomain
+from eventing.membership.rules.records import fingerprint_of, record_bytes
+from eventing.overlay.directory import DomainRecord
+
+REMEMBERED_MAX = 40_000  # bound: domains whose identity keys are remembered; those that left first are forgotten
+_CHANGED = ["record", "version", "url", "zone", "capacity", "sponsor", "issued_at", "expires_at", "held"]
+
+
+def directory_store(
+    records: Iterable[DomainRecord], left: Collection[str] = (), *, now: datetime, held: bool = True
+) -> None:
+    """Store records that are newer, and mark domains that left the directory.
+
+    Args:
+        held: whether the records are in the directory; False for those of which only the keys count.
+    """
+    rows = [_row(record, now, held) for record in records]
+    DirectoryDomain.objects.bulk_create(
+        rows, batch_size=100, update_conflicts=True, unique_fields=["name"], update_fields=_CHANGED
+    )
+    if left:
+        DirectoryDomain.objects.filter(name__in=list(left)).update(held=False)
+
+
+def directory_convict(name: str, *, now: datetime) -> None:
+    """Mark a domain that was proved to have signed contradictory statements."""
+    DirectoryDomain.objects.filter(name=name, convicted_at=None).update(convicted_at=now)
+
+
+def directory_forget() -> int:
+    """Forget the keys of domains that left first, beyond REMEMBERED_MAX. Returns how many."""
+    beyond = DirectoryDomain.objects.count() - REMEMBERED_MAX
+    if beyond <= 0:
+        return 0
+    first = DirectoryDomain.objects.filter(held=False).order_by("expires_at").values_list("name", flat=True)
+    return DirectoryDomain.objects.filter(name__in=list(first[: min(beyond, 500)])).delete()[0]
+
+
+def directory_leave() -> None:
+    """Empty the directory; identity keys of other domains stay remembered."""
+    DirectoryDomain.objects.filter(name=config().domain).delete()
+    DirectoryDomain.objects.update(held=False)
+
+
+def _row(record: DomainRecord, now: datetime, held: bool) -> DirectoryDomain:
+    return DirectoryDomain(
+        name=record.domain,
+        fingerprint=fingerprint_of(record),
+        record=record_bytes(record),
+        version=record.version,
+        url=record.url,
+        zone=record.zone,
+        capacity=record.capacity,
+        sponsor="" if record.sponsorship is None else record.sponsorship.sponsor,
+        issued_at=datetime.fromtimestamp(record.issued_s, UTC),
+        expires_at=datetime.fromtimestamp(record.expires_s, UTC),
+        held=held,
+        admitted_at=now,
+    )

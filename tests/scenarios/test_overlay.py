@@ -1,0 +1,86 @@
+"""Domains that one sponsor brought in find each other: links that no administrator made, which mend by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from demo.harness.network import Network
+from demo.harness.servers import wait_for
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+
+SHAPE = [("a", "b"), ("a", "c")]
+LINKED_WITHIN_S = 30.0
+FOUND_OUT_WITHIN_S = 40.0
+
+
+@pytest.fixture
+def overlay(network: Network) -> Iterator[Network]:
+    """The overlay that a founded, and that b and c joined."""
+    network["a"].ask("POST", "/api/v1/overlay/found")
+    for name in "bc":
+        network[name].ask("POST", "/api/v1/overlay/join", {"sponsor": "a.test"})
+    yield network
+    for name in "abc":
+        network[name].ask("POST", "/api/v1/overlay/leave")
+
+
+def links(network: Network, name: str) -> dict[str, dict[str, Any]]:
+    """The links that stand, by peer."""
+    return {link["peer"]: link for link in network[name].ask("GET", "/api/v1/overlay/links")["items"] if link["up"]}
+
+
+def linked(network: Network, name: str, *others: str) -> bool:
+    return set(links(network, name)) == {f"{other}.test" for other in others}
+
+
+def told(network: Network, name: str, kind: str) -> list[dict[str, Any]]:
+    """Data of the administrative events of a kind."""
+    page = network[name].ask("GET", "/api/v1/rps/domain.admin/events?limit=500&after=earliest")
+    return [event["data"] for event in page["events"] if event["type"] == f"io.herald.overlay.{kind}"]
+
+
+def test_domains_that_share_a_sponsor_link_by_themselves_and_mend(overlay: Network) -> None:
+    for name, others in (("a", "bc"), ("b", "ac"), ("c", "ab")):
+        wait_for(lambda name=name, others=others: linked(overlay, name, *others), LINKED_WITHIN_S)  # type: ignore[misc]
+        assert overlay[name].ask("GET", "/api/v1/overlay")["domains"] == 3
+    assert not overlay.peer_state("b", "c"), "no administrator agreed on this link"
+    explained = overlay["b"].ask("GET", "/api/v1/overlay/domains/c.test")
+    assert (explained["sponsors"], explained["rooted"], explained["peer"]) == (["a.test"], True, None)
+    assert explained["link"]["reason"] in ("chosen", "accepted")
+    assert {made["peer"] for made in told(overlay, "b", "link.made")} == {"a.test", "c.test"}
+    assert [granted["domain"] for granted in told(overlay, "a", "sponsorship.granted")] == ["b.test", "c.test"]
+
+    version = overlay["c"].ask("GET", "/api/v1/overlay")["version"]
+    overlay.kill("c")
+    for name, other in (("a", "b"), ("b", "a")):
+        wait_for(lambda name=name, other=other: linked(overlay, name, other), FOUND_OUT_WITHIN_S)  # type: ignore[misc]
+    dropped = [one for one in told(overlay, "b", "link.dropped") if one["peer"] == "c.test"]
+    assert dropped[-1]["reason"] in ("transport", "silent")
+    assert overlay["b"].ask("GET", "/api/v1/overlay")["domains"] == 3, "only its record's end removes a domain"
+
+    overlay.start("c")
+    for name, others in (("a", "bc"), ("b", "ac"), ("c", "ab")):
+        wait_for(lambda name=name, others=others: linked(overlay, name, *others), FOUND_OUT_WITHIN_S)  # type: ignore[misc]
+    status = overlay["c"].ask("GET", "/api/v1/overlay")
+    assert status["domains"] == 3
+    assert status["version"] > version
+
+
+def test_a_forwarder_that_was_killed_is_replaced_and_the_links_stand_again(overlay: Network) -> None:
+    wait_for(lambda: linked(overlay, "b", "a", "c"), LINKED_WITHIN_S)
+    pid = overlay["b"].kill("forwarder")
+    overlay["b"].wait_replaced("forwarder", pid)
+    wait_for(lambda: not overlay["b"].ask("GET", "/api/v1/overlay")["running"], 20.0, about="the lease expires")
+    wait_for(lambda: overlay["b"].ask("GET", "/api/v1/overlay")["running"], 30.0, about="another process took over")
+    wait_for(lambda: linked(overlay, "b", "a", "c"), FOUND_OUT_WITHIN_S)
+
+
+def test_a_domain_without_a_sponsor_is_not_admitted(overlay: Network) -> None:
+    refused = overlay["a"].ask("POST", "/api/v1/overlay/join", {"sponsor": "d.test"}, expect=[409])
+    assert "no peer" in refused["detail"]
+    refused = overlay["b"].ask("POST", "/api/v1/overlay/join", {"sponsor": "c.test"}, expect=[409])
+    assert "no peer" in refused["detail"]
