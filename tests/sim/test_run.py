@@ -180,7 +180,7 @@ kind = "directories"
     assert records["records_min"][-1] == 60
 
 
-@pytest.mark.parametrize(("silently", "within_s"), [("false", 12.0), ("true", 25.0)])
+@pytest.mark.parametrize(("silently", "within_s"), [("false", 12.0), ("true", 15.0)])
 def test_links_of_crashed_domains_end_at_all_peers(silently: str, within_s: float) -> None:
     text = f"""
 title = "t"

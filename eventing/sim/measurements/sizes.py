@@ -59,6 +59,7 @@ def _listed(empty: Any, field: str, entry_bytes: int) -> Size:
     return lambda message: base + entry_bytes * len(getattr(message, field))
 
 
+_ALIVE = encoded(liveness.Alive())
 _RANGES = encoded(directory.RangeEntries((), ())) + 2 * _LONG
 
 SIZES: dict[type, Size] = {
@@ -75,7 +76,7 @@ SIZES: dict[type, Size] = {
     links.Disconnect: _listed(links.Disconnect(links.Reason.EVICTED), "others", NAME_BYTES),
     liveness.Beat: _constant(liveness.Beat()),
     liveness.Probe: _constant(liveness.Probe(NAME)),
-    liveness.Alive: _constant(liveness.Alive(None, NAME)),
+    liveness.Alive: lambda message: _ALIVE + NAME_BYTES * ((message.of is not None) + (message.on_behalf is not None)),
     liveness.ProbeFor: _constant(liveness.ProbeFor(NAME)),
     passive_view.JoinWalk: _constant(passive_view.JoinWalk()),
     passive_view.ForwardJoin: _constant(passive_view.ForwardJoin(NAME, 6)),
