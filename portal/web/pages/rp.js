@@ -25,7 +25,7 @@ if (page.mayWatch) watch();
 
 function watch() {
   const live = openRp(page.rp, {
-    onChange: (state, events) => {
+    onChange: (state, events, { fresh }) => {
       byId("is-away").hidden = true;
       showHeader(state);
       if (!state.rp) {
@@ -34,9 +34,9 @@ function watch() {
       }
       showOverview(state, events);
       showReaders(state, events);
-      showAccess(events);
+      showAccess(state, events, fresh);
       showReplicas(state, events);
-      showWatching(state, events);
+      showWatching(state, events, fresh);
       showAdministration(events);
     },
     onState: (state, error) => {

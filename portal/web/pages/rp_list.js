@@ -41,14 +41,12 @@ function watch() {
       else if (RP_EVENT.test(event.type)) changed(event);
       else if (LEASES.has(event.type) && event.data.what === "rp") rows.lease(event.data.id, event.data.expires_at);
     }
-    if (fresh && loaded) rows.look(); // something may have been missed
-    loaded = true;
+    if (fresh) rows.look(); // something may have happened since the page was rendered, or while the connection was away
   };
   const changed = (event) => {
     rows.take(event);
     if (event.type !== "io.herald.rp.paused" && event.type !== "io.herald.rp.resumed") tree.look();
   };
-  let loaded = false;
   openDomain({ onChange, onState: (state) => rows.stale(state !== "live") });
   setInterval(() => {
     if (document.hidden) return;

@@ -1,12 +1,24 @@
 /** The policy of an RP in words, and why it decides as it does about somebody. */
 
 import { find, findAll } from "../elements.js";
+import { PacedPoll } from "../polling.js";
 import { getJson, request } from "../requests.js";
 import { html, nothing, render } from "../table.js";
 import { policyAsked } from "./changing.js";
 import { byId, page, setText, whenShown } from "./page.js";
 
+/** @import { RpState } from "../shapes.d.ts" */
 /** @import { AdminEvent } from "../types.d.ts" */
+
+let version = page.version; // of the policy shown
+const looking = new PacedPoll(
+  () => getJson(page.api),
+  (answer) => {
+    version = answer.version;
+    show(answer.policy);
+  },
+  () => {}, // what stands there is what it was when the page was loaded
+);
 
 /** Wire the tab. */
 export function startAccess() {
@@ -23,20 +35,13 @@ export function startAccess() {
     event.preventDefault();
     void explain(form);
   });
-  whenShown("access", () => void look());
+  whenShown("access", () => void looking.now());
 }
 
-/** @param {AdminEvent[]} events */
-export function showAccess(events) {
-  if (events.some(({ type, data }) => type === "io.herald.rp.changed" && data.changed.includes("policy"))) void look();
-}
-
-async function look() {
-  try {
-    show((await getJson(page.api)).policy);
-  } catch {
-    // What stands there is what it was when the page was loaded.
-  }
+/** @param {RpState} state @param {AdminEvent[]} events @param {boolean} fresh whether the state is that of a new snapshot */
+export function showAccess({ rp }, events, fresh) {
+  const changed = events.some(({ type, data }) => type === "io.herald.rp.changed" && data.changed.includes("policy"));
+  if (changed || (fresh && rp && rp.version !== version)) void looking.now();
 }
 
 function show(policy) {

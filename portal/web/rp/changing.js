@@ -8,6 +8,7 @@ import { toast } from "../toast.js";
 import { byId, page } from "./page.js";
 
 const KEPT_DEFAULT = 100;
+let opening = false; // a dialog, which is first asked for what it shows
 
 /** Change name, title and history; only what the reader changed is sent, and only if nobody else did meanwhile. */
 export async function changeAsked() {
@@ -88,8 +89,6 @@ export async function policyAsked() {
 
 /** Trim the history: all of it, or all but the newest events. */
 export async function trimAsked() {
-  const { epoch, offset } = (await described()) ?? {};
-  if (!epoch) return;
   const held = Number(byId("events-meter", HTMLMeterElement).value);
   const keep = field("keep", {
     label: "Keep the newest events",
@@ -112,6 +111,7 @@ export async function trimAsked() {
     reason: { label: "Reason", hint: "Recorded in the audit." },
     perform: async (reason) => {
       const newest = Number(keep.querySelector("input").value);
+      const { epoch, offset } = await getJson(page.api); // as it is now: events arrive while the dialog is open
       const before = newest === 0 ? "all" : `${epoch}:${Math.max(0, offset - newest)}`;
       ({ removed } = await request("POST", `${page.api}/trim`, { before, reason }));
     },
@@ -148,13 +148,17 @@ export async function inviteAsked(holders) {
   if (done !== null) toast("The peer holds a replica.");
 }
 
-/** The current RP; undefined after a toast with the reason. */
+/** The current RP; undefined after a toast with the reason, and while another dialog is being opened: a button is pressed twice. */
 async function described() {
+  if (opening) return undefined;
+  opening = true;
   try {
     return await getJson(page.api);
   } catch (error) {
     toast(error.message, "bad");
     return undefined;
+  } finally {
+    opening = false;
   }
 }
 

@@ -53,6 +53,7 @@ function read(from) {
 
 function subscribe(from) {
   byId("ended").hidden = true;
+  byId("events").setAttribute("aria-busy", "true"); // until the domain has accepted it
   subscription = domainConnection().subscribe(page.rp, {
     from,
     onEvent: (_event, received) => list.add(received),

@@ -1,5 +1,6 @@
 /** Watch rules and audience of an RP, and whether they hold. */
 
+import { PacedPoll } from "../polling.js";
 import { getJson } from "../requests.js";
 import { durationText } from "../durations.js";
 import { plural } from "../format.js";
@@ -18,6 +19,7 @@ const BADGES = { critical: "bad", warning: "warn" };
 
 let described = null; // {watch, audience} of the RP
 let state = null; // the RP's state, for who may watch it: the alarms in force
+let wasShown = false;
 
 /** Wire the tab. */
 export function startWatching() {
@@ -25,22 +27,24 @@ export function startWatching() {
     byId(id)?.addEventListener("click", () => void asked().then(look));
     if (byId(id)) byId(id).hidden = false;
   }
-  whenShown("watching", () => void look());
+  whenShown("watching", look);
 }
 
-/** @param {RpState} now @param {AdminEvent[]} events */
-export function showWatching(now, events) {
+/** @param {RpState} now @param {AdminEvent[]} events @param {boolean} fresh whether the state is that of a new snapshot */
+export function showWatching(now, events, fresh) {
   const before = state;
   state = now;
-  if (events.some(({ type }) => type === CHANGED)) void look();
+  if (events.some(({ type }) => type === CHANGED) || (fresh && wasShown)) look();
   else if (before?.alarms !== now.alarms) draw();
 }
 
-async function look() {
-  try {
-    described = await getJson(page.api);
+const looking = new PacedPoll(
+  () => getJson(page.api),
+  (answer) => {
+    described = answer;
     draw();
-  } catch (error) {
+  },
+  (error) => {
     if (described) return; // what stands there was so a moment ago
     for (const id of ["watch-rules", "audience"]) {
       render(
@@ -48,7 +52,12 @@ async function look() {
         emptied(byId(id)),
       );
     }
-  }
+  },
+);
+
+function look() {
+  wasShown = true;
+  void looking.now();
 }
 
 function draw() {
