@@ -33,8 +33,13 @@ hypothesis.settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option by which an order of files is repeated."""
+    """Add the options by which an order of files is repeated, and browsers are slowed down."""
     parser.addoption("--order-seed", type=int, help="seed of the order of files (default: drawn anew)")
+    parser.addoption(
+        "--slow-pages",
+        action="store_true",
+        help="browser tests: delay responses and throttle scripts, drawn by the seed",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -21,7 +21,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -34,15 +34,15 @@ from eventing.access.rules import tokens
 from portal.supervisor.parent_watchdog import death_signal
 
 ROOT = Path(__file__).resolve().parents[2]
-READY_WITHIN_S = 45.0
-STOPPED_WITHIN_S = 15.0
+READY_WITHIN_S = 90.0
+STOPPED_WITHIN_S = 30.0
 LOG_LINES_SHOWN = 40
 _PORT_TRIES = 5
 
 T = TypeVar("T")
 
 
-def wait_for(condition: Callable[[], T], within_s: float = 30.0, *, every_s: float = 0.02, about: str = "") -> T:
+def wait_for(condition: Callable[[], T], within_s: float = 60.0, *, every_s: float = 0.02, about: str = "") -> T:
     """Return the result of `condition` as soon as it is true. Fails the test after `within_s`."""
     deadline = time.monotonic() + within_s
     while not (value := condition()):
@@ -53,7 +53,7 @@ def wait_for(condition: Callable[[], T], within_s: float = 30.0, *, every_s: flo
 
 
 async def eventually(
-    condition: Callable[[], Awaitable[T]], within_s: float = 30.0, *, every_s: float = 0.02, about: str = ""
+    condition: Callable[[], Awaitable[T]], within_s: float = 60.0, *, every_s: float = 0.02, about: str = ""
 ) -> T:
     """Wait as `wait_for` does, for conditions that are awaited."""
     deadline = time.monotonic() + within_s
@@ -242,6 +242,15 @@ class Domain:
         pid = self.pids[name]
         os.kill(pid, number)
         return pid
+
+    @contextlib.contextmanager
+    def away(self, name: str) -> Iterator[int]:
+        """Kill one process, and have the supervisor start it again only when the block has ended; yields its pid."""
+        self.supervisor.send_signal(signal.SIGSTOP)
+        try:
+            yield self.kill(name)
+        finally:
+            self.supervisor.send_signal(signal.SIGCONT)
 
     def wait_replaced(self, name: str, pid: int, within_s: float = 30.0) -> int:
         """Wait until the supervisor has started `name` again; returns the new pid."""

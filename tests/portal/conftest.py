@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.test import Client
 from demo.harness.servers import Domain
 from tests import scheduling
 from tests.gateway.server import Prepared
-from tests.portal.console.browsing import CHROMIUM
+from tests.portal.console.browsing import CHROMIUM, Console
 from tests.portal.console.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
 from tests.portal.console.people import Person, link_in
 
@@ -72,8 +73,9 @@ def invited(admin: Person) -> Callable[..., Person]:
 
 
 @pytest.fixture(scope="module")  # while Playwright runs, an event loop runs in this thread: later modules need theirs
-def browser() -> Iterator[object]:
+def browser(pytestconfig: pytest.Config) -> Iterator[object]:
     """Chromium; the tests that need it are skipped where it is not installed."""
+    Console.slowness = random.Random(pytestconfig.option.order_seed) if pytestconfig.option.slow_pages else None
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
         try:

@@ -6,6 +6,10 @@
         expect(console.page.get_by_role("heading", level=1)).to_have_text("Federation")
         assert_accessible(console.page)          # tests/portal/console/accessibility.py
 
+`make test ARGS='--slow-pages -m browser'` delays the responses that a tab receives and throttles its scripts, by as much as the
+seed of the order says: a test that acts or asserts before the page has done what it is to do fails then, and not first on
+a busy machine.
+
 `Closing` fails the test when a script of ours failed, or something broke the pages' security policy. The console must be
 built (make test does it; else make .venv/.console-built).
 """
@@ -13,9 +17,10 @@ built (make test does it; else make .venv/.console-built).
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 
@@ -23,7 +28,9 @@ from demo.harness.servers import Domain
 from portal.console.files import HOW_TO_BUILD, NOT_BUILT, manifest
 
 CHROMIUM = "/usr/bin/chromium"
-WITHIN_MS = 20_000
+WITHIN_MS = 30_000
+LATENCY_MS = (20.0, 1500.0)
+THROTTLES = (1, 2, 4, 8)
 WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 SMALL_PHONE = {"width": 360, "height": 740}
@@ -34,6 +41,9 @@ _sessions: dict[str, list[Any]] = {}
 
 class Console:
     """A browser tab in the console of a domain; `settings` are those of Playwright's new_context."""
+
+    slowness: ClassVar[random.Random | None] = None
+    """Draws how slow a tab is (--slow-pages); None: as fast as the machine."""
 
     def __init__(
         self,
@@ -58,6 +68,12 @@ class Console:
         page = self.context.new_page()
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda said: self.errors.append(said.text) if "Content Security" in said.text else None)
+        if self.slowness is not None:
+            devtools = self.context.new_cdp_session(page)
+            latency = {"latency": self.slowness.uniform(*LATENCY_MS), "downloadThroughput": -1, "uploadThroughput": -1}
+            devtools.send("Network.enable")
+            devtools.send("Network.emulateNetworkConditions", {"offline": False, **latency})
+            devtools.send("Emulation.setCPUThrottlingRate", {"rate": self.slowness.choice(THROTTLES)})
         return page
 
     def log_in(self) -> Console:

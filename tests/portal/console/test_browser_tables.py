@@ -95,7 +95,7 @@ def test_no_cell_is_narrower_than_eight_characters(tab: Console, domain: Domain,
     found = {}
     for width in WIDTHS_PX:
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_function(f"() => innerWidth === {width}")
+        eventually(page, lambda width=width: page.evaluate("innerWidth") == width, f"{width} px")  # type: ignore[misc]
         page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         if narrow := page.evaluate(_NARROW):
             found[width] = narrow

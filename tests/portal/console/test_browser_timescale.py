@@ -109,7 +109,7 @@ def test_an_operator_publishes_a_test_event_and_sees_where_it_goes(console: Cons
     expect(page.get_by_role("option").first).to_contain_text("/localhost/timescale/roof/")
     page.keyboard.press("Enter")
     console.expect_pill("Live")
-    assert page.url.endswith(f"/timescale?rp={rp}")
+    expect(page).to_have_url(re.compile(rf"/timescale\?rp={rp}$"))
     page.get_by_text("Publish a test event and trace it").click()
     page.get_by_label("Type", exact=True).fill("org.example.tested")
     page.get_by_label("Data", exact=True).fill("{no json")

@@ -68,7 +68,7 @@ def test_a_check_that_hangs_is_told_and_not_begun_again(monkeypatch: pytest.Monk
             assert "0.2 s" in found["slow"].says
             assert found["wrong"].grade == Grade.FAIL
             assert "secret" not in found["wrong"].says
-        assert time.monotonic() - at < 10
+        assert time.monotonic() - at < 15
     finally:
         release.set()
     found = {finding.subject: finding for finding in checks.findings_within(10)}

@@ -24,7 +24,7 @@ from tests.portal.console.people import Person
 from tests.portal.console.test_accounts import page_of
 
 PROCESSES = pytest.mark.processes
-CLOSED_WITHIN_S = 5.0
+CLOSED_WITHIN_S = 15.0  # 5 s on a machine that does nothing else
 
 
 @pytest.fixture(scope="module")
