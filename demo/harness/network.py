@@ -31,9 +31,9 @@ from demo.harness.proxy import Proxy
 from demo.harness.reader import Reader
 from demo.harness.servers import Domain, wait_for
 
-CONVERGED_WITHIN_S = 30.0
-PEERED_WITHIN_S = 30.0
-DELIVERY_LEASE_S = 4
+CONVERGED_WITHIN_S = 60.0
+PEERED_WITHIN_S = 60.0
+DELIVERY_LEASE_S = 8
 """Delivery lease of the network that tests share, seconds: a takeover takes this long; shorter leases lapse by mistake
 on a busy machine.
 """

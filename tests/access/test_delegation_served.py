@@ -101,7 +101,7 @@ async def test_the_live_session_is_closed_when_its_time_ends(live_gateway: LiveG
     async with Client(live_gateway, token=narrowed) as client:
         await client.ok("subscribe", rp=rp, begin="now")
         assert (await client.closed())[0] == 4100
-        assert 0 <= time.time() - ends < 5
+        assert 0 <= time.time() - ends < 15
     with bearing(live_gateway, narrowed) as http:
         assert code(http.get(f"/api/v1/rps/{rp}/events")) == "unauthenticated"
 

@@ -109,7 +109,7 @@ def test_a_slow_drip_of_the_body_ends_with_the_time_of_the_whole(issuer: IssuerS
     began = time.monotonic()
     with pytest.raises(FetchFailed, match=r"within 0\.5 s"):
         fetched(issuer.url + "/drip", fetch_s=0.5)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 9, "the whole takes 10 s"
 
 
 @pytest.mark.parametrize("speaks", [b"HTTP/1.1 200 OK\r\n", b""], ids=["headers drip", "silence"])
@@ -126,7 +126,7 @@ def test_a_slow_drip_of_the_headers_ends_with_the_time_of_the_whole(speaks: byte
                     connection.sendall(speaks)
                     while speaks and not over.wait(0.1):
                         connection.sendall(b"X-A: b\r\n")
-                    over.wait(5)
+                    over.wait(30)
                 except OSError:
                     pass
 
@@ -135,7 +135,7 @@ def test_a_slow_drip_of_the_headers_ends_with_the_time_of_the_whole(speaks: byte
         began = time.monotonic()
         with pytest.raises(FetchFailed, match="within"):
             fetched(f"http://127.0.0.1:{listening.getsockname()[1]}/", fetch_s=0.5)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 15
         over.set()
         thread.join()
 

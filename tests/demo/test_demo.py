@@ -19,7 +19,7 @@ from demo.snapshot import Detected, DomainView, LinkSnapshot, Snapshot, news
 from portal.supervisor.parent_watchdog import death_signal
 
 STARTED_WITHIN_S = 110.0  # five times `make run` on a busy machine
-STOPPED_WITHIN_S = 15.0
+STOPPED_WITHIN_S = 30.0
 
 
 class Demo:
@@ -89,7 +89,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 
 @pytest.mark.long
 @pytest.mark.processes
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_demo_starts_obeys_cut_heal_and_forge_and_ctrl_c_stops_all_of_it(demo: Demo) -> None:
     demo.shows("lacks", STARTED_WITHIN_S)
     processes = demo.children()

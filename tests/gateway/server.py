@@ -37,8 +37,8 @@ from portal.supervisor import redis_server
 from portal.supervisor.parent_watchdog import death_signal
 
 ADMIN = "root"
-UP_WITHIN_S = 40.0
-STOPPED_WITHIN_S = 15.0
+UP_WITHIN_S = 90.0
+STOPPED_WITHIN_S = 30.0
 _PREPARE = """
 import json, os, django
 django.setup()
@@ -82,7 +82,7 @@ def prepare(data_dir: Path) -> Prepared:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert made.returncode == 0, made.stderr

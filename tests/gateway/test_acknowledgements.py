@@ -20,7 +20,7 @@ __all__ = ["replicas"]
 MANY = 2000
 CALLS_PER_MANY = MANY // 10  # scripts that Redis may run for as many acknowledgements: each of them fsyncs
 ANSWERS_WITHIN_S = 60.0
-STILL_S = 0.3  # within which what was sent has come to the gateway; far less than Redis may take to answer
+STILL_S = 0.3  # in which what was sent comes to the gateway, of which nothing is to be seen: Redis stands still. If it took longer, less is tested
 
 
 class Calls:

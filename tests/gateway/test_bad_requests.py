@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.gateway.raw import Raw
+from tests.gateway.raw import BUSY_S, Raw
 from tests.gateway.server import LiveGateway, event
 
 STRUCTURED = "Content-Type: application/cloudevents+json"
@@ -75,12 +75,10 @@ def test_a_body_that_is_no_event_is_refused_and_nothing_is_stored(
 
 def test_more_than_a_publish_may_have_is_refused_by_its_announcement(live_gateway: LiveGateway, rp: str) -> None:
     with Raw(live_gateway) as raw:
-        began = time.monotonic()
         raw.send(post(raw, rp, b"", STRUCTURED, length=10**12))
-        answer = raw.answer()
+        answer = raw.answer()  # of a gateway that waits for the body: 408
         assert (answer.status, answer.code) == (413, "too-large")
         assert raw.closed()
-        assert time.monotonic() - began < 1
 
 
 def test_more_than_a_publish_may_have_is_refused_when_it_comes_unannounced(live_gateway: LiveGateway, rp: str) -> None:
@@ -114,7 +112,7 @@ def test_a_body_that_drips_is_given_up_in_time(live_gateway: LiveGateway, rp: st
         assert (
             live_gateway.config.request_timeout_s - 0.5
             < time.monotonic() - began
-            < live_gateway.config.request_timeout_s + 3
+            < live_gateway.config.request_timeout_s + BUSY_S
         )
     assert stored(live_gateway, rp) == 0
 
@@ -187,7 +185,7 @@ def test_a_head_that_drips_is_given_up_in_time(live_gateway: LiveGateway) -> Non
         answer = raw.answer()
         assert (answer.status, answer.code) == (408, "timeout")
         assert raw.closed()
-        assert time.monotonic() - began < live_gateway.config.request_timeout_s + 3
+        assert time.monotonic() - began < live_gateway.config.request_timeout_s + BUSY_S
 
 
 def test_a_second_head_on_the_connection_is_given_up_in_time_too(live_gateway: LiveGateway) -> None:
@@ -201,7 +199,7 @@ def test_a_connection_that_says_nothing_is_closed_in_time(live_gateway: LiveGate
     with Raw(live_gateway) as raw:
         began = time.monotonic()
         assert raw.closed()
-        assert time.monotonic() - began < live_gateway.config.request_timeout_s + 3
+        assert time.monotonic() - began < live_gateway.config.request_timeout_s + BUSY_S
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_httpx_and_our_own_client(
 def test_curl(live_gateway: LiveGateway, rp: str, token: str, counted: Callable[[], tuple[int, int]]) -> None:
     url = f"{live_gateway.url()}/api/v1/rps/{rp}/events"
     command = ["curl", "-sf", "--noproxy", "*", "-H", f"Authorization: Bearer {token}", "-d", "It snows.", url, url]
-    subprocess.run(command, check=True, capture_output=True, timeout=20)
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
     assert counted() == (2, 0)
 
 

@@ -48,7 +48,7 @@ async def test_two_gateways_under_load_keep_one_order_for_everyone(
             SocketPublisher(live_gateway, rp, "socket-0", gateway=0, pause_s=0.001) as socket_0,
             SocketPublisher(live_gateway, rp, "socket-1", gateway=1, pause_s=0.001) as socket_1,
         ):
-            await asyncio.sleep(2)
+            await asyncio.sleep(2)  # of load
         acknowledged = set.union(*(each.acknowledged for each in (http_0, http_1, socket_0, socket_1)))
         for reader in (one, two):
             await reader.wait_until_has(acknowledged)
@@ -59,7 +59,7 @@ async def test_a_gateway_asked_to_stop_says_goodbye_to_every_binding_and_comes_b
     new_live_gateway: Callable[..., LiveGateway],
 ) -> None:
     live_gateway = new_live_gateway()
-    rp = live_gateway.create_rp()
+    rp, polled = live_gateway.create_rp(), live_gateway.create_rp()
     async with (
         Client(live_gateway) as herald,
         connect(
@@ -71,8 +71,8 @@ async def test_a_gateway_asked_to_stop_says_goodbye_to_every_binding_and_comes_b
         http.stream("GET", f"/api/v1/rps/{rp}/stream") as stream,
     ):
         await herald.ok("subscribe", rp=rp)
-        polling = asyncio.create_task(http.get(f"/api/v1/rps/{rp}/events?after=now&wait_s=30"))
-        await asyncio.sleep(0.3)
+        polling = asyncio.create_task(http.get(f"/api/v1/rps/{polled}/events?after=now&wait_s=30"))
+        await live_gateway.followed(polled)
         live_gateway.terminate_gateway()
         assert await herald.frame() == {"op": "closing", "reason": "server-restarting", "retry": True}
         assert await herald.closed() == (4000, "server-restarting")
@@ -101,12 +101,12 @@ async def test_publishes_in_flight_when_a_gateway_stops_are_answered_or_safe_to_
             SocketPublisher(live_gateway, rp, "socket", pause_s=0.001) as socket,
         ):
             for _ in range(2):
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.5)  # of load
                 live_gateway.terminate_gateway()
                 await asyncio.to_thread(live_gateway.wait_stopped)
                 live_gateway.spawn_gateway()
                 await asyncio.to_thread(live_gateway.wait_gateway)
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.3)  # of load
         await reader.wait_until_has(http.acknowledged | socket.acknowledged)
 
 
@@ -124,5 +124,5 @@ async def test_a_client_that_keeps_its_connection_does_not_keep_the_gateway(
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
     live_gateway.publish(rp, 1)
     live_gateway.terminate_gateway()  # this client never answers the close
-    await asyncio.wait_for(asyncio.to_thread(live_gateway.wait_stopped), 12)
+    await asyncio.wait_for(asyncio.to_thread(live_gateway.wait_stopped), 40)
     writer.close()

@@ -34,22 +34,24 @@ async def test_a_hole_is_filled_before_anything_after_it_is_passed_on(
     live_gateway: LiveGateway, rp: str, client: Client
 ) -> None:
     await client.ok("subscribe", rp=rp)
+    took_s = []
     for turn in range(5):
         append_silently(live_gateway, rp, f"lost-{turn}-1", f"lost-{turn}-2")
         live_gateway.publish(rp, 1, prefix=f"rung-{turn}")
-        frames = await client.events(3, within_s=1.5)
+        began = time.monotonic()
+        frames = await client.events(3)
+        took_s.append(time.monotonic() - began)
         assert ids(frames) == [f"lost-{turn}-1", f"lost-{turn}-2", f"rung-{turn}-1"]
         assert [frame["offset"] for frame in frames] == [3 * turn + 1, 3 * turn + 2, 3 * turn + 3]
+    assert min(took_s) < 1.0, "by the notification, not by the look at the end of the log"
 
 
 async def test_events_that_nothing_rings_for_are_found_within_seconds(
     live_gateway: LiveGateway, rp: str, client: Client
 ) -> None:
     await client.ok("subscribe", rp=rp)
-    began = time.monotonic()
     append_silently(live_gateway, rp, "a", "b")
     assert ids(await client.events(2)) == ["a", "b"]
-    assert time.monotonic() - began < 5
 
 
 async def test_a_hole_that_the_log_has_lost_too_is_told_to_those_who_are_live(
@@ -86,11 +88,11 @@ async def test_a_descriptor_change_that_nobody_heard_is_found_when_the_bell_is_b
     async with Client(live_gateway) as client:
         await client.ok("subscribe", rp=rp)
         with live_gateway.redis as redis:
-            until = time.monotonic() + 10
+            until = time.monotonic() + 30
             while redis.client_kill_filter(_type="pubsub") == 0:  # the change below falls into the gap
                 assert time.monotonic() < until
         live_gateway.admin.patch(f"/api/v1/rps/{rp}", json={"policy": []}).raise_for_status()
-        frame = await client.frame(10)
+        frame = await client.frame()
         assert (frame["op"], frame["type"]) == ("error", "urn:herald:problem:forbidden")
 
 
@@ -108,7 +110,7 @@ async def test_a_bell_that_is_cut_again_and_again_under_load_loses_nothing(
             with live_gateway.redis as redis:
                 for _ in range(40):
                     redis.client_kill_filter(_type="pubsub")
-                    await asyncio.sleep(0.07)
+                    await asyncio.sleep(0.07)  # between two cuts
         acknowledged = http.acknowledged | socket.acknowledged
         assert len(acknowledged) > 500
         for reader in (one, two):

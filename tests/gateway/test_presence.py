@@ -38,13 +38,13 @@ def test_a_domain_of_which_one_process_is_away_is_not_ready_and_is_again_when_it
     with quiet.redis as redis:
         for child in CHILDREN:
             redis.set(keys.presence_key(child), "1", ex=60)
-        wait_for(lambda: ready(quiet)[0] == 200, 5, about="all are there")
+        wait_for(lambda: ready(quiet)[0] == 200, about="all are there")
         redis.delete(keys.presence_key(away))
-        wait_for(lambda: ready(quiet)[0] == 503, 5, about=f"{away} is away")
+        wait_for(lambda: ready(quiet)[0] == 503, about=f"{away} is away")
         checks = ready(quiet)[1]
         assert [name for name, said in checks.items() if said != "ok"] == [CHILDREN[away]]
         redis.set(keys.presence_key(away), "1", ex=60)
-        wait_for(lambda: ready(quiet)[0] == 200, 5, about=f"{away} is back")
+        wait_for(lambda: ready(quiet)[0] == 200, about=f"{away} is back")
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_history_that_aged_is_a_gap(live_gateway: LiveGateway) -> None:
     rp = live_gateway.create_rp(history={"max_age_s": 1})
     live_gateway.publish(rp, 2)
     cursor = f"{pull(live_gateway, rp)['epoch']}:1"
-    wait_for(lambda: not pull(live_gateway, rp)["events"], 5)
+    wait_for(lambda: not pull(live_gateway, rp)["events"])
     document = pull(live_gateway, rp, after=cursor)
     assert (document["recovered"], document["events"]) == (False, [])
     assert document["gap"] == {"epoch": document["epoch"], "from": 2, "to": 2}
@@ -174,19 +174,19 @@ async def test_a_long_poll_answers_when_an_event_comes(live_gateway: LiveGateway
             asyncio.create_task(http.get(f"/api/v1/rps/{rp}/events", params={"after": cursor, "wait_s": 20}))
             for _ in range(5)
         ]
-        await asyncio.sleep(0.3)
+        await live_gateway.followed(rp)
         assert not any(poll.done() for poll in polls)
         began = time.monotonic()
         live_gateway.publish(rp, 1)
         for poll in polls:
             assert ids_of((await poll).json()["events"]) == ["e-1"]
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 15, "it does not wait to its end"
 
 
 async def test_a_long_poll_answers_empty_when_its_time_is_over(live_gateway: LiveGateway, rp: str) -> None:
     began = time.monotonic()
     document = await asyncio.to_thread(pull, live_gateway, rp, after="now", wait_s=0.5)
-    assert 0.45 <= time.monotonic() - began < 3
+    assert 0.45 <= time.monotonic() - began < 15
     assert (document["events"], document["recovered"]) == ([], True)
 
 
@@ -196,7 +196,7 @@ def test_a_long_poll_does_not_wait_when_there_is_something_to_say(live_gateway: 
     began = time.monotonic()
     assert pull(live_gateway, rp, wait_s=30)["events"]
     assert pull(live_gateway, rp, after="zzzzzzzz:2", wait_s=30)["recovered"] is False
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 25
 
 
 async def test_following_by_long_poll_misses_nothing(live_gateway: LiveGateway, rp: str) -> None:
@@ -217,7 +217,7 @@ async def test_following_by_long_poll_misses_nothing(live_gateway: LiveGateway, 
     for number in range(1, expected + 1, 5):
         await asyncio.to_thread(live_gateway.publish, rp, 5, begin=number)
     for follower in following:
-        assert await asyncio.wait_for(follower, 20) == [f"e-{number}" for number in range(1, expected + 1)]
+        assert await asyncio.wait_for(follower, 60) == [f"e-{number}" for number in range(1, expected + 1)]
 
 
 async def test_a_long_poll_ends_with_its_rp(live_gateway: LiveGateway) -> None:
@@ -235,7 +235,7 @@ async def test_a_long_poll_does_not_outlive_its_token(live_gateway: LiveGateway,
     began = time.monotonic()
     with live_gateway.http(lease_s=1.0) as http:
         answer = await asyncio.to_thread(http.get, f"/api/v1/rps/{rp}/events?after=now&wait_s=25")
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 20, "it would wait for 25 s"
     assert answer.status_code in (200, 401)
 
 
@@ -259,18 +259,18 @@ async def test_many_long_polls_on_one_rp_are_woken_by_one_event(live_gateway: Li
         limits=httpx.Limits(max_connections=200),
     ) as http:
         polls = [
-            asyncio.create_task(http.get(f"/api/v1/rps/{rp}/events", params={"after": "now", "wait_s": 15}))
+            asyncio.create_task(http.get(f"/api/v1/rps/{rp}/events", params={"after": "now", "wait_s": 30}))
             for _ in range(150)
         ]
         woken = [0]  # by each event in turn: a busy machine may not have let them begin to wait when the first comes
         while not all(poll.done() for poll in polls) and len(woken) < 20:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.5)  # more of them begin to wait
             before = sum(poll.done() for poll in polls)
             await asyncio.to_thread(
                 live_gateway.publish, rp, 1, begin=len(woken)
             )  # a new one: what repeats wakes nobody
-            await asyncio.wait(polls, timeout=2)
+            await asyncio.wait(polls, timeout=5)
             woken.append(sum(poll.done() for poll in polls) - before)
-        answers = await asyncio.wait_for(asyncio.gather(*polls), 30)
+        answers = await asyncio.wait_for(asyncio.gather(*polls), 60)
     assert max(woken) > 75, "one event wakes all who wait"
     assert all(answer.json()["events"] for answer in answers)

@@ -142,7 +142,7 @@ async def test_a_long_poll_of_a_subscription_answers_when_an_event_comes(live_ga
     polling = asyncio.create_task(asyncio.to_thread(pull, live_gateway, subscription, wait_s=15))
     await live_gateway.followed(rp)
     live_gateway.publish(rp, 1)
-    assert ids_of((await asyncio.wait_for(polling, 5))["events"]) == ["e-1"]
+    assert ids_of((await asyncio.wait_for(polling, 30))["events"]) == ["e-1"]
 
 
 # Bounds
@@ -233,9 +233,10 @@ def test_a_subscription_does_not_reach_past_a_narrowed_policy(live_gateway: Live
 
 async def test_a_lease_that_has_ended_is_gone(live_gateway: LiveGateway, rp: str) -> None:
     subscription = subscribe(live_gateway, rp, lease_s=1)
-    await asyncio.sleep(1.1)
     async with live_gateway.ahttp() as http:
-        answer = await http.get(subscription["links"]["events"])
+        async with asyncio.timeout(30):
+            while (answer := await http.get(subscription["links"]["events"])).status_code == 200:
+                pass
         assert (answer.status_code, code(answer)) == (410, "gone")
         answer = await http.post(subscription["links"]["ack"], json={"cursor": subscription["cursor"]})
         assert (answer.status_code, code(answer)) == (410, "gone")

@@ -257,7 +257,7 @@ def test_events_older_than_the_bound_by_age_are_not_shown(new_log: Callable[...,
     log.create(max_age_s=1)
     log.append(*(make_event(name) for name in "abc"))
     assert held(log) == [b"a", b"b", b"c"]
-    wait_for(lambda: not held(log), 5)
+    wait_for(lambda: not held(log))
     assert log.append(make_event("d")).offsets == [4]
     run = log.read()
     assert (run.state.first, run.first, run.events) == (4, 4, [b"d"])
@@ -268,9 +268,9 @@ def test_the_bound_by_age_cuts_between_old_and_young(new_log: Callable[..., Log]
     log.create(max_age_s=2)
     log.append(*(make_event(f"old{number}") for number in range(300)))
     boundary_ms = log.client.time()[0] * 1000 + log.client.time()[1] // 1000 + 1000
-    wait_for(lambda: log.client.time()[0] * 1000 + log.client.time()[1] // 1000 >= boundary_ms, 5)
+    wait_for(lambda: log.client.time()[0] * 1000 + log.client.time()[1] // 1000 >= boundary_ms)
     log.append(*(make_event(f"young{number}") for number in range(200)))
-    wait_for(lambda: log.read().state.first > 1, 5, every_s=0.005)
+    wait_for(lambda: log.read().state.first > 1, every_s=0.005)
     run = log.read()
     assert (run.state.first, run.state.next) == (301, 501)
     assert run.events == [f"young{number}".encode() for number in range(200)]

@@ -124,7 +124,7 @@ async def test_close_waits_for_what_is_in_flight(harness: Harness) -> None:
     for number in range(5000):
         harness.appender.append(rp, [make_event(str(number))], outcomes.expect())
     await harness.appender.close()
-    assert len(await outcomes.settled(0.5)) == 5000
+    assert len(await outcomes.settled(10)) == 5000
 
 
 # Faults
@@ -155,11 +155,11 @@ async def test_each_append_is_acknowledged_exactly_once_through_kills_of_redis(
     publisher = asyncio.create_task(publish())
     rng = random.Random(7)
     for _ in range(3):
-        await asyncio.sleep(rng.uniform(0.1, 0.3))
+        await asyncio.sleep(rng.uniform(0.1, 0.3))  # the kill comes at any moment
         await asyncio.to_thread(process.kill)
         await asyncio.sleep(rng.uniform(0.0, 0.2))
         await asyncio.to_thread(process.start)
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # some more is published after the last one
     publishing = False
     await publisher
 

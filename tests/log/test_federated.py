@@ -478,7 +478,7 @@ def test_when_all_has_aged_away_the_last_seals_and_the_vector_stay(rp: str) -> N
     seal(rp)
     receive(rp, B, 1, 2)
     control.ensure_log(rp, HistoryBounds(100, 1 << 20, 1))
-    wait_for(lambda: control.trim_log(rp).first == 4, 5)
+    wait_for(lambda: control.trim_log(rp).first == 4)
     assert federated.vector_at(rp, 3) == {OWN: 1, B: 2}
     assert federated.first_lacking(rp, {}, own_key(rp)) < 4
     assert federated.first_lacking(rp, {own_key(rp): 1, B: 2}, own_key(rp)) == 4
@@ -533,7 +533,7 @@ def test_what_was_published_after_the_last_seal_is_taken_into_the_new_epoch(rp: 
     publish(rp, "before")
     seconds, micros = redis_client().time()
     sealed_at_ms = seconds * 1000 + micros // 1000
-    wait_for(lambda: redis_client().time()[0] * 1000 + redis_client().time()[1] // 1000 > sealed_at_ms, 5)
+    wait_for(lambda: redis_client().time()[0] * 1000 + redis_client().time()[1] // 1000 > sealed_at_ms)
     publish(rp, "later1", "later2")
     receive(rp, C, 1, 1)
     epoch = federated.renumber(rp, carry_after_ms=sealed_at_ms)

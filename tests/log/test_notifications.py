@@ -118,10 +118,10 @@ async def test_a_channel_asked_for_while_redis_is_away_is_confirmed_when_it_is_b
     restored = listener.restored
     process.kill()
     asked = listener.bell.subscribe(second)
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # nothing confirms it meanwhile
     assert not asked.done()
     await asyncio.to_thread(process.start)
-    await asyncio.wait_for(asked, 10)
+    await asyncio.wait_for(asked, 30)
     await listener.until(lambda: listener.restored > restored)
     await listener.rings(first, b"1")
     await listener.rings(second, b"2")
@@ -132,15 +132,15 @@ async def test_a_channel_asked_for_while_redis_is_away_is_confirmed_when_it_is_b
 async def test_a_connection_that_is_dead_without_being_closed_is_made_anew(
     new_redis: Callable[..., RedisProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bell_module, "PING_S", 0.2)
+    monkeypatch.setattr(bell_module, "PING_S", 1.0)
     process = new_redis()
     listener = Listener(async_client(process.url))
     channel = next(NEW_RP)
     await listener.bell.subscribe(channel)
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(2.5)  # two pings, to which nothing happens
     assert listener.restored == 1, "a connection that is alive is left alone"
     process.pause(True)
-    await asyncio.sleep(0.6)
+    await asyncio.sleep(3.0)  # the fault itself: a ping is sent, and has no answer a second later
     process.pause(False)
     await listener.until(lambda: listener.restored > 1)
     await listener.rings(channel, b"x")

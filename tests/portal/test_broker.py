@@ -42,7 +42,7 @@ def test_a_task_that_ends_after_its_connection_was_lost_ends_no_worker(redis: Re
     with connection(redis) as made:
         queue = made.SimpleQueue("tasks")
         queue.put("one")
-        message = queue.get(timeout=5)
+        message = queue.get(timeout=30)
         redis.kill()
         made.collect(socket_timeout=1.0)
         made.close()

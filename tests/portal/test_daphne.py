@@ -45,7 +45,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
         yield domain
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(30)
 
 
 @pytest.fixture(params=["daphne", "runserver"])
@@ -65,18 +65,18 @@ def served(stores: Domain, request: pytest.FixtureRequest, tmp_path: Path) -> It
             preexec_fn=death_signal(signal.SIGKILL),
         )
         try:
-            wait_for(lambda: answers(stores) or process.poll() is not None, 30, about="the server answers")
+            wait_for(lambda: answers(stores) or process.poll() is not None, 60, about="the server answers")
             assert process.poll() is None, (tmp_path / "output").read_text()
             yield stores
             assert "Did you mean HERALD_SESSIONS_MAX?" in (tmp_path / "output").read_text()
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(30)
 
 
 def answers(domain: Domain) -> bool:
     try:
-        return httpx.get(f"{domain.url}/livez", timeout=2, trust_env=False).status_code == 200
+        return httpx.get(f"{domain.url}/livez", timeout=10, trust_env=False).status_code == 200
     except httpx.HTTPError:
         return False
 
@@ -94,15 +94,15 @@ def test_publish_reaches_a_websocket_and_a_stream(served: Domain) -> None:
         )
         with socket:
             socket.send(json.dumps({"op": "subscribe", "id": 1, "rp": rp, "from": "earliest"}))
-            assert json.loads(socket.recv(timeout=10))["op"] == "ok"
+            assert json.loads(socket.recv(timeout=30))["op"] == "ok"
             stored = client.post(
                 f"/api/v1/rps/{rp}/events", json=EVENT, headers={"Content-Type": "application/cloudevents+json"}
             )
             assert stored.status_code == 201, stored.text
-            frame = json.loads(socket.recv(timeout=10))
+            frame = json.loads(socket.recv(timeout=30))
             assert (frame["op"], frame["offset"], frame["event"]["data"]) == ("event", 1, {"n": 1})
             socket.send(json.dumps({"op": "publish", "id": 2, "rp": rp, "event": {**EVENT, "id": "2"}}))
-            frames = [json.loads(socket.recv(timeout=10)) for _ in range(2)]
+            frames = [json.loads(socket.recv(timeout=30)) for _ in range(2)]
             assert {frame["op"] for frame in frames} == {"ok", "event"}
         with client.stream("GET", f"/api/v1/rps/{rp}/stream", params={"after": "earliest"}) as stream:
             assert stream.status_code == 200

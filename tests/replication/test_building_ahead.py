@@ -60,7 +60,7 @@ class Witness(FakePeer):
 
     def waits_until_the_next_is_built(self, request: wire.ExchangeRequest) -> wire.ExchangeAnswer:
         """Something to do at the n-th request; at most for some seconds."""
-        assert self.built.wait(5.0), "nothing was built while the peer was at work"
+        assert self.built.wait(30.0), "nothing was built while the peer was at work"
         return FakePeer.taken(self, request)
 
     def firsts(self) -> list[int]:

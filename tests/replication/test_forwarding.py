@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 import time
@@ -180,8 +179,8 @@ def test_a_wake_up_during_a_turn_rings_its_task_and_sends_none(b: OtherDomain) -
     assert sorted(turn.take(wakeups.RPS_MAX)) == ["x", "y"]
     threading.Timer(0.05, wakeups.wake, ("b.test", ["z"])).start()
     began = time.monotonic()
-    assert turn.wait(5.0)
-    assert time.monotonic() - began < 3.0
+    assert turn.wait(60.0)
+    assert time.monotonic() - began < 30.0
     assert turn.take(wakeups.RPS_MAX) == ["z"]
     assert turn.release()
     wakeups.wake("b.test", ["z"])
@@ -383,7 +382,7 @@ def test_a_peer_that_asks_for_a_long_pause_is_left_alone_and_holds_no_thread(
     began = time.monotonic()
     wakeups.wake("b.test", [rp])
     assert forward("b.test") is False
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 30.0
     (paused_ms,) = [redis_client().pttl("herald:peer:{b.test}:paused")]
     assert left_alone_s - 1 < paused_ms / 1000 <= left_alone_s
     assert delivery_get("b.test") is None, "nothing failed"
@@ -433,7 +432,7 @@ class Queue:
     def __init__(self, peer: FakePeer, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self.queue: list[str] = []
         self.rps = {shared(peer_named(name)): name for name in names}
-        self.begun: dict[str, list[float]] = {name: [] for name in names}
+        self.turns: list[str] = []
         self.busy = True
         taken = peer.taken
 
@@ -447,12 +446,11 @@ class Queue:
         forward_start.connect(self.queue.append)
         forwards_waiting.connect(lambda: len(self.queue))
 
-    def run(self, for_s: float) -> None:
-        """What the thread does, and `workers.tasks.forward`."""
-        until = time.monotonic() + for_s
-        while self.queue and time.monotonic() < until:
+    def run(self, turns: int) -> None:
+        """What the thread does, and `workers.tasks.forward`: so many turns, or until nobody waits."""
+        while self.queue and len(self.turns) < turns:
             name = self.queue.pop(0)
-            self.begun[name].append(time.monotonic())
+            self.turns.append(name)
             if forward(name):
                 wakeups.wake(name)
 
@@ -469,12 +467,8 @@ def test_more_busy_peers_than_threads_take_turns(peer: FakePeer, monkeypatch: py
     queue = Queue(peer, ["b.test", "c.test", "d.test", "e.test"], monkeypatch)
     for rp, name in queue.rps.items():
         wakeups.wake(name, [rp])
-    began = time.monotonic()
-    queue.run(4.0)
-    for times in queue.begun.values():
-        assert len(times) >= 2
-        waits = [after - before for before, after in itertools.pairwise([began, *times])]
-        assert max(waits) < 2.5, waits
+    queue.run(12)  # a turn that is not given up when others wait lasts until the test is given up
+    assert queue.turns == ["b.test", "c.test", "d.test", "e.test"] * 3
 
 
 def test_a_peer_that_nobody_waits_for_keeps_its_turn(peer: FakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -485,8 +479,8 @@ def test_a_peer_that_nobody_waits_for_keeps_its_turn(peer: FakePeer, monkeypatch
     threading.Timer(0.5, lambda: setattr(queue, "busy", False)).start()
     (rp,) = queue.rps
     wakeups.wake("b.test", [rp])
-    queue.run(5.0)
-    assert len(queue.begun["b.test"]) == 1
+    queue.run(10)
+    assert queue.turns == ["b.test"]
     assert peer.vectors[rp] == {own(rp): head(rp).own}
 
 
@@ -494,13 +488,13 @@ def test_a_peer_with_nothing_to_do_lingers_for_no_longer_than_others_wait(
     peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbound, "OTHERS_S", 0.1)
-    monkeypatch.setattr(outbound, "LINGER_S", 10.0)
+    monkeypatch.setattr(outbound, "LINGER_S", 60.0)
     rp = shared(b, 1)
     wakeups.wake("b.test", [rp])
     forwards_waiting.connect(lambda: 1)
     began = time.monotonic()
     forward("b.test")
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 30.0
     forwards_waiting.connect(None)
     monkeypatch.setattr(outbound, "LINGER_S", 0.01)
     forward("b.test")

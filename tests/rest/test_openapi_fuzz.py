@@ -25,7 +25,7 @@ def patient(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Ite
 
 @pytest.mark.long
 @pytest.mark.processes
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("credentials", ["administrator", "nobody"])
 def test_no_request_that_the_description_allows_or_forbids_is_answered_with_a_server_error(
     patient: LiveGateway, tmp_path: Path, credentials: str

@@ -20,10 +20,12 @@ from eventing.peering.wire import messages as wire
 from tests.scenarios import lying_peer
 from tests.scenarios.lying_peer import LyingPeer
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 LIAR = "liar.test"
 HUNG_S = 10.0  # until a request that is not answered has failed (replication/forwarding/outbound.py: CALL_S)
-AT_ONCE_S = 3.0  # in which events are at a peer that answers, on a busy machine too
+AT_ONCE_S = (
+    8.0  # in which events are at a peer that answers, on a busy machine too; behind one that hangs they take HUNG_S
+)
 CLAIM_HELD_S = 15.0  # in which events are at a peer though another lies: on a busy machine; it was 40 s
 RESTARTED_S = 60.0  # and after the forwarder was killed, which takes up to 25 s to be back
 SENT_MAX = 2 * 8  # runs that are sent in vain: after 0.5 s, 1 s, 2 s, ..., by a and by b
@@ -140,7 +142,7 @@ def test_a_peer_that_floods_is_told_to_wait_and_others_are_not_slowed(
         refused += status in (429, 503)
     assert refused
     wait_for(lambda: network.counted("b", "flooding", carrier=LIAR) > before)
-    reader.has(network.publish(rp, "a", 10), within_s=10)
+    reader.has(network.publish(rp, "a", 10), within_s=20)
     network["b"].ask("PATCH", f"/api/v1/peers/{LIAR}", {"requests_per_s": 100})
 
 
@@ -222,7 +224,7 @@ def test_a_peer_that_never_answers_and_one_that_swallows_everything_slow_nobody_
     network.partition("b", "c", blackhole=True)
     liar.deaf = True
     asked = len(liar.requests)
-    deadline = time.monotonic() + HUNG_S + 10
+    deadline = time.monotonic() + HUNG_S + 30
     silent: dict[str, object] = {}
     while silent.get("failure") != "unreachable":
         assert time.monotonic() < deadline, f"a does not see that c hangs: {silent}"

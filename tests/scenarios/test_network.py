@@ -9,7 +9,7 @@ import pytest
 from demo.harness.network import Network
 from demo.harness.servers import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 
 def test_three_domains_carry_one_rp_with_publishers_and_subscribers_at_each(network: Network) -> None:

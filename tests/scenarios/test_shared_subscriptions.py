@@ -19,10 +19,10 @@ from demo.harness.servers import wait_for
 
 pytestmark = pytest.mark.processes
 
-TAKEN_OVER_WITHIN_S = 30.0  # a lease and a turn take 5 s; the machine may be busy
+TAKEN_OVER_WITHIN_S = 60.0  # a lease and a turn take 9 s; the machine may be busy
 READ_BEFORE_KILL = 600
-ANSWERED_S = 5.0  # after the last event, for the acknowledgements; one by one they would take 12 s and more
-TOLD_S = 3.0  # for the other holder to be told what is acknowledged, which takes a second
+ANSWERED_S = 9.0  # after the last event, for the acknowledgements; one by one they would take 12 s and more
+TOLD_S = 30.0  # for the other holder to be told what is acknowledged, which takes a second
 REPEATED_MAX = 0.1  # of the events read before a takeover; acknowledged one by one it was two thirds
 
 
@@ -83,7 +83,7 @@ class Owner:
         async def read() -> list[str]:
             found: list[str] = []
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(60),
                 Client(self.network[at].url, token=self.token) as client,
                 client.attach(self.id) as items,
             ):
@@ -112,7 +112,7 @@ class Owner:
                 while time.monotonic() < until or self.lease_ends(then) <= renewed_from:
                     assert time.monotonic() < deadline, "nobody renewed it"
                     await asyncio.to_thread(self.network.publish, self.rp, then)
-                    async with asyncio.timeout(10):
+                    async with asyncio.timeout(30):
                         found.append((await anext(items)).id)  # type: ignore[union-attr]
                     await asyncio.sleep(0.2)
 

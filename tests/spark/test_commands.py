@@ -25,7 +25,7 @@ from tests.spark import bruteforce, samples
 from tests.spark.conftest import need_java
 from tests.spark.samples import HOME, utc
 
-pytestmark = [pytest.mark.long, pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.processes, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]
 HOUR = utc(2027, 1, 15, 8)
 WAIT_S = 240

@@ -30,7 +30,7 @@ from spark.writing import current
 from tests.spark import bruteforce, samples
 from tests.spark.samples import HOME, utc
 
-pytestmark = [pytest.mark.long, pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.processes, pytest.mark.timeout(900)]
 JOBS = ("access", "load", "placement", "overlap", "federation")
 LIMITS = {
     "rp-publish-events": 0.5,

@@ -64,7 +64,7 @@ async def test_an_owner_that_stalled_can_neither_renew_nor_end_the_lease_of_its_
     stalled, successor = LeaderLease(key, "stalled", 20), LeaderLease(key, "another", LONG_MS)
     assert await stalled.acquire(aclient)
     assert not successor.acquire(redis_client)
-    wait_for(lambda: not redis_client.exists(key), 5, about="the lease has expired")
+    wait_for(lambda: not redis_client.exists(key), about="the lease has expired")
     assert not stalled.renew(redis_client), "an expired lease is not held by anybody"
     assert successor.acquire(redis_client)
     for step in (stalled.acquire, stalled.renew, stalled.release):

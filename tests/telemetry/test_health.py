@@ -16,7 +16,7 @@ from tests.gateway.server import PLAIN, LiveGateway, Prepared
 
 pytestmark = pytest.mark.processes
 
-WITHIN_S = 2.0
+WITHIN_S = 8.0  # a second or two on a machine that does nothing else
 
 
 @pytest.fixture(scope="module")
@@ -45,42 +45,42 @@ def says(live_gateway: LiveGateway, part: str, what: str) -> bool:
 
 
 def test_each_part_is_named_with_its_reason(health: LiveGateway) -> None:
-    wait_for(lambda: says(health, "redis", "ok") and says(health, "database", "ok"), 5)
+    wait_for(lambda: says(health, "redis", "ok") and says(health, "database", "ok"))
     assert checks(health)["workers"].startswith("no Celery worker")
 
 
 def test_redis_that_hangs_is_away_in_time_and_back_by_itself(health: LiveGateway) -> None:
     health.pause_redis(True)
     try:
-        wait_for(lambda: says(health, "redis", "does not answer"), 5)
+        wait_for(lambda: says(health, "redis", "does not answer"))
         assert checks(health)["workers"] == "unknown while Redis is away"
         assert checks(health)["database"] == "ok"
     finally:
         health.pause_redis(False)
-    wait_for(lambda: says(health, "redis", "ok"), 5)
+    wait_for(lambda: says(health, "redis", "ok"))
 
 
 def test_redis_that_is_gone_and_comes_again(health: LiveGateway) -> None:
     health.kill_redis()
-    wait_for(lambda: says(health, "redis", "does not answer"), 5)
+    wait_for(lambda: says(health, "redis", "does not answer"))
     health.start_redis()
-    wait_for(lambda: says(health, "redis", "ok"), 5)
+    wait_for(lambda: says(health, "redis", "ok"))
 
 
 def test_a_database_that_is_gone_and_comes_again(health: LiveGateway) -> None:
     database = health.data_dir / "herald.sqlite3"
     aside = database.with_suffix(".aside")
     database.rename(aside)
-    wait_for(lambda: checks(health)["database"] != "ok", 5)
+    wait_for(lambda: checks(health)["database"] != "ok")
     said = checks(health)
     assert said["redis"] == "ok"
     assert str(health.data_dir) not in json.dumps(said), "no address of ours"
     aside.replace(database)
-    wait_for(lambda: says(health, "database", "ok"), 5)
+    wait_for(lambda: says(health, "database", "ok"))
 
 
 def test_a_thousand_probes_are_few_questions_to_redis(health: LiveGateway) -> None:
-    wait_for(lambda: says(health, "redis", "ok"), 5)
+    wait_for(lambda: says(health, "redis", "ok"))
     with health.redis as redis, httpx.Client(**PLAIN) as http, ThreadPoolExecutor(8) as many:
         asked = redis.info("commandstats")["cmdstat_ping"]["calls"]
         began = time.monotonic()

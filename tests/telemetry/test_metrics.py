@@ -68,7 +68,7 @@ async def test_any_gateway_answers_for_all(pair: LiveGateway) -> None:
             )
 
         for gateway in (0, 1):
-            wait_for(lambda at=gateway: told(scrape(pair.url(at))), 5, about="the sums of both")  # type: ignore[misc]
+            wait_for(lambda at=gateway: told(scrape(pair.url(at))), about="the sums of both")  # type: ignore[misc]
         lag = scrape(pair.url())
         assert 0 <= lag.value("herald_delivery_lag_seconds_sum") < 5 * lag.value("herald_delivery_lag_seconds_count")
 
@@ -79,7 +79,7 @@ async def test_of_a_gateway_that_was_killed_what_it_counted_stays_and_what_it_he
         await client.ok("subscribe", rp=rp)
         with pair.http(gateway=1) as http:
             assert http.post(f"/api/v1/rps/{rp}/events", json={}).status_code == 201
-        wait_for(lambda: scrape(pair.url(0)).value("herald_sessions") == 1, 5, about="the session is told")
+        wait_for(lambda: scrape(pair.url(0)).value("herald_sessions") == 1, about="the session is told")
         before = scrape(pair.url(1))
         pid = pair.gateway_process(1).pid
         pair.kill_gateway(1)
@@ -89,7 +89,7 @@ async def test_of_a_gateway_that_was_killed_what_it_counted_stays_and_what_it_he
         assert after.value("process_resident_memory_bytes") < before.value("process_resident_memory_bytes")
         assert not list((pair.data_dir / "metrics").glob(f"gauge_*_{pid}-*"))
     pair.start_gateway(1)
-    wait_for(lambda: len(list((pair.data_dir / "metrics").glob("gauge_livesum_*"))) == 2, 5, about="both measure again")
+    wait_for(lambda: len(list((pair.data_dir / "metrics").glob("gauge_livesum_*"))) == 2, about="both measure again")
     assert since(before, scrape(pair.url(1)))("herald_events_published_total") == 0, "nothing is counted twice"
 
 
@@ -172,7 +172,7 @@ def test_calls_to_redis_that_fail_are_counted(exposed: LiveGateway) -> None:
     assert since(before, after)("herald_redis_call_failures_total") >= 1
     assert after.value("herald_ready", check="redis") == 0
     exposed.start_redis()
-    wait_for(lambda: httpx.get(f"{exposed.url()}/readyz", **PLAIN).json()["checks"]["redis"] == "ok", 5)
+    wait_for(lambda: httpx.get(f"{exposed.url()}/readyz", **PLAIN).json()["checks"]["redis"] == "ok")
     assert scrape(exposed.url(), **headers).value("herald_ready", check="redis") == 1
 
 
