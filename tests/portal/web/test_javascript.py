@@ -24,7 +24,7 @@ def run(folder: Path, *files: str) -> None:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
