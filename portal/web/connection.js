@@ -1,8 +1,10 @@
 /** State of the connection: the pill in the header, and the bar with the next step when the connection has ended. */
+import { byId } from "./elements.js";
 
 const TEXTS = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", ended: "Ended" };
 const COUNTED_FROM_MS = 1_000;
-let timer = null;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
 
 /**
  * @param {"connecting" | "live" | "reconnecting" | "ended"} state
@@ -13,13 +15,13 @@ export function showConnection(state, { reason = "", retryInMs = 0 } = {}) {
   if (!pill) return; // an embedding without our frame
   clearInterval(timer);
   if (pill.dataset.state !== state) {
-    document.getElementById("connection-said").textContent = `Connection: ${TEXTS[state].toLowerCase()}`;
+    byId("connection-said").textContent = `Connection: ${TEXTS[state].toLowerCase()}`;
   }
   pill.hidden = false;
   pill.dataset.state = state;
   pill.textContent = TEXTS[state];
   pill.title = reason;
-  if (state !== "ended") document.getElementById("connection-ended").hidden = true;
+  if (state !== "ended") byId("connection-ended").hidden = true;
   if (state === "reconnecting" && retryInMs >= COUNTED_FROM_MS) countDown(pill, performance.now() + retryInMs);
 }
 
@@ -34,9 +36,9 @@ function countDown(pill, at) {
 
 /** The session has ended: lead to the login page, and back here. */
 export function showLoggedOut() {
-  const bar = document.getElementById("connection-ended");
+  const bar = byId("connection-ended");
   const link = document.createElement("a");
-  link.href = bar.dataset.loginUrl;
+  link.href = bar.dataset.loginUrl ?? "/login";
   link.textContent = "Log in again";
   showEnd("Your session has ended. The data shown is out of date.", link);
 }
@@ -53,7 +55,7 @@ export function showEnded(says, again) {
 
 function showEnd(says, action) {
   showConnection("ended", { reason: says });
-  const bar = document.getElementById("connection-ended");
+  const bar = byId("connection-ended");
   bar.replaceChildren(says, action);
   bar.hidden = false;
 }

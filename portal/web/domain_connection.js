@@ -13,6 +13,7 @@ const SESSION_URL = "/console/session";
 /** Ends the client: connecting again needs a login. */
 export class LoggedOut extends HeraldError {}
 
+/** @type {Client | null} */
 let client = null;
 const again = new Set(); // what to call to connect anew, when the reader asks for it
 
@@ -29,7 +30,7 @@ async function getToken() {
   }
 }
 
-/** The connection's client (client/js/herald.js): publish and subscribe with it. The pill is shown by itself. */
+/** The connection's client (client/js/herald.js): publish and subscribe with it. The pill is shown by itself. @returns {Client} */
 export function domainConnection() {
   // The console shows this domain: it waits for it and uses no replica, which the page's policy forbids as well.
   const learnable = () => [];

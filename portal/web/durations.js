@@ -1,6 +1,6 @@
 /** Stretches of time that people state: "10 minutes" rather than 600 s, and the field to state them with. */
 
-import { find } from "./elements.js";
+import { find, need } from "./elements.js";
 
 const UNITS_S = { seconds: 1, minutes: 60, hours: 3600, days: 86_400 };
 let made = 0;
@@ -67,7 +67,7 @@ export function numberField(name, { label, hint = "", value = "", unit }) {
  * @param {ParentNode} box @param {string} name
  */
 export function typedNumber(box, name) {
-  const { value } = find(box, `[name="${name}"]`, HTMLInputElement);
+  const { value } = need(box, `[name="${name}"]`, HTMLInputElement);
   if (value === "") return undefined;
   const unit = find(box, `[name="${name}-unit"]`, HTMLSelectElement);
   return Number(value) * (unit ? UNITS_S[unit.value] : 1);

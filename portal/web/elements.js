@@ -31,6 +31,25 @@ export function find(root, selector, kind) {
 }
 
 /**
+ * The first element of `root` that the selector names. Throws where there is none: a fault of the template.
+ * @template {Element} [E=HTMLElement]
+ * @param {ParentNode} root
+ * @param {string} selector
+ * @param {new () => E} [kind]
+ * @returns {E}
+ */
+export function need(root, selector, kind) {
+  const found = find(root, selector, kind);
+  if (!found) throw new TypeError(`${selector} is missing`);
+  return found;
+}
+
+/** What the template states for the page's script: the attributes of its main element. @returns {Record<string, string>} */
+export function pageData() {
+  return /** @type {any} */ (byId("main").dataset);
+}
+
+/**
  * All elements of `root` that the selector names.
  * @param {ParentNode} root
  * @param {string} selector

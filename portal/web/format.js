@@ -22,7 +22,7 @@ class Quantity {
 
 /** @param {number} value @param {[number, string][]} scales largest first @returns {[number, string]} */
 function scaled(value, scales) {
-  const [size, unit] = scales.find(([least]) => Math.abs(value) >= least) ?? scales.at(-1);
+  const [size, unit] = scales.find(([least]) => Math.abs(value) >= least) ?? scales[scales.length - 1];
   return [value / size, unit];
 }
 

@@ -16,6 +16,7 @@
  * none that matches), broken (with the domain's sentence, and what to do), old (rows stay, a notice says why they are).
  */
 
+import { byId, pageData } from "./elements.js";
 import { openDomain } from "./live.js";
 import { tellEnd } from "./domain_connection.js";
 import { PacedPoll } from "./polling.js";
@@ -269,7 +270,7 @@ export class Listing {
  * @param {(state: DomainState, events: AdminEvent[]) => void} [onChange] for what else the page shows of the state
  */
 export function keepCurrent(listings, onChange = () => {}) {
-  if (!("live" in document.getElementById("main").dataset)) return null;
+  if (!("live" in pageData())) return null;
   return openDomain({
     onChange: (state, events, { fresh }) => {
       for (const listing of listings) {
@@ -289,7 +290,7 @@ export function keepCurrent(listings, onChange = () => {}) {
 }
 
 function partsOf(id) {
-  const box = document.getElementById(id);
+  const box = byId(id);
   const part = (name) => document.getElementById(`${id}-${name}`);
   return {
     box,

@@ -25,11 +25,13 @@ import { DOMAIN, RP, apply } from "./state.js";
 /** @import { DomainState, RpState } from "./shapes.d.ts" */
 /** @import { AdminEvent } from "./types.d.ts" */
 
+/** @import { Client } from "../../client/js/herald.js" */
 /** @import { StateDetail, SubscriptionState } from "../../client/js/herald.d.ts" */
 
 const CATALOGUE_URL = document.documentElement?.dataset.catalogue || "/api/v1/admin/catalogue"; // the page's is kept by the browser
 const EVENTS_KEPT = 500; // for the next onChange; a hidden tab drops older ones, its state has them
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
+/** @type {Parameters<typeof apply>[0] | null} */
 let catalogue = null; // the same for the page's life
 
 /** The domain's state. @param {Options<DomainState>} [options] @returns {Live<DomainState>} */
@@ -59,11 +61,13 @@ export class Live {
   #where;
   #onChange;
   #onState;
+  /** @type {ReturnType<Client["subscribe"]> | null} */
   #subscription = null;
   #events = [];
   #attempt = 0; // of fetching: answers to an older one are ignored
   #failures = 0;
-  #timer = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
   #forget;
   #draw = eachFrame(() => this.#tell());
 
@@ -158,6 +162,7 @@ export class Live {
   }
 
   #event(event) {
+    if (!catalogue || !this.state) return; // it follows a snapshot, which is there with the catalogue
     this.state = apply(catalogue, this.#where, this.state, event);
     this.#events.push(event);
     if (this.#events.length > EVENTS_KEPT) this.#events.shift();

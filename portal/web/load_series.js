@@ -44,7 +44,7 @@ export class LoadSeries {
 
   /**
    * Take a sample of a gateway (data of io.herald.load.sampled at domain.admin); one that was counted already changes nothing.
-   * @param {Partial<GatewaySampleData>} sample
+   * @param {Partial<GatewaySampleData> & Pick<GatewaySampleData, "at" | "interval_s">} sample
    * @param {number} backlog events that wait for peers now
    */
   add(sample, backlog) {

@@ -39,6 +39,7 @@ export class Plot {
   #box; // what uPlot draws in
   #key; // an <li> per series, with the <b> that holds its value
   #table;
+  /** @type {uPlot | null} */
   #uplot = null;
   #data;
   #labelledAt = -Infinity;
@@ -88,7 +89,9 @@ export class Plot {
     if (!this.#uplot) return; // no room yet: the observer calls again
     this.#uplot.setData(this.#data, false);
     this.#uplot.setScale("x", this.#span());
-    if (this.#uplot.cursor.idx === null || this.#uplot.cursor.left < 0) this.#showValues(this.#data[0].length - 1);
+    if (this.#uplot.cursor.idx === null || (this.#uplot.cursor.left ?? -1) < 0) {
+      this.#showValues(this.#data[0].length - 1);
+    }
     this.#label();
   }
 

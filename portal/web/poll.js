@@ -52,9 +52,10 @@ function perSecond(from, to) {
  * @param {(error: Error) => void} onFailure called each time there was no answer
  */
 export function pollEnds(url, ids, onEnds, onFailure) {
-  let timer = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
   const ask = async () => {
-    timer = null;
+    timer = undefined;
     try {
       const ends = await getJson(`${url}?ids=${ids.join(",")}`, TIMEOUT_MS);
       onEnds(ends, performance.now());
@@ -62,7 +63,7 @@ export function pollEnds(url, ids, onEnds, onFailure) {
       onFailure(error);
       if (error instanceof SessionEnded) return;
     }
-    if (!document.hidden && timer === null) timer = setTimeout(ask, POLL_MS);
+    if (!document.hidden && timer === undefined) timer = setTimeout(ask, POLL_MS);
     else waiting = true;
   };
   let waiting = false;

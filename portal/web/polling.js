@@ -9,7 +9,8 @@ export class PacedPoll {
   #ask;
   #onAnswer;
   #onFailure;
-  #timer = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
   #answeredAt = -Infinity;
   #pauseMs = PAUSE_MS; // after the last answer
   #floodPauseMs = PAUSE_MS; // the same where there were more than a few changes

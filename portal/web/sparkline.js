@@ -14,7 +14,7 @@ export function drawSparkline(svg, values, slots) {
   const line = child(svg, "polyline");
   const area = child(svg, "polygon");
   const step = WIDTH / (slots - 1);
-  const top = Math.max(...values, 1e-9); // null counts as 0 here
+  const top = Math.max(...values.map((value) => value ?? 0), 1e-9);
   const start = WIDTH - step * (values.length - 1);
   const points = [];
   values.forEach((value, index) => {

@@ -9,6 +9,7 @@
  * Which tab is open is kept in the address (#panel-curl), so that it can be linked and survives a reload. A panel is told by
  * an event "shown" when its tab is opened.
  */
+import { byId } from "./elements.js";
 
 /** Start every tablist of the page, or those in `root`. */
 export function startTabs(root = document) {
@@ -17,7 +18,7 @@ export function startTabs(root = document) {
 
 function start(list) {
   const tabs = [...list.querySelectorAll("[role=tab]")];
-  const panel = (tab) => document.getElementById(tab.getAttribute("aria-controls"));
+  const panel = (tab) => byId(tab.getAttribute("aria-controls") ?? "");
   const open = (chosen) => {
     for (const tab of tabs) {
       const selected = tab === chosen;

@@ -20,21 +20,22 @@ export class Domain {
   }
 
   async start() {
-    this.server = createServer((_request, response) => {
+    const server = createServer((_request, response) => {
       response.writeHead(this.refusing ? 401 : 200, { "Content-Type": "application/problem+json" });
       response.end(JSON.stringify({ type: "urn:herald:problem:unauthenticated", detail: "The signature is wrong." }));
     });
-    this.server.on("upgrade", (request, socket) => this.#accept(request, socket));
-    await new Promise((resolve) => this.server.listen(this.port, "127.0.0.1", () => resolve(null)));
-    this.port = /** @type {import("node:net").AddressInfo} */ (this.server.address()).port;
+    this.server = server;
+    server.on("upgrade", (request, socket) => this.#accept(request, socket));
+    await new Promise((resolve) => server.listen(this.port, "127.0.0.1", () => resolve(null)));
+    this.port = /** @type {import("node:net").AddressInfo} */ (server.address()).port;
     return this;
   }
 
   /** Cut every connection, as a killed process would, and stop listening. */
   async stop() {
     for (const socket of this.connections) socket.destroy();
-    this.server.closeAllConnections();
-    await new Promise((resolve) => this.server.close(resolve));
+    this.server?.closeAllConnections();
+    await new Promise((resolve) => this.server?.close(resolve) ?? resolve(null));
   }
 
   get url() {

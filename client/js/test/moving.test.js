@@ -30,7 +30,7 @@ async function replicas(context, settings = {}) {
   });
   context.after(async () => {
     client.close();
-    for (const domain of [a, b]) if (domain.server.listening) await domain.stop();
+    for (const domain of [a, b]) if (domain.server?.listening) await domain.stop();
   });
   return { a, b, client, moves };
 }
@@ -77,6 +77,7 @@ test("a token is not shown to domains that the program did not name", async (con
 test("what one domain does not serve is read and published at another, in order, and the rest stays", async (context) => {
   const { a, b, client, moves } = await replicas(context);
   b.logs = new Map();
+  /** @type {unknown[][]} */
   const [there, here] = [[], []];
   client.subscribe("here", { onEvent: (event) => here.push(event.data) });
   await client.publish("here", 0);

@@ -83,7 +83,7 @@ test("a replica that comes and goes is gone back to ever more rarely", () => {
   const holds = [];
   for (let round = 0; round < 6; round++) {
     let now = left;
-    do now = Math.max(now, made.probeAt);
+    do now = Math.max(now, made.probeAt ?? assert.fail("no probe is due"));
     while (!made.probed(true, now));
     holds.push(now - left);
     made.returning(now);

@@ -2,7 +2,7 @@
  * Actions of administrators and operators on a peer: a confirmation, then the request; the effect arrives as an event.
  */
 
-import { find } from "../elements.js";
+import { need } from "../elements.js";
 import { ask } from "../dialog.js";
 import { request } from "../requests.js";
 import { html, nothing, render } from "../table.js";
@@ -53,13 +53,14 @@ export async function addPeer(openPeer) {
   const asking =
     words(html`<p>Peering needs two administrators: you add the other domain here, and its administrator approves this domain there. No trust is granted before both have agreed.</p>
     <div class="field"><label for="peer-url">Address of the other domain</label><input id="peer-url" name="url" type="url" required placeholder="https://b.example" autocomplete="off"></div>`);
+  /** @type {any} */
   let seen = null;
   const looked = await ask({
     title: "Add a peer",
     says: asking,
     action: "Continue",
     perform: async () => {
-      seen = await request("POST", `${PEERS}/look`, { url: asking.querySelector("input").value.trim() });
+      seen = await request("POST", `${PEERS}/look`, { url: need(asking, "input", HTMLInputElement).value.trim() });
     },
   });
   if (looked === null) return null;
@@ -203,7 +204,7 @@ export async function change(detail) {
     ${RATES.map(([name, label]) => html`<div class="field"><label for=${`peer-${name}`}>${label}</label><input id=${`peer-${name}`} name=${name} type="number" min="1" required .value=${String(detail[name])}></div>`)}
     <div class="field"><label for="peer-address">Address</label><input id="peer-address" name="url" type="url" required .value=${detail.url}></div>
     <div class="field"><label for="peer-note">Note</label><input id="peer-note" name="note" maxlength="255" .value=${detail.note}></div>`);
-  const field = (name) => find(says, `[name=${name}]`, HTMLInputElement).value;
+  const field = (name) => need(says, `[name=${name}]`, HTMLInputElement).value;
   const done = await ask({
     title: `Change ${detail.name}`,
     says,

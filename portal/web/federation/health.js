@@ -79,7 +79,7 @@ export function health(peer, quarantines, now, watchedMs) {
     return made("bad", "Failing", FAILURES[delivery.class] ?? "Delivery fails.", ADVICE[delivery.class]);
   }
   if (delivery.class === "paused" || delivery.class === "not-taking") {
-    const since = stretch(now - Date.parse(delivery.first_failure_at));
+    const since = stretch(now - Date.parse(delivery.first_failure_at ?? ""));
     return made(
       "bad",
       delivery.class === "paused" ? "Paused" : "Not accepting",

@@ -11,7 +11,7 @@ import { breakable, html, nothing, render } from "../table.js";
 import * as actions from "./actions.js";
 import { SIGNS } from "./health.js";
 
-/** @import { MisbehaviourData, QuarantineRow } from "../shapes.d.ts" */
+/** @import { MisbehaviourData, Peer, QuarantineRow } from "../shapes.d.ts" */
 
 /** @import { JudgedPeer } from "./health.js" */
 
@@ -26,16 +26,23 @@ export class Panel {
   #element;
   #may;
   #name = "";
+  /** @type {JudgedPeer | null} */
   #row = null;
+  /** @type {{misbehaviour: MisbehaviourData[], quarantine: QuarantineRow | null}} */
   #about = { misbehaviour: [], quarantine: null };
+  /** @type {Peer | null} */
   #detail = null;
+  /** @type {any} */
   #delivery = null;
+  /** @type {{items: any[] | null, next: string | null, cursors: (string | null)[]}} */
   #links = { items: null, next: null, cursors: [null] };
   #evidence = [];
-  #spread = null; // {rp, label, found}
+  /** @type {{rp: string, label: string, found: any} | null} */
+  #spread = null;
   #problem = "";
   #asked = 0; // number of the peer that was opened: answers to an older one are ignored
-  #due = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #due;
   #askedAt = 0;
 
   /** @param {HTMLElement} element @param {{administrate: boolean, operate: boolean}} may */
@@ -54,7 +61,7 @@ export class Panel {
     this.#name = name;
     this.#asked++;
     clearTimeout(this.#due);
-    this.#due = null;
+    this.#due = undefined;
     this.#row = this.#detail = this.#delivery = this.#spread = null;
     this.#links = { items: null, next: null, cursors: [null] };
     this.#evidence = [];
@@ -178,7 +185,7 @@ export class Panel {
       administrate &&
         state === "asked" &&
         this.#detail &&
-        button("Approve…", () => void actions.approve(this.#detail), "primary"),
+        button("Approve…", () => this.#detail && void actions.approve(this.#detail), "primary"),
       administrate && state === "suspended" && button("Resume…", () => void actions.resume(name), "primary"),
       administrate &&
         ["active", "proposed"].includes(state) &&
@@ -255,6 +262,7 @@ export class Panel {
   }
 
   #spreadPart() {
+    if (!this.#spread) return nothing;
     const { label, found } = this.#spread;
     return html`<section class="panel-part" aria-labelledby="panel-spread">
       <h3 id="panel-spread">Replication of the newest events of ${breakable(label)}</h3>

@@ -1,5 +1,6 @@
 /** Alarms of the domain, newest first: live while they are in force, and the history of those that were. */
 
+import { byId, pageData } from "../elements.js";
 import { causeOf } from "../alarm_cause.js";
 import { ask } from "../dialog.js";
 import { plural } from "../format.js";
@@ -11,7 +12,7 @@ import { toast } from "../toast.js";
 
 const SEVERITIES = { critical: "bad", warning: "warn" };
 const RAISED = "io.herald.alarm.raised";
-const page = document.getElementById("main").dataset;
+const page = pageData();
 const labels = new RpLabels(page.labelsUrl, () => alarms.redraw());
 
 async function acknowledge(alarm) {
@@ -82,12 +83,12 @@ const alarms = new Listing({
 
 keepCurrent([alarms], (state, events) => {
   const rules = Object.keys(state.watches).length;
-  const watched = document.getElementById("watched");
+  const watched = byId("watched");
   const words = rules ? `${plural(rules, "watch rule")}` : "No watch rules";
   if (watched.textContent !== words) watched.textContent = words;
   for (const { type, data } of events) {
     if (type === RAISED) {
-      document.getElementById("said").textContent = `Alarm, ${data.alarm.severity}: ${data.alarm.detail}`;
+      byId("said").textContent = `Alarm, ${data.alarm.severity}: ${data.alarm.detail}`;
     }
   }
 });

@@ -1,6 +1,6 @@
 /** The audit, newest first. Acts and refusals in the domain make the page reload its rows. */
 
-import { byId } from "../elements.js";
+import { byId, pageData } from "../elements.js";
 import { Listing, keepCurrent } from "../listing.js";
 import { RpLabels } from "../rp_labels.js";
 import { breakable, html, nothing, render } from "../table.js";
@@ -10,7 +10,7 @@ import { fillTimes } from "../times.js";
 const NO_ACT =
   /^io\.herald\.(load\.|sessions\.changed|peers\.traffic|subscription\.lagged|replica\.progress|gateway\.)/;
 const OUTCOMES = { ok: "good", refused: "warn", failed: "bad" };
-const page = document.getElementById("main").dataset;
+const page = pageData();
 const labels = new RpLabels(page.labelsUrl, () => entries.redraw());
 const link = byId("export", HTMLAnchorElement);
 

@@ -1,6 +1,6 @@
 /** On every page: times in the reader's zone, countdowns, copy buttons, the look. */
 
-import { find, findAll } from "../elements.js";
+import { findAll, need } from "../elements.js";
 import { startTimes } from "../times.js";
 
 const COPIED_MS = 2_000;
@@ -14,13 +14,13 @@ function startCopyButtons() {
     if (!(button instanceof HTMLElement) || button.dataset.label) return;
     button.dataset.label = button.textContent;
     try {
-      await navigator.clipboard.writeText(button.dataset.copy);
+      await navigator.clipboard.writeText(button.dataset.copy ?? "");
       button.textContent = "Copied";
     } catch {
       button.textContent = "Not copied";
     }
     setTimeout(() => {
-      button.textContent = button.dataset.label;
+      button.textContent = button.dataset.label ?? "";
       delete button.dataset.label;
     }, COPIED_MS);
   });
@@ -31,7 +31,7 @@ function startLook() {
   if (!choice) return;
   const root = document.documentElement;
   choice.hidden = false;
-  find(choice, `[value="${root.dataset.theme ?? "system"}"]`, HTMLInputElement).checked = true;
+  need(choice, `[value="${root.dataset.theme ?? "system"}"]`, HTMLInputElement).checked = true;
   choice.addEventListener("change", ({ target }) => {
     const { value } = /** @type {HTMLInputElement} */ (target);
     if (value === "system") delete root.dataset.theme;

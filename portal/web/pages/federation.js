@@ -1,6 +1,6 @@
 /** Peers on a map and in a table, and one of them whole. Live from domain.admin; the peer that is open is in the address. */
 
-import { byId, find } from "../elements.js";
+import { byId, find, pageData } from "../elements.js";
 import { awayWords } from "../away.js";
 import { addPeer } from "../federation/actions.js";
 import { judged, summary } from "../federation/health.js";
@@ -14,7 +14,7 @@ import { fillTimes, serverNow } from "../times.js";
 
 const TICK_MS = 1_000; // what grows old without an event: backlogs, samples of traffic
 const WRONG_SHOWN = 5;
-const page = document.getElementById("main").dataset;
+const page = pageData();
 const may = { administrate: page.administrate === "true", operate: page.operate === "true" };
 const hrefOf = (name) => `${page.listUrl}/${encodeURIComponent(name)}`;
 

@@ -1,6 +1,6 @@
 /** Signing keys, new tokens, revocations. The page's marks state the rights, and the domain checks them. */
 
-import { byId, find } from "../elements.js";
+import { byId, need, pageData } from "../elements.js";
 import { ask } from "../dialog.js";
 import { Listing, keepCurrent } from "../listing.js";
 import { tellEnd } from "../domain_connection.js";
@@ -9,7 +9,7 @@ import { html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
 import { toast } from "../toast.js";
 
-const page = document.getElementById("main").dataset;
+const page = pageData();
 
 // ---- signing keys ----
 
@@ -247,9 +247,9 @@ const revocations = new Listing({
   },
 });
 const filters = byId("revocations-filters");
-const kind = find(filters, "[name=kind]", HTMLSelectElement);
+const kind = need(filters, "[name=kind]", HTMLSelectElement);
 kind.addEventListener("change", () => {
-  find(filters, "[name=value]", HTMLInputElement).placeholder = WHAT[kind.value]
+  need(filters, "[name=value]", HTMLInputElement).placeholder = WHAT[kind.value]
     ? `The ${WHAT[kind.value]}`
     : "Token id, subject or key id";
 });

@@ -1,5 +1,6 @@
 /** All leases of the domain, the soonest to end first. */
 
+import { pageData } from "../elements.js";
 import { act, renewed } from "../acting.js";
 import { duration } from "../format.js";
 import { Listing, keepCurrent } from "../listing.js";
@@ -11,7 +12,7 @@ import { serverNow } from "../times.js";
 const SOON_S = 600; // ends within: marked
 const OF_LEASES =
   /^io\.herald\.(lease|rp|subscription|replica|peer)\.(?!paused|resumed|lagged|progressed|delivery|retried|replayed)/; // not what only flows
-const page = document.getElementById("main").dataset;
+const page = pageData();
 const labels = new RpLabels(page.labelsUrl, () => leases.redraw());
 
 /** Label, link and renewal of each kind. */

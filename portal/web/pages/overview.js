@@ -1,6 +1,6 @@
 /** The domain at a glance: numbers, the last hour, alarms, what is busy. Live from domain.admin. */
 
-import { byId, findAll } from "../elements.js";
+import { byId, findAll, need, pageData } from "../elements.js";
 import { causeOf } from "../alarm_cause.js";
 import { awayWords } from "../away.js";
 import { LoadSeries, STEPS } from "../load_series.js";
@@ -18,7 +18,7 @@ const ALARMS_SHOWN = 5;
 const HOT_SHOWN = 8;
 const ENDING_EVERY_MS = 30_000; // how often is asked how many leases end soon
 const LINES_EVERY_MS = 1_000; // how often the lines of the last hour are drawn anew
-const page = document.getElementById("main").dataset;
+const page = pageData();
 
 const load = new LoadSeries();
 const hottest = new Hottest(page.labelsUrl);
@@ -103,12 +103,12 @@ function drawTiles(state, now) {
     const [quantity, note] = TILES[name](now, state);
     setNumber(tile.value, quantity);
     setText(tile.note, String(note));
-    if (name === "history") {
+    if (name === "history" && tile.meter) {
       tile.meter.value = state.counts.quota_bytes ? state.counts.reserved_bytes / state.counts.quota_bytes : 0;
     }
   }
-  mark(tiles.get("peers"), now.failing ? "bad" : now.waiting ? "warn" : "");
-  mark(tiles.get("backlog"), now.failing && now.backlog ? "bad" : "");
+  mark("peers", now.failing ? "bad" : now.waiting ? "warn" : "");
+  mark("backlog", now.failing && now.backlog ? "bad" : "");
 }
 
 function setNumber(element, { value, unit }) {
@@ -130,9 +130,10 @@ function setText(element, text) {
 }
 
 /** Mark a tile that needs attention: a word and a sign in its note, and the colour. */
-function mark({ element }, kind) {
-  element.classList.toggle("bad", kind === "bad");
-  element.classList.toggle("warn", kind === "warn");
+function mark(name, kind) {
+  const { classList } = need(document, `[data-tile="${name}"]`);
+  classList.toggle("bad", kind === "bad");
+  classList.toggle("warn", kind === "warn");
 }
 
 function drawLines() {
@@ -147,7 +148,7 @@ function drawLines() {
     const known = series.column(column);
     drawSparkline(line, known, STEPS);
     const most = Math.max(0, ...known.filter((value) => value !== null));
-    const title = element.querySelector(".tile-name").textContent;
+    const title = need(element, ".tile-name").textContent;
     const words = `${title}, last hour: at most ${column === "events_in" || column === "deliveries" ? rate(most) : count(most)}`;
     if (line.getAttribute("aria-label") !== words) line.setAttribute("aria-label", words);
   }

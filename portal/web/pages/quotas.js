@@ -4,7 +4,7 @@
  */
 
 import { bytes, count, percent } from "../format.js";
-import { findAll } from "../elements.js";
+import { byId, findAll, need } from "../elements.js";
 import { keepCurrent } from "../listing.js";
 import { SessionEnded, getJson } from "../requests.js";
 import { tellEnd } from "../domain_connection.js";
@@ -12,7 +12,7 @@ import { PacedPoll } from "../polling.js";
 
 const LIMITS_URL = "/api/v1/limits";
 const CHANGES = /^io\.herald\.(load\.sampled|rp\.|subscription\.|replica\.)/;
-const problem = document.getElementById("away");
+const problem = byId("away");
 const rows = new Map(findAll(document, "[data-limit]").map((element) => [element.dataset.limit, element]));
 
 /** One bar: used of most, in the limit's unit. */
@@ -23,8 +23,8 @@ function show(name, { unit, limit, used, remaining }) {
   const meter = row.querySelector("meter");
   const gone = limit === null ? 0 : 1 - remaining / (used + remaining || 1);
   row.classList.remove("loading");
-  row.querySelector("[data-used]").textContent = String(amount(used));
-  row.querySelector("[data-share]").textContent = limit === null ? "" : String(percent(gone, 1));
+  need(row, "[data-used]").textContent = String(amount(used));
+  need(row, "[data-share]").textContent = limit === null ? "" : String(percent(gone, 1));
   if (meter) meter.value = gone;
 }
 

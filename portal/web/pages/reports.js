@@ -2,7 +2,7 @@
  * Reports: the latest of a kind in charts and tables, a comparison with another, and the runs. Live from domain.admin.
  */
 
-import { byId } from "../elements.js";
+import { byId, need, pageData } from "../elements.js";
 import { html, nothing, render } from "lit-html";
 
 import { openDomain } from "../live.js";
@@ -18,11 +18,11 @@ import { Tables } from "../reports/tables.js";
 import { change, period, plain, shown, spoken, unitBeside } from "../reports/words.js";
 
 const RUNS_LISTED = 100;
-const page = document.getElementById("main").dataset;
+const page = pageData();
 const mayRun = "mayRun" in page;
 const kinds = [.../** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("nav.tabs a"))].map(
   (link) => ({
-    job: new URL(link.href).searchParams.get("job"),
+    job: new URL(link.href).searchParams.get("job") ?? "",
     title: link.textContent.trim(),
   }),
 );
@@ -31,12 +31,16 @@ const runs = new Map(); // of this kind, by id: as the domain listed them, then 
 const labels = new RpLabels(page.labelsUrl, () => draw());
 const nameOf = (rp) => labels.of(rp);
 const table = new Runs(byId("runs"), (run) => void choose(run.id, null));
+/** @type {any} */
 let report = null; // what is shown: GET /api/v1/reports/ID
+/** @type {any} */
 let against = null;
+/** @type {Tables | null} */
 let tables = null;
 let plots = [];
-let box = null; // what the report is drawn into
+let box = document.createElement("div"); // what the report is drawn into
 let listed = false; // whether the list of runs was loaded
+/** @type {string | null} */
 let wanted = null; // the id of a run that the reader has asked for: shown when it is done
 
 // ---- what is shown ----
@@ -115,11 +119,11 @@ function draw() {
   );
   if (plots.length === 0) plots = cards.flatMap((card, index) => (card.plot ? [plotted(card.plot, index)] : []));
   if (tables) tables.again();
-  else tables = new Tables(box.querySelector(".report-tables"), report.id, made.tables, nameOf);
+  else tables = new Tables(need(box, ".report-tables"), report.id, made.tables, nameOf);
 }
 
 function plotted({ options, times, columns }, index) {
-  const plot = new Plot(box.querySelector(`[data-plot="${index}"]`), { ...options, height: 232 });
+  const plot = new Plot(need(box, `[data-plot="${index}"]`), { ...options, height: 232 });
   plot.show(times, columns);
   return { plot };
 }

@@ -4,7 +4,7 @@
  * logs.
  */
 
-import { byId } from "../elements.js";
+import { byId, need, pageData } from "../elements.js";
 import { plural } from "../format.js";
 import { openDomain } from "../live.js";
 import { SAMPLES, pollEnds } from "../poll.js";
@@ -20,8 +20,8 @@ const DRAWN_EVERY_MS = 1_000;
 const FAILURES_SHOWN = 2; // one lost answer is no news
 const RP_EVENT = /^io\.herald\.rp\.(created|changed|deleted|paused|resumed)$/;
 const LEASES = new Set(["io.herald.lease.granted", "io.herald.lease.renewed"]);
-const page = document.getElementById("main").dataset;
-const rows = new ListRows(document.getElementById("rps"));
+const page = pageData();
+const rows = new ListRows(byId("rps"));
 
 if ("live" in page) watch();
 else poll();
@@ -33,7 +33,7 @@ function watch() {
     for (const [rp, row] of rows.each()) showRate(row, rates.of(rp));
   };
   const onChange = (state, events, { fresh }) => {
-    document.getElementById("total").textContent = `${plural(state.counts.rps, "rendezvous point")} in all.`;
+    byId("total").textContent = `${plural(state.counts.rps, "rendezvous point")} in all.`;
     if (fresh) for (const sample of Object.values(state.gateways)) rates.take(sample);
     for (const event of events) {
       if (event.type === "io.herald.load.sampled") rates.take(event.data);
@@ -56,7 +56,7 @@ function watch() {
 }
 
 function poll() {
-  const lost = document.getElementById("lost");
+  const lost = byId("lost");
   const rates = new PolledRates();
   let failures = 0;
   const onEnds = (ends, at) => {
@@ -94,7 +94,7 @@ function showRate(row, rate) {
   set(input, rate.in, rate);
   const out = row.querySelector("[data-out]");
   if (out && rate.out !== undefined) set(out, rate.out, rate);
-  drawSparkline(row.querySelector("svg"), rate.samples, rate.slots ?? SAMPLES);
+  drawSparkline(need(row, "svg", SVGSVGElement), rate.samples, rate.slots ?? SAMPLES);
 }
 
 function set(element, text, { idle, about = "" }) {

@@ -1,6 +1,6 @@
 /** Start here, with a rendezvous point: examples with a token that works, and the first events as they arrive. */
 
-import { byId, find, findAll } from "../elements.js";
+import { byId, findAll, need, pageData } from "../elements.js";
 import { domainConnection, tellEnd } from "../domain_connection.js";
 import { SessionEnded, postForJson } from "../requests.js";
 import { snippets } from "../snippets.js";
@@ -9,7 +9,7 @@ import { startTabs } from "../tabs.js";
 const ROWS_MAX = 5;
 const RENEWED_BEFORE_MS = 60_000; // so long before the token's end the examples get another
 const RETRY_MS = 5_000;
-const page = document.getElementById("main").dataset;
+const page = pageData();
 
 async function fillExamples() {
   let token;
@@ -23,9 +23,9 @@ async function fillExamples() {
   }
   const texts = snippets({ origin: location.origin, rp: page.rp, token: token.token });
   for (const pre of findAll(document, "[data-snippet]")) {
-    const text = texts[pre.dataset.snippet];
+    const text = texts[pre.dataset.snippet ?? ""];
     pre.textContent = text;
-    find(pre.parentElement, "[data-copy]", HTMLElement).dataset.copy = text;
+    need(pre.parentElement ?? document, "[data-copy]", HTMLElement).dataset.copy = text;
   }
   const ends = document.createElement("time");
   ends.dateTime = token.expires_at;
@@ -57,7 +57,7 @@ function arrived(event, offset) {
   data.textContent = JSON.stringify(event.data ?? event.data_base64 ?? null, null, 2);
   row.append(head, data);
   byId("arrived").prepend(row);
-  while (byId("arrived").childElementCount > ROWS_MAX) byId("arrived").lastElementChild.remove();
+  while (byId("arrived").childElementCount > ROWS_MAX) byId("arrived").lastElementChild?.remove();
 }
 
 if (page.rp) {

@@ -1,5 +1,6 @@
 /** Durable subscriptions: who reads where, how far behind, until when. Lag follows the load. */
 
+import { byId, pageData } from "../elements.js";
 import { act, renewed } from "../acting.js";
 import { ask } from "../dialog.js";
 import { behind, duration } from "../format.js";
@@ -14,7 +15,7 @@ const LAGS_EVERY_MS = 5_000; // an order by lag is made of thousands of logs: no
 let lagsAt = -Infinity; // when they were asked for last because they had moved
 let unseen = false; // whether they have moved since
 
-const page = document.getElementById("main").dataset;
+const page = pageData();
 const labels = new RpLabels(page.labelsUrl, () => subscriptions.redraw());
 const path = ({ id }) => `/api/v1/subscriptions/${encodeURIComponent(id)}`;
 
@@ -57,7 +58,7 @@ const subscriptions = new Listing({
     (event.type === LOAD_SAMPLED && moved(event, rows)),
   onShown: ({ items, complete }) => {
     void labels.ask(items.map(({ rp }) => rp));
-    document.getElementById("incomplete").hidden = complete;
+    byId("incomplete").hidden = complete;
   },
   table: {
     caption: "Durable subscriptions with their lag and the end of their lease",

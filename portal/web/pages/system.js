@@ -3,7 +3,7 @@
  * is visible.
  */
 
-import { byId } from "../elements.js";
+import { byId, pageData } from "../elements.js";
 import { bytes, count, duration, percent, plural, rate } from "../format.js";
 import { keepCurrent } from "../listing.js";
 import { tellEnd } from "../domain_connection.js";
@@ -15,7 +15,7 @@ import { stretch } from "../times.js";
 const STATE_EVERY_MS = 5_000;
 const SECOND_LOOK_MS = 1_500; // processor shares are between two looks
 const FINDINGS_TIMEOUT_MS = 20_000; // the server bounds the checks itself, below this
-const page = document.getElementById("main").dataset;
+const page = pageData();
 
 /** Draw in an element, without what stood there while loading. */
 function draw(content, element) {
@@ -111,17 +111,18 @@ async function lookForFindings() {
 
 // ---- processes, queues, stores ----
 
-let before = null; // the look before: {at, cpu: Map(pid -> seconds)}
+/** @type {{at: number, cpu: Map<number, number>} | null} */
+let before = null; // the look before; seconds by pid
 
 /** Processor share of each process between two looks. */
 function shares({ at, processes }) {
   const cpu = new Map(processes.filter(({ alive }) => alive).map(({ pid, cpu_s: used }) => [pid, used]));
   const passed = before ? at - before.at : 0;
   const found = new Map(
-    [...cpu].map(([pid, used]) => [
-      pid,
-      passed > 0 && before.cpu.has(pid) ? (used - before.cpu.get(pid)) / passed : null,
-    ]),
+    [...cpu].map(([pid, used]) => {
+      const earlier = before?.cpu.get(pid);
+      return [pid, passed > 0 && earlier !== undefined ? (used - earlier) / passed : null];
+    }),
   );
   if (!before || passed >= 1) before = { at, cpu };
   return found;

@@ -1,6 +1,6 @@
 /** The timescale debugger: lanes of events under one axis, a list of what is seen, one event whole, a test event on its way. */
 
-import { byId } from "../elements.js";
+import { byId, pageData } from "../elements.js";
 import { html, render } from "lit-html";
 import { count, duration, plural } from "../format.js";
 import { eachFrame } from "../frame.js";
@@ -20,13 +20,15 @@ const NEARER = 0.5;
 const FARTHER = 2;
 const PAN_PART = 0.25; // of what is seen
 const FIT_MIN_MS = 1_000;
-const page = document.getElementById("main").dataset;
+const page = pageData();
 
 const readers = [];
+/** @type {{reader: LaneReader, offset: number} | null} */
 let selected = null; // {reader, offset}
 let begun = false; // whether the first span was chosen: once all lanes are there
 let rowsAt = -Infinity;
-let selecting = null;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let selecting;
 
 // ---- drawing ----
 
@@ -154,7 +156,7 @@ function changed(reader) {
     begun = true;
     view.begin(readers.flatMap(({ lane }) => lane.events.map(({ at }) => at)));
   }
-  if (selected?.reader === reader && reader.lane.find(selected.offset)) chosenText();
+  if (selected && selected.reader === reader && reader.lane.find(selected.offset)) chosenText();
   publishing.offer(readers);
   redraw();
 }
@@ -162,7 +164,7 @@ function changed(reader) {
 /** Keep the address in step with the view, so that the view can be shared. */
 function address() {
   const query = new URLSearchParams(readers.map((reader) => ["rp", reader.rp || reader.reference]));
-  if (selected) query.set("event", selected.offset);
+  if (selected) query.set("event", String(selected.offset));
   history.replaceState(history.state, "", readers.length ? `?${query}` : location.pathname);
 }
 
@@ -234,6 +236,7 @@ function select(reader, offset, { reveal = true } = {}) {
 }
 
 function chosenText() {
+  if (!selected) return;
   const event = selected.reader.lane.find(selected.offset);
   const where = readers.length > 1 ? `, ${selected.reader.label}` : "";
   if (event) announce(`Event ${event.offset}, ${event.type}, ${momentText(event.at)}${where}`);
@@ -253,9 +256,8 @@ function stepTime(by) {
   const all = readers.flatMap((reader) => reader.lane.events.map((event) => ({ reader, event })));
   all.sort((a, b) => a.event.at - b.event.at || a.event.offset - b.event.offset);
   if (all.length === 0) return;
-  const here = selected
-    ? all.findIndex(({ reader, event }) => reader === selected.reader && event.offset === selected.offset)
-    : -1;
+  const { reader: chosen, offset } = selected ?? {};
+  const here = all.findIndex(({ reader, event }) => reader === chosen && event.offset === offset);
   const to = here < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(here + by, 0), all.length - 1);
   select(all[to].reader, all[to].event.offset);
 }
@@ -273,12 +275,12 @@ function stepLane(by) {
 }
 
 function end(which) {
-  const all = readers.flatMap((reader) =>
-    reader.lane.events.length ? [{ reader, event: reader.lane.events.at(which) }] : [],
-  );
-  if (all.length === 0) return;
-  all.sort((a, b) => a.event.at - b.event.at);
-  select(all.at(which).reader, all.at(which).event.offset);
+  const all = readers.flatMap((reader) => {
+    const event = reader.lane.events.at(which);
+    return event ? [{ reader, event }] : [];
+  });
+  const found = all.sort((a, b) => a.event.at - b.event.at).at(which);
+  if (found) select(found.reader, found.event.offset);
 }
 
 // ---- hands ----

@@ -14,7 +14,12 @@ const SPANS = {
   "the last 30 days (UTC)": () => [midnight(-30), midnight(0)],
 };
 
-/** @param {{job: string, title: string}[]} kinds @param {string} chosen a job; resolves to the run, or null */
+/**
+ * Resolves to the run, or null.
+ * @param {{job: string, title: string}[]} kinds
+ * @param {string} chosen a job
+ * @returns {Promise<{id: string, job: string} | null>}
+ */
 export async function askForReport(kinds, chosen) {
   const form = document.createElement("div");
   form.className = "report-form";
@@ -42,6 +47,7 @@ export async function askForReport(kinds, chosen) {
   words.textContent = "Reports run one at a time, at low priority; a small report takes half a minute.";
   const says = document.createElement("div");
   says.append(words, form);
+  /** @type {{id: string, job: string} | null} */
   let made = null;
   const answer = await ask({
     title: "Create a report",

@@ -13,7 +13,9 @@ export class Tables {
   #run;
   #tables;
   #name;
+  /** @type {any} */
   #page = null;
+  /** @type {(string | null)[]} */
   #cursors = [null]; // of the pages up to the present one
   #error = "";
   #nameOf;

@@ -1,6 +1,6 @@
 /** The policy of an RP in words, and why it decides as it does about somebody. */
 
-import { find, findAll } from "../elements.js";
+import { findAll, need } from "../elements.js";
 import { PacedPoll } from "../polling.js";
 import { getJson, request } from "../requests.js";
 import { html, nothing, render } from "../table.js";
@@ -28,7 +28,7 @@ export function startAccess() {
   if (!byId("explain")) return;
   const form = byId("explain", HTMLFormElement);
   form.addEventListener("change", () => {
-    const { value } = find(form, "[name=who]:checked", HTMLInputElement);
+    const { value } = need(form, "[name=who]:checked", HTMLInputElement);
     for (const box of findAll(form, "[data-who]")) box.hidden = box.dataset.who !== value;
   });
   form.addEventListener("submit", (event) => {
@@ -81,7 +81,7 @@ const WORDS = {
 
 /**
  * " whose role is auditor and …": conditions on a token's claims; empty where there are none.
- * @param {Record<string, object>} claims
+ * @param {Record<string, any>} claims
  */
 export function claimsWords(claims) {
   const asked = Object.entries(claims);

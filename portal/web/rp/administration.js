@@ -26,6 +26,7 @@ const WARNS = new Set([
 ]);
 const ENDS = new Set(["io.herald.rp.deleted", "io.herald.lease.expired", "io.herald.epoch.renewed"]);
 
+/** @type {Record<string, {about: string}> | null} */
 let types = null;
 let loaded = false;
 let rows = []; // {id, event}, the newest first

@@ -1,6 +1,6 @@
 /** Dialogs with more fields than a reason: changing, trimming, inviting a peer, editing the policy. */
 
-import { find } from "../elements.js";
+import { need } from "../elements.js";
 import { ask, field } from "../dialog.js";
 import { count } from "../format.js";
 import { Refused, getJson, request } from "../requests.js";
@@ -37,7 +37,7 @@ export async function changeAsked() {
       hint: "Empty: events are kept regardless of age.",
     }),
   );
-  const typed = (name) => find(fields, `[name=${name}]`, HTMLInputElement).value.trim();
+  const typed = (name) => need(fields, `[name=${name}]`, HTMLInputElement).value.trim();
   const changes = () => {
     const history = {};
     if (Number(typed("events")) !== was.history.max_events) history.max_events = Number(typed("events"));
@@ -121,6 +121,7 @@ export async function trimAsked() {
 
 /** Invite a peer to hold a replica. @param {string[]} holders domains that hold one already */
 export async function inviteAsked(holders) {
+  /** @type {string[] | null} */
   let peers = null;
   try {
     const { items } = await getJson("/api/v1/peers");

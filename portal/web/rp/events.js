@@ -1,6 +1,6 @@
 /** Live events of an RP, and the form that publishes one. Reading begins when the tab is first shown. */
 
-import { find } from "../elements.js";
+import { need } from "../elements.js";
 import { ClientClosed, Closed, Problem } from "../../../client/js/herald.js";
 import { EventList, ROWS_MAX } from "../event_list.js";
 import { count } from "../format.js";
@@ -17,8 +17,11 @@ const list = new EventList({
   newest: byId("newest"),
   onHeld: (held) => setText(byId("pause"), `Continue (${held > ROWS_MAX ? `${ROWS_MAX}+` : held} new)`),
 });
+/** @type {ReturnType<Client["subscribe"]> | null} */
 let subscription = null;
 let connected = false;
+
+/** @import { Client } from "../../../client/js/herald.js" */
 
 /** Wire the tab. */
 export function startEvents() {
@@ -39,7 +42,7 @@ export function endEvents() {
 }
 
 function chosenFrom() {
-  const chosen = find(document, "input[name=from]:checked", HTMLInputElement).value;
+  const chosen = need(document, "input[name=from]:checked", HTMLInputElement).value;
   return chosen === "recent" ? page.recent : chosen;
 }
 

@@ -1,6 +1,6 @@
 /** Head of an RP's page: label, state (paused, deleted), and actions on the whole RP. */
 
-import { findAll } from "../elements.js";
+import { findAll, need } from "../elements.js";
 import { ask } from "../dialog.js";
 import { plural } from "../format.js";
 import { request } from "../requests.js";
@@ -11,6 +11,7 @@ import { byId, page, setText } from "./page.js";
 
 /** @import { RpState } from "../shapes.d.ts" */
 
+/** @type {RpState["rp"]} */
 let current = null; // the RP's row in the state; null before the first snapshot, and after the RP's deletion
 
 /** Wire the buttons. */
@@ -37,7 +38,7 @@ export function showHeader(state) {
   }
   if (state.rp === current) return;
   current = state.rp;
-  const { name, title, paused, id } = current;
+  const { name, title, paused, id } = state.rp;
   const label = name || title || id;
   render(breakable(label), emptied(byId("label")));
   setText(byId("title"), title);
@@ -114,7 +115,7 @@ async function remove() {
   if (done === null) return;
   gone();
   toast("The rendezvous point is deleted.");
-  byId("is-gone").querySelector("a").focus();
+  need(byId("is-gone"), "a").focus();
 }
 
 async function end() {

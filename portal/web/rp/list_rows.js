@@ -16,6 +16,7 @@ const NEW_MS = 3_000;
 
 export class ListRows {
   #box;
+  /** @type {{askedAt: number, rows: HTMLElement} | null} */
   #held = null; // what was fetched while rows must not move
   #waiting = false; // for the tab to be seen
   #taken = new Map(); // RP -> its newest event and its arrival: rows requested before may not include it
@@ -39,7 +40,7 @@ export class ListRows {
 
   /** Of all rows. @returns {[id: string, row: HTMLElement][]} */
   each() {
-    return findAll(this.#box, "tr[data-rp]").map((row) => [row.dataset.rp, row]);
+    return findAll(this.#box, "tr[data-rp]").map((row) => [row.dataset.rp ?? "", row]);
   }
 
   ids() {
@@ -104,8 +105,8 @@ export class ListRows {
     const { askedAt, rows } = this.#held;
     this.#held = null;
     const before = new Map(this.each());
-    for (const row of rows.querySelectorAll("tr[data-rp]")) {
-      const known = before.get(row.dataset.rp);
+    for (const row of findAll(rows, "tr[data-rp]")) {
+      const known = before.get(row.dataset.rp ?? "");
       if (known) this.#keep(row, known);
       else if (before.size) this.#mark(row);
     }

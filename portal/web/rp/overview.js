@@ -1,6 +1,6 @@
 /** An RP at a glance: what flows now and in the last hour, how full its history is, alarms, its lease. */
 
-import { find } from "../elements.js";
+import { need } from "../elements.js";
 import { causeOf } from "../alarm_cause.js";
 import { age, behind, byteRate, bytes, count, plural, rate } from "../format.js";
 import { LoadSeries } from "../load_series.js";
@@ -28,8 +28,10 @@ const UNITS_S = { minutes: 60, hours: 3600, days: 86_400 };
 const SEVERITIES = { critical: "bad", warning: "warn" };
 
 const load = new LoadSeries();
+/** @type {Plot | null} */
 let plot = null;
-let state = null;
+/** @type {RpState} */
+let state; // none before the first snapshot
 
 /** Begin: live data for principals who may read the administrative RP; for others the fill of the history, polled. */
 export function startOverview() {
@@ -99,8 +101,8 @@ function drawNow() {
   const now = flows();
   const subscriptions = Object.values(state.subscriptions);
   const furthest = subscriptions
-    .map(({ lag }) => lag)
-    .reduce((one, other) => ((other.events ?? 0) > one.events ? other : one), { events: 0 });
+    .map(({ lag }) => ({ events: lag.events ?? 0, lost: lag.lost }))
+    .reduce((one, other) => (other.events > one.events ? other : one), { events: 0, lost: null });
   const oldest = subscriptions
     .map(({ lag }) => lag.oldest_at)
     .filter(Boolean)
@@ -120,8 +122,8 @@ function lagWords(number, furthest, oldest) {
 }
 
 function tile(name, quantity, note) {
-  const element = document.querySelector(`[data-tile="${name}"]`);
-  setNumber(element.querySelector(".tile-value"), quantity);
+  const element = need(document, `[data-tile="${name}"]`);
+  setNumber(need(element, ".tile-value"), quantity);
   setText(element.querySelector(".tile-note"), note);
 }
 
@@ -132,7 +134,7 @@ function drawPlot() {
   if (series.times.length === 0) series.set(since, {});
   if (now - SETTLED_S > (series.times.at(-1) ?? 0)) series.set(now - SETTLED_S, {});
   const idle = (name) => series.column(name).map((value) => value ?? 0);
-  plot.show(series.times, [idle("events_in"), idle("deliveries")]);
+  plot?.show(series.times, [idle("events_in"), idle("deliveries")]);
 }
 
 // ---- facts ----
@@ -156,7 +158,7 @@ function drawFacts() {
 }
 
 function fact(name, text) {
-  const element = find(document, `[data-fact="${name}"]`, HTMLElement);
+  const element = need(document, `[data-fact="${name}"]`, HTMLElement);
   if (element.dataset.text === String(text)) return;
   element.dataset.text = String(text);
   element.textContent = String(text);
@@ -184,6 +186,7 @@ function pollFill() {
 
 // ---- alarms ----
 
+/** @type {RpState["alarms"] | null} */
 let alarmsDrawn = null;
 
 function drawAlarms() {

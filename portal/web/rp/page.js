@@ -1,10 +1,10 @@
 /** Shared by the parts of an RP's page: the RP, the reader's rights, and small drawing functions. */
 
-import { byId } from "../elements.js";
+import { byId, pageData } from "../elements.js";
 
 export { byId };
 
-const data = document.getElementById("main").dataset;
+const data = pageData();
 
 /** The RP and the reader's rights, as the page was rendered for them. */
 export const page = {
@@ -56,19 +56,20 @@ export function whenShown(panel, start) {
  * @param {() => Promise<void>} work it shows by itself what went wrong
  */
 export function whileShown(panel, work, { everyMs, soonMs = 700 }) {
-  let timer = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
   let due = Infinity;
   let busy = false;
   const seen = () => !byId(panel).hidden && !document.hidden;
   const at = (ms) => {
     const when = performance.now() + ms;
-    if (when >= due && timer !== null) return;
+    if (when >= due && timer !== undefined) return;
     clearTimeout(timer);
     due = when;
     timer = setTimeout(run, ms);
   };
   const run = async () => {
-    timer = null;
+    timer = undefined;
     due = Infinity;
     if (!seen()) return;
     if (busy) {

@@ -1,5 +1,6 @@
 /** Readers of an RP: live sessions on all gateways, slowest first, and durable subscriptions with their lag. */
 
+import { need } from "../elements.js";
 import { ask } from "../dialog.js";
 import { behind, bytes, count, plural } from "../format.js";
 import { getJson, request } from "../requests.js";
@@ -23,10 +24,13 @@ const COMES_AND_GOES = new Set([
   "io.herald.gateway.lost",
 ]);
 
+/** @type {Table | null} */
 let sessions = null;
+/** @type {Table | null} */
 let subscriptions = null;
 let lookSoon = () => {};
 let mayAct = true;
+/** @type {RpState["subscriptions"] | null} */
 let drawnSubscriptions = null;
 
 /** Wire the tab. */
@@ -109,7 +113,7 @@ function badge(kind, words) {
 async function look() {
   try {
     const { items, matching, gateways } = await getJson(`/api/v1/sessions?sort=lag&limit=100&rp=${page.rp}`);
-    sessions.show(items);
+    sessions?.show(items);
     const all =
       matching > items.length
         ? `the ${items.length} slowest of ${count(matching)}`
@@ -144,7 +148,10 @@ async function disconnect(row) {
     action: "Disconnect",
     danger: true,
     perform: () =>
-      request("DELETE", `/api/v1/sessions/${encodeURIComponent(row.id)}?retry=${says.querySelector("input").checked}`),
+      request(
+        "DELETE",
+        `/api/v1/sessions/${encodeURIComponent(row.id)}?retry=${need(says, "input", HTMLInputElement).checked}`,
+      ),
   });
   if (done === null) return;
   toast("The session is disconnected.");

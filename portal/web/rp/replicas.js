@@ -17,6 +17,7 @@ const LINKS = {
 };
 const TOLD = new Set(["io.herald.replica.added", "io.herald.replica.removed", "io.herald.rp.changed"]);
 
+/** @type {Table | null} */
 let table = null;
 let lookSoon = () => {};
 let participants = [];
@@ -103,7 +104,7 @@ async function look() {
 }
 
 function draw() {
-  table.show(
+  table?.show(
     participants.map((one) => {
       const told = progress[one.domain];
       return {

@@ -1,6 +1,6 @@
 /** The forms for a watch rule and for an audience. The page provides the kinds of rules with limits and units. */
 
-import { find } from "../elements.js";
+import { byId, find, need } from "../elements.js";
 import { ask, field } from "../dialog.js";
 import { durationText, durationField, numberField, typedNumber } from "../durations.js";
 import { Refused, getJson, request } from "../requests.js";
@@ -12,7 +12,7 @@ import { page } from "./page.js";
 const SECONDS = "s";
 
 /** {kind: {about, limits: {name: {low, high, unit, about}}, filters: {name: about}}}, as rps/rules/watches.py defines them. */
-const kinds = () => JSON.parse(document.getElementById("watch-kinds").textContent);
+const kinds = () => JSON.parse(byId("watch-kinds").textContent);
 
 /** Add a rule, or change `was`. @param {WatchRule} [was] */
 export async function ruleAsked(was) {
@@ -29,7 +29,7 @@ export async function ruleAsked(was) {
   const limits = box();
   kind.append(about);
   const drawLimits = () => {
-    const { value } = kind.querySelector("select");
+    const { value } = need(kind, "select", HTMLSelectElement);
     about.textContent = `Violated when: ${uncapital(known[value].about)}`;
     limits.replaceChildren(...limitFields(known[value], was?.[value] ?? {}));
   };
@@ -51,10 +51,10 @@ export async function ruleAsked(was) {
     }),
   );
   const typed = () => {
-    const name = kind.querySelector("select").value;
+    const name = need(kind, "select", HTMLSelectElement).value;
     return {
       [name]: limitsTyped(limits, known[name]),
-      severity: find(fields, "[name=severity]", HTMLSelectElement).value,
+      severity: need(fields, "[name=severity]", HTMLSelectElement).value,
       for_s: typedNumber(fields, "for_s"),
     };
   };
@@ -120,7 +120,7 @@ export async function audienceAsked(was) {
     was?.publishing ?? "refuse",
   );
   const drawWho = () => {
-    for (const one of [claims, issuer]) one.hidden = who.querySelector("select").value === "all";
+    for (const one of [claims, issuer]) one.hidden = need(who, "select", HTMLSelectElement).value === "all";
   };
   who.addEventListener("change", drawWho);
   drawWho();

@@ -11,13 +11,15 @@ import { byId, page, setText, whenShown } from "./page.js";
 import { audienceAsked, audienceEnded, ruleAsked, ruleEnded } from "./watch_asking.js";
 
 /** @import { RpState } from "../shapes.d.ts" */
-/** @import { AdminEvent } from "../types.d.ts" */
+/** @import { AdminEvent, Audience, WatchRule } from "../types.d.ts" */
 
 const CHANGED = "io.herald.watch.changed";
 const LOSS = "loss";
 const BADGES = { critical: "bad", warning: "warn" };
 
+/** @type {{watch: WatchRule[], audience: Audience[]} | null} */
 let described = null; // {watch, audience} of the RP
+/** @type {RpState | null} */
 let state = null; // the RP's state, for who may watch it: the alarms in force
 let wasShown = false;
 
@@ -186,7 +188,7 @@ function joined(parts) {
 }
 
 function kindOf(rule) {
-  return Object.keys(rule).find((name) => name !== "severity" && name !== "for_s");
+  return Object.keys(rule).find((name) => name !== "severity" && name !== "for_s") ?? "";
 }
 
 function ruleLabel(rule) {
@@ -199,6 +201,7 @@ function ruleWords(rule) {
     <span class="muted small">Otherwise ${rule.severity === "critical" ? "a critical alarm" : "a warning"}${rule.for_s ? ` after ${durationText(rule.for_s)}` : ", at once"}.</span>`;
 }
 
+/** @param {Audience} audience */
 function audienceWords({ label, at_least: least, claims, issuer, publishing }) {
   return html`<strong>${label}</strong>: at least ${plural(least, "reader")}${claims ? claimsWords(claims) : nothing}${issuer ? ` of ${issuer}` : ""}.
     <span class="muted small">Otherwise events are ${publishing === "flag" ? "accepted, and an alarm is raised" : "rejected, and a critical alarm is raised"}.</span>`;

@@ -51,7 +51,8 @@ function timed(t, tookMs) {
     return new Promise((resolve) => setTimeout(resolve, tookMs));
   };
   const look = new PacedPoll(ask, () => {}, assert.fail);
-  const pass = async (ms, each = undefined) => {
+  /** @param {number} ms @param {(now: number) => unknown} [each] */
+  const pass = async (ms, each) => {
     for (let left = ms; left > 0; left -= 10) {
       now += 10;
       t.mock.timers.tick(10);

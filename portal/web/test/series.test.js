@@ -112,7 +112,7 @@ test("the busiest are named once, smoothed, and forgotten when they are quiet", 
 test("where the busiest change with each sample their names are asked for now and then, those shown once", async (t) => {
   const asked = [];
   globalThis.fetch = async (url) => {
-    const ids = new URL(url, "http://h").searchParams.get("ids").split(",");
+    const ids = new URL(url, "http://h").searchParams.get("ids")?.split(",") ?? [];
     asked.push(ids);
     return new Response(JSON.stringify(Object.fromEntries(ids.map((id) => [id, `/d/${id}/`]))));
   };
@@ -132,7 +132,7 @@ test("where the busiest change with each sample their names are asked for now an
 
 test("names of more than are kept: the oldest are forgotten", async () => {
   globalThis.fetch = async (url) => {
-    const ids = new URL(url, "http://h").searchParams.get("ids").split(",");
+    const ids = new URL(url, "http://h").searchParams.get("ids")?.split(",") ?? [];
     return new Response(JSON.stringify(Object.fromEntries(ids.map((id) => [id, `/d/${id}/`]))));
   };
   const labels = new RpLabels("/labels", () => {});

@@ -261,11 +261,12 @@ test("bytes are shown in rows, with what of them is text", () => {
 
 // -- the way of a published event ---------------------------------------------------------------------------------------
 
+/** @param {any[][]} answers @param {Parameters<typeof watch>[0]["readers"]} [readers] */
 async function watched(answers, readers = async () => null) {
   let clock = 0;
   const told = [];
   await watch({
-    look: async () => ({ domains: answers.length > 1 ? answers.shift() : answers[0] }),
+    look: async () => ({ domains: answers.length > 1 ? (answers.shift() ?? []) : answers[0] }),
     readers,
     domain: "here",
     onSteps: (steps) => told.push(steps.map(({ name, state, ms }) => `${name} ${state} ${ms}`).join(", ")),
@@ -294,6 +295,6 @@ test("who never gets it is told of as late, and is not asked about for ever", as
 
 test("readers that are behind are waited for", async () => {
   const behind = [2, 1, 0];
-  const told = await watched([[here]], async () => ({ sessions: 3, behind: behind.shift() }));
+  const told = await watched([[here]], async () => ({ sessions: 3, behind: behind.shift() ?? 0 }));
   assert.deepEqual(told, ["Readers wait null", "Readers wait null", "Readers done 1000"]);
 });

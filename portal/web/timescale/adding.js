@@ -13,7 +13,8 @@ const FOUND_MAX = 8;
 export function startSearch({ input, list, onChoose }) {
   let found = [];
   let active = -1;
-  let timer = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
   let turn = 0;
 
   const close = () => {

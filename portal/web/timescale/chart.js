@@ -45,6 +45,7 @@ export class Chart {
   #element;
   #asks;
   #colours = new TypeColours();
+  /** @type {{id: number, x: number, moved: boolean} | null} */
   #drag = null;
 
   /**
@@ -158,7 +159,7 @@ export class Chart {
 
   #move(event) {
     const drag = this.#drag;
-    if (drag?.id !== event.pointerId || event.buttons === 0) return;
+    if (!drag || drag.id !== event.pointerId || event.buttons === 0) return;
     if (!drag.moved && Math.abs(event.clientX - drag.x) < DRAG_PX) return;
     if (!drag.moved) this.#element.setPointerCapture(event.pointerId);
     drag.moved = true;
@@ -167,7 +168,7 @@ export class Chart {
   }
 
   #up(event) {
-    if (this.#drag?.id !== event.pointerId) return;
+    if (!this.#drag || this.#drag.id !== event.pointerId) return;
     if (event.type === "pointercancel" || !this.#drag.moved) this.#drag = null;
     else setTimeout(() => (this.#drag = null)); // after the click that follows a drag
   }

@@ -16,12 +16,13 @@ export function marksOf(events, scale, cellPx = CELL_PX) {
   const cellOf = (at) => Math.floor(at / cellMs);
   const last = cellOf(scale.to);
   const marks = [];
+  /** @type {{cell: number, first: number, last: number, from: number, to: number} | null} */
   let mark = null;
   for (let index = firstFrom(events, cellOf(scale.from) * cellMs); index < events.length; index++) {
     const { at } = events[index];
     const cell = cellOf(at);
     if (cell > last) break;
-    if (mark?.cell === cell) {
+    if (mark && mark.cell === cell) {
       mark.last = index;
       mark.to = at;
     } else {

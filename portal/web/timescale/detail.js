@@ -25,8 +25,10 @@ export class Detail {
   #url;
   #domain;
   #asks;
+  /** @type {{reader: import("./reader.js").LaneReader, offset: number, facts: any, error: Error | null, proof: any, proving: boolean, whole: boolean} | null} */
   #shown = null; // {reader, offset, facts, error, proof, proving, whole}
-  #timer = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
   #looks = 0;
 
   /**

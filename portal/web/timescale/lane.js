@@ -63,7 +63,7 @@ export class Lane {
     this.first = first;
     this.next = Math.max(next, this.next);
     if (events.length === 0) return;
-    const [begin, end] = [events[0].offset, events.at(-1).offset];
+    const [begin, end] = [events[0].offset, events[events.length - 1].offset];
     const adjoins = this.events.length > 0 && begin <= this.newest + 1 && end >= this.oldest - 1;
     const before = adjoins ? this.events.filter(({ offset }) => offset < begin) : [];
     const after = adjoins ? this.events.filter(({ offset }) => offset > end) : [];
@@ -108,6 +108,7 @@ export class Lane {
    * @returns {{left: number | null, right: number, text: string}[]}
    */
   holes() {
+    /** @type {{left: number | null, right: number, text: string}[]} */
     const holes = this.gaps.map(({ from, to, at, previous }) => {
       const before = this.#near(from - 1);
       const behind = this.#near(to + 1);

@@ -26,12 +26,13 @@ class Wrong extends Error {}
 /**
  * @param {any} proof the answer of GET /api/v1/rps/RP/proof
  * @param {{rp: string, bytes: Uint8Array, sequence: number, origin: string | null}} event as the page shows it
- * @param {SubtleCrypto | undefined} [subtle]
+ * @param {SubtleCrypto | null} [subtle] null where the browser has none
  * @returns {Promise<{verdict: "verified" | "partly" | "refuted", steps: {name: string, by: "page" | "domain" | null, says: string}[],
  *   seal: object | null, fingerprint: string | null}>} `by`: who checked the step; null: it failed, and no later one was looked at
  */
 export async function check(proof, event, subtle = globalThis.crypto?.subtle) {
   const steps = [];
+  /** @type {{seal: any, fingerprint: any}} set by the steps, one after the other */
   const found = { seal: null, fingerprint: null };
   let unchecked = 0;
   const step = async (name, says, checked) => {

@@ -18,6 +18,7 @@ export class Publishing {
   #page;
   #readers = [];
   #turn = 0; // of publishing: what an older one still learns is not shown
+  /** @type {{id: string, done: () => void} | null} */
   #seen = null; // resolves when this page has read the event: {id, done}
   #published;
 
@@ -53,7 +54,7 @@ export class Publishing {
 
   /** Handle a live event on this page. */
   arrived(event) {
-    if (event.id === this.#seen?.id) this.#seen.done();
+    if (this.#seen && event.id === this.#seen.id) this.#seen.done();
   }
 
   async #publish() {
@@ -69,6 +70,7 @@ export class Publishing {
     const button = this.#form.querySelector("button:not([type=button])");
     const id = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
     const begun = performance.now();
+    /** @type {{stored: any, read: any, others: any[]}} */
     const steps = {
       stored: { name: "Stored here", state: "wait", ms: null, says: "waiting for the domain" },
       read: null,

@@ -35,13 +35,17 @@ export class LaneReader {
   connected = false;
   #url;
   #follows = true;
+  /** @type {ReturnType<import("../../../client/js/herald.js").Client["subscribe"]> | null} */
   #subscription = null;
   #onChange;
   #onArrival;
+  /** @type {Promise<void> | null} */
   #loading = null; // the one request in flight
-  #stamping = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #stamping;
   #failures = 0;
-  #retry = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #retry;
   #closed = false;
   #forget;
 
@@ -65,6 +69,7 @@ export class LaneReader {
 
   /** Ask for the newest page, or the one around an instant or an offset, and read on live. @param {{at?: number, offset?: number}} [place] */
   async begin({ at, offset } = {}) {
+    /** @type {Record<string, number>} */
     const place = offset ? { after: Math.max(0, offset - 1 - PAGE_EVENTS / 2) } : at ? { at: Math.round(at) } : {};
     if (offset || at) this.#follows = false;
     await this.#ask(place, () => this.begin({ at, offset }));
@@ -110,6 +115,7 @@ export class LaneReader {
 
   // ---- the past ----
 
+  /** @param {Record<string, number>} place @param {(() => Promise<void>) | null} [again] @param {"newer" | "older"} [keep] */
   async #ask(place, again = null, keep = "newer") {
     if (this.#loading) await this.#loading;
     this.#loading = this.#get(place, again, keep);
@@ -199,7 +205,7 @@ export class LaneReader {
 
   #stampSoon() {
     this.#stamping ??= setTimeout(async () => {
-      this.#stamping = null;
+      this.#stamping = undefined;
       const { unstamped, newest } = this.lane;
       if (!unstamped || this.#closed || this.state !== "ready") return;
       await this.#ask({ after: Math.max(unstamped.offset - 1, newest - PAGE_EVENTS) });

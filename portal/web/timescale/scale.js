@@ -109,7 +109,7 @@ export class Scale {
  */
 export function ticks(scale, spacing = 110, zoneMs = (at) => -new Date(at).getTimezoneOffset() * MINUTE) {
   const wanted = scale.msPerPixel * spacing;
-  const step = STEPS.find((one) => one >= wanted) ?? STEPS.at(-1);
+  const step = STEPS.find((one) => one >= wanted) ?? STEPS[STEPS.length - 1];
   const ahead = zoneMs(scale.from);
   const found = [];
   for (let wall = Math.ceil((scale.from + ahead) / step) * step; ; wall += step) {
@@ -119,8 +119,11 @@ export function ticks(scale, spacing = 110, zoneMs = (at) => -new Date(at).getTi
   }
 }
 
-/** Text of a tick beside others `step` apart: only the distinguishing part. */
-export function tickText(at, step, zone = undefined) {
+/**
+ * Text of a tick beside others `step` apart: only the distinguishing part.
+ * @param {number} at @param {number} step @param {string} [zone]
+ */
+export function tickText(at, step, zone) {
   const parts =
     step < SECOND
       ? { minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 }

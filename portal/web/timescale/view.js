@@ -16,7 +16,8 @@ export class View {
   #scale = new Scale(now() - SPAN_FIRST_MS, now(), 800);
   #follows = true;
   #onChange;
-  #timer = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
 
   /** @param {(about: {moved: boolean}) => void} onChange `moved`: not only by the time that passes */
   constructor(onChange) {

@@ -22,6 +22,7 @@ export const WATCHED_MS = 30_000;
  */
 export async function watch({ look, readers, domain, onSteps, now, wait, stopped = () => false }) {
   const seen = new Map(); // domain -> ms
+  /** @type {{sessions: number, behind: number, ms: number} | null} */
   let reading = null;
   for (;;) {
     const [{ domains }, read] = await Promise.all([look(), reading?.behind === 0 ? reading : readers()]);
@@ -59,8 +60,8 @@ function readerStep(reading, late) {
   return [{ name: "Readers", state: late ? "late" : "wait", ms: null, says: `${behind} of ${all} behind` }];
 }
 
-/** @returns {Step} */
-function replicaStep({ domain, held, link = undefined }, ms, late) {
+/** @param {{domain: string, held: boolean | null, link?: string}} replica @param {number | null} ms @param {boolean} late @returns {Step} */
+function replicaStep({ domain, held, link }, ms, late) {
   if (ms !== null) return { name: domain, state: "done", ms, says: "holds the event" };
   if (held === null) return { name: domain, state: "unknown", ms: null, says: "no direct link: unknown" };
   const says =
