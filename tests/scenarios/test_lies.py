@@ -236,7 +236,9 @@ def test_a_peer_that_never_answers_and_one_that_swallows_everything_slow_nobody_
         lambda: network["a"].ask("GET", "/api/v1/peers/c.test/delivery")["backlog"] >= 4, 60, about="the backlog of c"
     )
     wait_for(
-        lambda: network["a"].ask("GET", "/api/v1/peers/liar.test/delivery")["backlog"] >= 4, 60, about="the liar's backlog"
+        lambda: network["a"].ask("GET", "/api/v1/peers/liar.test/delivery")["backlog"] >= 4,
+        60,
+        about="the liar's backlog",
     )
     deaf = network["a"].ask("GET", "/api/v1/peers/liar.test/delivery")
     assert (deaf["failures"], deaf["stopped_at"]) == (0, None), "it answers: that is no failure"
