@@ -31,6 +31,7 @@ from herald.events import Confirmation, Gap, JsonEvent, as_event, encode
 from herald.flow import IN_FLIGHT_MAX, InFlight
 from herald.loops import callers
 from herald.operating import Operating
+from herald.overlay import Overlay
 from herald.peers import Peers
 from herald.rendezvous_points import RendezvousPoints
 from herald.replica_locations import ReplicaLocations
@@ -116,6 +117,7 @@ class Client:
         self.subscriptions = DurableSubscriptions(self._rest)
         self.replicas = Replicas(self._rest)
         self.peers = Peers(self._rest)
+        self.overlay = Overlay(self._rest)
         self.operating = Operating(self._rest)
         self.alarms = Alarms(self._rest)
         self.reports = Reports(self._rest)

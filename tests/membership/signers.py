@@ -12,10 +12,12 @@ NOW_S = 1_800_000_000.0
 
 
 class Signer:
-    """A domain with an identity key, founder or sponsored."""
+    """A domain with an identity key, founder or sponsored. `at`: when it issues its records, Unix seconds."""
 
-    def __init__(self, name: str, sponsor: Signer | None = None, *, number: int = 0, day: int = 20_833) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, sponsor: Signer | None = None, *, number: int = 0, day: int = 20_833, at: float = NOW_S
+    ) -> None:
+        self.name, self.at = name, at
         self.identity: dict[str, Any] = new_key()
         self.grant: SponsorshipGrant | None = None
         if sponsor is not None:
@@ -30,8 +32,9 @@ class Signer:
     def fingerprint(self) -> str:
         return str(self.identity["kid"])
 
-    def record(self, version: int = int(NOW_S), *, signing: tuple[str, ...] = (), **members: Any) -> DomainRecord:
+    def record(self, version: int | None = None, *, signing: tuple[str, ...] = (), **members: Any) -> DomainRecord:
         stated = {"url": f"https://{self.name}", "zone": "eu-1", **members}
         given = None if self.grant is None else self.grant.sponsorship
-        made = DomainRecord(self.name, version, NOW_S, NOW_S + EXPIRY_S, sponsorship=given, **stated)
+        number = int(self.at) if version is None else version
+        made = DomainRecord(self.name, number, self.at, self.at + EXPIRY_S, sponsorship=given, **stated)
         return record_sign(made, self.identity, signing, b"" if self.grant is None else self.grant.signature)

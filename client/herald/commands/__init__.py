@@ -21,6 +21,7 @@ _MODULES = {
     "lease": "lease",
     "alarm": "alarm",
     "peer": "peer",
+    "overlay": "overlay",
     "policy": "policy",
     "audit": "audit",
     "report": "report",

@@ -1,0 +1,174 @@
+"""`herald overlay`: the domain's part in the overlay of its federation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
+from herald.commands.output import ask, note
+
+PAGE = 500
+ZONES_SHOWN = 20
+
+
+@click.group(cls=CommandGroup, short_help="Join the overlay of a federation; list its domains and links.")
+def command() -> None:
+    """Take part in the overlay of a federation: domains find each other, and choose their links by themselves.
+
+    \b
+      herald overlay found            the first domain of a federation
+      herald overlay join b.example   every other one: an active peer sponsors it
+    """
+
+
+@command.command(cls=Command)
+@domain_options
+def status(target: Target) -> None:
+    """Show this domain's sponsor and founders, and how many domains and links there are. Requires a viewer's token."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            target.show(await client.overlay.status(), _status)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@domain_options
+def found(target: Target) -> None:
+    """Found an overlay: this domain is the first of a federation, and may sponsor its peers. Requires an administrator's token."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            target.show(await client.overlay.found(), _status)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("sponsor", metavar="DOMAIN_OR_URL")
+@domain_options
+def join(target: Target, sponsor: str) -> None:
+    """Join the overlay of a peer, which sponsors this domain. Requires an administrator's token."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            target.show(await client.overlay.join(sponsor), _status)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@domain_options
+def leave(target: Target, yes: bool) -> None:
+    """Leave the overlay: all its links end; peers and rendezvous points stay. Requires an administrator's token."""
+    if not yes and not ask("End all overlay links of this domain?"):
+        raise click.Abort
+
+    async def work() -> None:
+        async with target.client() as client:
+            target.show(await client.overlay.leave(), "This domain takes part in no overlay.")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.option("--ended", is_flag=True, help="Also links that ended lately.")
+@domain_options
+def links(target: Target, ended: bool) -> None:
+    """List the overlay links with the reason for each. Requires a viewer's token."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            found = [one for one in await client.overlay.links() if one["up"] or ended]
+        for one in found:
+            target.show(one, _link)
+        if not found and not target.json:
+            note("There are no overlay links.")
+
+    run(work())
+
+
+@command.command(name="map", cls=Command)
+@click.option("--search", help="Only domains whose name contains this.")
+@click.option("--zone", help="Only domains of this zone.")
+@domain_options
+def map_(target: Target, search: str | None, zone: str | None) -> None:
+    """List all domains of the overlay, each with its zone and sponsor. Requires a viewer's token."""
+
+    async def work() -> None:
+        cursor = None
+        async with target.client() as client:
+            linked = {one["peer"] for one in await client.overlay.links() if one["up"]}
+            while True:
+                page = await client.overlay.domains(search=search, zone=zone, cursor=cursor, limit=PAGE)
+                for item in page["items"]:
+                    target.show(item, lambda item: _domain(item, item["name"] in linked))
+                cursor = page["next"]
+                if cursor is None:
+                    break
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("domain")
+@domain_options
+def explain(target: Target, domain: str) -> None:
+    """Show all that is known of DOMAIN: its record, its sponsors, and why there is a link with it or none. Requires a viewer's token."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            target.show(await client.overlay.explain(domain), _explained)
+
+    run(work())
+
+
+def _status(found: Mapping[str, Any]) -> list[str]:
+    if not found["joined"]:
+        return [f"{found['domain']} takes part in no overlay: herald overlay join DOMAIN, or herald overlay found."]
+    by = f"sponsored by {found['sponsor']}" if found["sponsor"] else "a founder"
+    running = "" if found["running"] else " The overlay is not running at the moment."
+    zones = [f"  {one['zone'] or '(no zone)'}: {one['domains']}" for one in found["zones"][:ZONES_SHOWN]]
+    return [
+        f"{found['domain']}, {by}, since {found['joined_at']}; links with {found['mode']} domains.{running}",
+        f"{found['domains']} domains, {found['links']} links; {found['sponsored_today']} of {found['quota']} sponsorships today.",
+        *(
+            f"Founder {one['name']}, {one['fingerprint']}, learned from {one['learned_from']}"
+            for one in found["founders"]
+        ),
+        *(["Domains by zone:", *zones] if len(zones) > 1 else []),
+    ]
+
+
+def _link(link: Mapping[str, Any]) -> str:
+    state = "up  " if link["up"] else "down"
+    return f"{link['since']}  {state}  {link['reason']:10}  {link['peer']}"
+
+
+def _domain(item: Mapping[str, Any], linked: bool) -> str:
+    by = f"sponsored by {item['sponsor']}" if item["sponsor"] else "founder"
+    return f"{'*' if linked else ' '} {item['name']}  {item['zone'] or '-'}  class {item['capacity']}  {by}"
+
+
+def _explained(found: Mapping[str, Any]) -> list[str]:
+    chain = " < ".join([found["name"], *found["sponsors"]])
+    link = found["link"]
+    return [
+        f"{found['name']}  {found['url'] or 'only calls others'}  zone {found['zone'] or '-'}  class {found['capacity']}",
+        f"  fingerprint {found['fingerprint']}",
+        f"  record {found['version']}, issued {found['issued_at']}, until {found['expires_at']}"
+        + ("" if found["held"] else " (expired)"),
+        f"  sponsors: {chain}" + ("" if found["rooted"] else " (no founder that is trusted here)"),
+        *(
+            [f"  convicted {found['convicted_at']}: it signed contradictory statements"]
+            if found["convicted_at"]
+            else []
+        ),
+        f"  as a peer: {found['peer'] or 'none'}",
+        "  no link lately" if link is None else f"  link: {_link(link)}",
+    ]
