@@ -352,6 +352,10 @@ class DomainDirectory:
                     return domain
         return None
 
+    def domains(self) -> Iterator[Id]:
+        """All domains with a record, in no order that means anything."""
+        return (self._table.domains[self._held[at]] for at in range(self.count))
+
     def group_share(self, record: DomainRecord) -> float:
         """The share that a sponsor and the domains that it sponsored have in the directory; at most, as some may have expired."""
         sponsor = record.domain if record.sponsorship is None else record.sponsorship.sponsor

@@ -47,15 +47,20 @@ LIST_MAX = 16
 LISTED_MAX = 128  # bound: contributors listed in one answer; the others are compared in a later round
 ANSWERS_MAX = 8  # bound: answers to one peer in a round; further messages are read, but not answered
 TOO_SOON = 0.5
-"""Share of the refresh period before which a newer row is held but not offered: relayed within the limit (lightning#5239)."""
+"""Share of the least time between two rows before which a newer row is held but not offered: relayed within the limit (lightning#5239)."""
 FORMAT = 1
 
 
 class Contribute(msgspec.Struct, frozen=True):
-    """Command: contribute to an object, from now on. The row is signed at once, or when the last one is old enough."""
+    """Command: contribute to an object, from now on. The row is signed at once, or when the last one is old enough.
+
+    Attributes:
+        renew: sign a row of this time, though the last one states the same.
+    """
 
     object: str
     payload: bytes
+    renew: bool = False
 
 
 class Withdraw(msgspec.Struct, frozen=True):
@@ -144,7 +149,9 @@ class Gossip:
         self._genuine = genuine
         self._started_s = started_s
         self._own: dict[str, bytes] = {}
-        self._own_due: dict[str, float] = {}
+        self._own_at: dict[str, tuple[float, float]] = {}  # when the own row was signed last, and its refresh period
+        self._renewed: dict[str, None] = {}
+        self._urgent: list[tuple[str, Id, Id]] = []
         self._fresh: dict[str, dict[Id, tuple[int, Id]]] = {one.name: {} for one in definitions}
         self._wanted: dict[tuple[str, Id], float] = {}
         self._compared_at: dict[str, float] = {}
@@ -167,9 +174,13 @@ class Gossip:
             self._round(now, chance, partners, out)
         elif kind is Contribute and given.object in self.sets:
             self._own[given.object] = given.payload
+            if given.renew:
+                self._renewed[given.object] = None
             self._refresh(given.object, now)
         elif kind is Withdraw:
             self._own.pop(given.object, None)
+        if self._urgent:
+            self._offer_urgent(partners, out)
         return out
 
     def message_for(self, peer: Id, now: float, in_zone: bool) -> GossipMessage:
@@ -256,13 +267,20 @@ class Gossip:
         """Sign the own row anew when it is due."""
         of = self.sets[name]
         payload = self._own.get(name)
-        if payload is None or now < self._own_due.get(name, 0.0) or not of.definition.may_contribute(self.me, now):
+        if payload is None or not of.definition.may_contribute(self.me, now):
             return
+        held, signed = of.rows.get(self.me), self._own_at.get(name)
+        if signed is not None:
+            at, period_s = signed
+            same = held is not None and held.payload == payload and name not in self._renewed
+            if now < at + (period_s if same or of.definition.change_s is None else of.definition.spacing_s):
+                return
         self._sign(name, payload, 0, now)
 
     def _sign(self, name: str, payload: bytes, above: int, now: float) -> None:
         """Sign a row that is newer than all known rows of this domain."""
         of = self.sets[name]
+        self._renewed.pop(name, None)
         held = of.held(self.me)
         version = max(int(self._wall_s(now)), above + 1, held[0].version + 1 if held else 0)
         offer = offer_bytes((self.me, version, 0))
@@ -270,8 +288,25 @@ class Gossip:
         period_s = of.definition.refresh_period_s(len(of.rows), size + OFFERS * offer)
         expires_s = int(self._wall_s(now) + LEASE_REFRESHES * period_s)
         of.hold((self._issue(name, version, expires_s, payload),))
-        self._own_due[name] = now + period_s
-        self._fresh[name][self.me] = (OFFERS, self.me)
+        self._own_at[name] = (now, period_s)
+        self._is_new(of, self.me, self.me)
+
+    def _is_new(self, of: RowSet, owner: Id, source: Id) -> None:
+        """Offer a row from now on; an urgent one on all links at once."""
+        self._fresh[of.definition.name][owner] = (OFFERS, source)
+        if of.definition.urgent:
+            self._urgent.append((of.definition.name, owner, source))
+
+    def _offer_urgent(self, partners: GossipPartners, out: Outputs) -> None:
+        urgent, self._urgent = self._urgent, []
+        for peer in partners.links():
+            found: dict[str, Outgoing] = {}
+            for name, owner, source in urgent:
+                of = self.sets[name]
+                if source != peer and of.held(owner):
+                    found.setdefault(name, Outgoing(of.definition)).offers.append(of.offer(owner))
+            if found:
+                out.append(SendMessage(peer, packed(list(found.values()), self._turn)))
 
     # Messages
 
@@ -319,11 +354,10 @@ class Gossip:
             if merged is None:
                 answer.wants.append((row.owner, 0))
             elif merged is Merged.NEWER:
-                period_s = of.definition.refresh_s
-                if not before or row.version - before[0].version >= TOO_SOON * period_s:
-                    self._fresh[name][row.owner] = (OFFERS, peer)
+                if not before or row.version - before[0].version >= TOO_SOON * of.definition.spacing_s:
+                    self._is_new(of, row.owner, peer)
             elif merged is Merged.CONFLICT:
-                self._fresh[name][row.owner] = (OFFERS, peer)
+                self._is_new(of, row.owner, peer)
                 if len(before) < 2 or row.version > before[0].version:
                     out.append(RowsConflict(name, row.owner, of.conflicts[row.owner]))
             elif merged in _REFUSED:

@@ -24,9 +24,8 @@ from eventing.overlay.machine import Id
 MESSAGE_BYTES_MAX = 16_384  # bound: bytes of one message; what does not fit waits for the next message
 OBJECTS_MAX = 32  # bound: objects in one message, and at one domain; a longer message is refused
 OFFERS_MAX = 512  # bound: offers of one object in one message; a longer message is refused
-WANTS_MAX = (
-    128  # bound: rows of one object requested in one message; the others are requested when they are offered again
-)
+# bound: rows of one object requested in one message; the others are requested when they are offered again
+WANTS_MAX = 128
 RANGES_MAX = 48  # bound: sums of one object in one message; other ranges are compared in a later round
 _PART_BYTES = 24
 """Of a part without entries, beside the name."""

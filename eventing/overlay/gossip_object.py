@@ -23,15 +23,13 @@ from eventing.overlay.machine import Id
 
 NAME_CHARS_MAX = 32  # bound: characters of an object's name; a message with a longer one is refused
 _DOMAIN_CHARS_MAX = 255
-PAYLOAD_BYTES_MAX = (
-    6144  # bound: bytes of a row's payload; larger ones are refused, so that two rows fit into one message
-)
+# bound: bytes of a row's payload; larger ones are refused, so that two rows fit into one message
+PAYLOAD_BYTES_MAX = 6144
 SIGNATURE_BYTES_MAX = 512  # bound: bytes of a row's signature, with its path in a batch; larger ones are refused
 LEASE_REFRESHES = 3
 """A row's lease in refresh periods, as for records of the directory: two refreshes may be lost."""
-REFRESH_S_MAX = (
-    3600.0  # bound: seconds between two rows of a contributor; beyond it, bytes grow with the number of contributors
-)
+# bound: seconds between two rows of a contributor; beyond it, bytes grow with the number of contributors
+REFRESH_S_MAX = 3600.0
 LEASE_S_MAX = int(LEASE_REFRESHES * REFRESH_S_MAX)  # bound: seconds from now to a row's expiry; the row is refused
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, lt=2**40)]
@@ -96,7 +94,9 @@ class GossipObject:
         share: weight of the object in messages that are full.
         payload_bytes_max: bytes of a payload.
         rows_max: contributors; rows of further ones are refused.
-        refresh_s: least time between two rows of a contributor.
+        refresh_s: least time between two rows of a contributor that state the same, to renew the lease.
+        change_s: least time between two rows of a contributor that state something else; None: as `refresh_s`.
+        urgent: whether new rows are offered on all links at once, not at the next round.
         bytes_per_s: what the object may cost each domain, each way. Contributors wait longer between rows the more contributors
             there are, so that the cost does not grow with their number; REFRESH_S_MAX at most.
     """
@@ -107,6 +107,8 @@ class GossipObject:
     payload_bytes_max: int = 128
     rows_max: int = 16_384
     refresh_s: float = 60.0
+    change_s: float | None = None
+    urgent: bool = False
     bytes_per_s: float = 150.0
 
     def may_contribute(self, owner: Id, now: float) -> bool:
@@ -129,6 +131,11 @@ class GossipObject:
     def bytes_max(self) -> int:
         """The most that this object's rows take in memory and in storage."""
         return self.rows_max * (self.payload_bytes_max + SIGNATURE_BYTES_MAX + _DOMAIN_CHARS_MAX)
+
+    @property
+    def spacing_s(self) -> float:
+        """The least time between any two rows of a contributor."""
+        return self.refresh_s if self.change_s is None else min(self.change_s, self.refresh_s)
 
     def refresh_period_s(self, rows: int, row_bytes: int) -> float:
         """Compute the time between two rows of a contributor.

@@ -32,12 +32,10 @@ AHEAD_S = 300.0  # bound: seconds that a row's version may be ahead of the own c
 SETTLE_STEP_S = 60
 SETTLE_S = 120
 """Rows reach 10,000 domains in 11 rounds of 3 messages (model), 88 s; the others are found by comparison."""
-DEPARTED_MAX = (
-    500  # bound: contributors that have left, remembered; the oldest may be requested once more (chitchat: 500)
-)
-PENDING_MAX = (
-    6  # bound: versions of one contributor that have not settled; the newest but one is left out of the digest
-)
+# bound: contributors that have left, remembered; the oldest may be requested once more (chitchat: 500)
+DEPARTED_MAX = 500
+# bound: versions of one contributor that have not settled; the newest but one is left out of the digest
+PENDING_MAX = 6
 _MASK = (1 << 64) - 1
 
 

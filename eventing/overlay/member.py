@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.overlay import directory, gossip, links, liveness
+from eventing.overlay import directory, gossip, links, liveness, suspicion
 from eventing.overlay.directory import DomainDirectory, Equivocated
 from eventing.overlay.directory_candidates import DirectoryCandidates
 from eventing.overlay.gossip import Contribute, Gossip, Withdraw
 from eventing.overlay.gossip_partners import MemberPartners
 from eventing.overlay.links import DropLink, FindLinks, LinkDown, LinkParameters, Links, LinkUp, RepairDue
-from eventing.overlay.liveness import Failed, Liveness
-from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived
+from eventing.overlay.liveness import BeatDue, Failed, Liveness
+from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived, SendMessage
+from eventing.overlay.suspicion import Suspicion
 
 Outputs = list[Any]
-MESSAGES = directory.MESSAGES | links.MESSAGES | liveness.MESSAGES | gossip.MESSAGES
+MESSAGES = directory.MESSAGES | links.MESSAGES | liveness.MESSAGES | gossip.MESSAGES | suspicion.MESSAGES
 """All messages between members: what a transport carries."""
 
 
@@ -31,6 +32,7 @@ class OverlayMember:
         parameters: of its links.
         anchors: approved peers.
         gossips: its gossip objects; None: it takes no part in gossip.
+        suspects: its part in suspicion, over two of its gossip objects; None: it takes no part in it.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class OverlayMember:
         parameters: LinkParameters = links.SUSPICIOUS,
         anchors: frozenset[Id] = frozenset(),
         gossips: Gossip | None = None,
+        suspects: Suspicion | None = None,
     ) -> None:
         self.me = me
         self.directory = of
@@ -47,6 +50,7 @@ class OverlayMember:
         self._contacts: tuple[Id, ...] = ()
         self.links = Links(me, parameters, DirectoryCandidates(of), anchors)
         self.gossip = gossips
+        self.suspicion = suspects
         self._partners = MemberPartners(me, self.links, of)
 
     def handle(self, given: Any, now: float, chance: Chance) -> Outputs:
@@ -55,6 +59,8 @@ class OverlayMember:
         kind = type(given)
         if kind is MessageReceived:
             self.liveness.heard(given.peer, now)
+            if self.suspicion is not None:
+                self.suspicion.heard(given.peer, now)
             message = type(given.message)
             if message in directory.MESSAGES:
                 out += self.directory.handle(given, now, chance, self.links.active)
@@ -67,6 +73,8 @@ class OverlayMember:
                 return out
             if message in gossip.MESSAGES:
                 return self._gossip(given, now, chance)
+            if message in suspicion.MESSAGES:
+                return self._suspect(given, now, chance)
         elif kind is Fired:
             timer = type(given.timer)
             if timer in directory.TIMERS:
@@ -74,12 +82,16 @@ class OverlayMember:
                 return out
             if timer in liveness.TIMERS:
                 self.liveness.due(given.timer, now, self._groups(), chance, out)
+                if timer is BeatDue and self.suspicion is not None:
+                    self._send_evidence(out)
                 failed = [event for event in out if type(event) is Failed]
                 for event in failed:
                     self._link(Down(event.peer), now, chance, out)
                 return out
             if timer in gossip.TIMERS:
                 return self._gossip(given, now, chance)
+            if timer in suspicion.TIMERS:
+                return self._suspect(given, now, chance)
             if timer is RepairDue and not self.links.active:
                 self._join(out)
         elif kind is FindLinks:
@@ -88,6 +100,8 @@ class OverlayMember:
             out += self.liveness.begin(now, chance)
             if self.gossip is not None:
                 out += self.gossip.begin(chance)
+            if self.suspicion is not None:
+                out += self.suspicion.begin(chance)
             self._join(out)
         elif kind is Contribute or kind is Withdraw:
             return self._gossip(given, now, chance)
@@ -96,6 +110,23 @@ class OverlayMember:
 
     def _gossip(self, given: Any, now: float, chance: Chance) -> Outputs:
         return [] if self.gossip is None else self.gossip.handle(given, now, chance, self._partners)
+
+    def _suspect(self, given: Any, now: float, chance: Chance) -> Outputs:
+        """Give an input to suspicion; what it contributes goes to gossip."""
+        out: Outputs = []
+        for output in [] if self.suspicion is None else self.suspicion.handle(given, now, chance):
+            if type(output) is Contribute or type(output) is Withdraw:
+                out += self._gossip(output, now, chance)
+            else:
+                out.append(output)
+        return out
+
+    def _send_evidence(self, out: Outputs) -> None:
+        """Send accusations with the beats to peers that are accused, so that they can rebut."""
+        for peer in self.links.active:
+            evidence = self.suspicion.evidence(peer) if self.suspicion is not None else None
+            if evidence is not None:
+                out.append(SendMessage(peer, evidence))
 
     def _join(self, out: Outputs) -> None:
         """Exchange records with the contacts before any link: a domain is accepted by those that have its record."""
