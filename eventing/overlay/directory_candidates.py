@@ -44,6 +44,7 @@ class DirectoryCandidates:
                 domain not in not_these
                 and domain not in self._directory.convictions
                 and self._held_back.get(domain, (0.0, 0))[0] <= now
+                and self._can_be_called(domain)
             ):
                 not_these.add(domain)
                 found.append(domain)
@@ -83,6 +84,10 @@ class DirectoryCandidates:
         """The share of the domains that the same domain sponsored."""
         record = self._directory.record(peer)
         return 0.0 if record is None else self._directory.group_share(record)
+
+    def _can_be_called(self, domain: Id) -> bool:
+        record = self._directory.record(domain)
+        return record is not None and record.url != ""
 
     def _hold_back(self, peer: Id, until: float, times: int) -> None:
         self._held_back.pop(peer, None)

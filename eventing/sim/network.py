@@ -116,5 +116,5 @@ class SimulatedNetwork:
             delay *= 1.0 + (TAIL_FACTOR - 1.0) * self._chance.random()
         slow = self.conditions.slow
         if slow:
-            delay *= slow.get(source, 1.0) * slow.get(target, 1.0)
+            delay *= max(slow.get(source, 1.0), slow.get(target, 1.0))
         return delay

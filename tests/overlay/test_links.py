@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventing.overlay import passive_view
-from eventing.overlay.directory import EXPIRY_S, RECORDS_MAX, DomainRecord, Records
+from eventing.overlay.directory import RECORDS_MAX, DomainRecord, Records
 from eventing.overlay.links import (
     PAPER,
     SUSPICIOUS,
@@ -23,7 +23,7 @@ from eventing.overlay.links import (
 )
 from eventing.overlay.liveness import Failed
 from eventing.overlay.machine import MessageReceived, SendMessage
-from eventing.sim.federation import STARTED_S, PaperMember, member_make, reachable, sponsor_of, table_make
+from eventing.sim.federation import STARTED_S, PaperMember, member_make, reachable, record_make, sponsor_of, table_make
 from eventing.sim.network import SimulatedNetwork
 from eventing.sim.world import World
 
@@ -190,4 +190,4 @@ def test_domains_of_one_sponsor_have_few_links_in_a_large_federation_and_enough_
 
 
 def record_of(domain: int) -> DomainRecord:
-    return DomainRecord(domain, int(STARTED_S), STARTED_S, STARTED_S + EXPIRY_S, sponsorship=sponsor_of(domain))
+    return record_make(domain, int(STARTED_S), STARTED_S)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import msgspec
 import pytest
 
 from eventing.sim.errors import ScenarioError
 from eventing.sim.expectations import judge
 from eventing.sim.results import Series
-from eventing.sim.run import Plan
+from eventing.sim.run import Plan, SimulationRun
 from eventing.sim.scenario import Expectation, bundled_names, scenario_parse, scenario_path, scenario_read
 
+LONG = {"partition-hour", "steady", "unsteady", "crash-80", "crash-70", "partition"}
+"""Bundled scenarios that take more than a few seconds even with few domains."""
 HEAD = 'title = "t"\nduration_s = 100\n'
 
 
@@ -101,3 +106,25 @@ def test_expectations_are_judged_by_samples_and_at_the_end_by_summaries(
 def test_a_value_that_is_not_a_number_fulfils_nothing() -> None:
     (outcome,) = judge([Expectation(value="m.v", at_most=5)], series(float("nan")), {"m": {}})
     assert not outcome.holds
+
+
+@pytest.mark.parametrize("name", sorted(set(bundled_names()) - LONG))
+def test_bundled_scenarios_hold_with_few_domains(name: str) -> None:
+    quick_holds(name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(LONG))
+def test_long_bundled_scenarios_hold_with_few_domains(name: str) -> None:
+    quick_holds(name)
+
+
+def quick_holds(name: str) -> None:
+    scenario = scenario_read(scenario_path(name))
+    result = SimulationRun(msgspec.structs.replace(scenario, domains=scenario.quick_domains), 1, Random).go()
+    failed = [
+        f"{one.expectation}: {one.value}"
+        for one in result.outcomes
+        if not one.holds and "speed." not in one.expectation
+    ]
+    assert not failed

@@ -21,7 +21,7 @@ class Traffic(Measurement, frozen=True, kw_only=True):
 
     Values, each per running domain and second since the sample before: `out_bytes_s`, `directory_bytes_s`, `other_bytes_s` (all sent
     but the directory's), `messages_s`; `out_p99_bytes_s`, `in_p99_bytes_s`: of the domain that sends or receives more than 99 %
-    of all. In the summary the same over the whole run after settling, and bytes per second by kind of message.
+    of all; `out_max_bytes_s`, `in_max_bytes_s`: of the one with most. In the summary the same over the whole run after settling, and bytes per second by kind of message.
 
     Attributes:
         envelope_bytes: added to each message's own size.
@@ -77,6 +77,7 @@ class _TrafficProbe:
         outs = sorted((self._out[at] - self._before[0][at]) / elapsed_s for at in running)
         ins = sorted((self._in[at] - self._before[1][at]) / elapsed_s for at in running)
         values["out_p99_bytes_s"], values["in_p99_bytes_s"] = percentile(outs, 0.99), percentile(ins, 0.99)
+        values["out_max_bytes_s"], values["in_max_bytes_s"] = outs[-1], ins[-1]
         self._at_s, self._before = now, self._copy()
         return values
 
