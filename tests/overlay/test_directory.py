@@ -134,7 +134,7 @@ def test_a_domain_answers_a_newer_record_of_itself_with_a_newer_one_still(direct
     now = directory.record(1)
     assert now is not None
     assert now.version == before.version + 51
-    assert now.url == ""
+    assert now.url == URL
 
 
 def test_a_record_leaves_by_its_expiry_only(directory: DomainDirectory) -> None:
