@@ -162,7 +162,8 @@ class Transport:
 
     def received(self, peer: str, now: float) -> None:
         """Note a request of a domain."""
-        self._with(peer).exchanged_at = now
+        with_peer = self._with(peer)
+        with_peer.exchanged_at, with_peer.absent_until = now, 0.0
 
     def exchanged(self, result: Exchanged, now: float) -> None:
         """Take in that a request was answered."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from cryptography.exceptions import InvalidSignature as NotSigned
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from http_message_signatures import (
     ContentDigest,
@@ -29,10 +30,11 @@ from http_message_signatures.algorithms import ED25519
 
 from eventing.core.container import memoized
 from eventing.core.ed25519 import public_key
+from eventing.core.signing import KID_PATTERN
 from eventing.peering.rules.domain_documents import is_valid
+from eventing.peering.wire import signature_base
+from eventing.peering.wire.signature_base import LABEL, TAG
 
-TAG = "herald"
-LABEL = "herald"
 WINDOW_S = 60  # bound: seconds since a request was signed; the request is refused: 401
 NONCE_PATTERN = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
 # Proxies add some.
@@ -55,6 +57,9 @@ _FIELD_CHARS_MAX = {  # of the fields that are read; each may be present once
     "host": 300,
     RETRY_AFTER: 32,
 }
+
+_UNKNOWN_KEY = "The key that signed is not a known key of the domain."
+_KEY_WINDOW = "The key that signed is not valid yet, or has expired."
 
 Jwks = Mapping[str, Mapping[str, Any]]
 Fields = Iterable[tuple[str, str]]
@@ -247,6 +252,10 @@ def verified(
     """
     if "signature" not in message.headers or "signature-input" not in message.headers:
         raise BadSignature("unsigned", "The message is not signed (Signature and Signature-Input, RFC 9421).")
+    if tag == TAG and (body is None or message.headers.get("content-digest") == signature_base.digest(body)):
+        plain = signature_base.read(message, components)
+        if plain is not None:
+            return _plain_verified(plain, jwks, now, window_s)
     keys = _Keys(jwks, now, any_time=window_s is None)
     verifier = _Verifier(signature_algorithm=ED25519, key_resolver=keys)
     try:
@@ -263,6 +272,26 @@ def verified(
     if window_s is not None:
         _require_now(parameters, now, window_s)
     return VerifiedSignature(str(parameters["keyid"]), int(parameters.get("created", 0)), result.nonce or "")
+
+
+def _plain_verified(
+    plain: signature_base.PlainSignature, jwks: Jwks, now: float, window_s: float | None
+) -> VerifiedSignature:
+    """Verify a signature of the form that domains make. Raises BadSignature."""
+    jwk = jwks.get(plain.kid)
+    if jwk is None:
+        raise BadSignature("unknown-key", _UNKNOWN_KEY)
+    if window_s is not None and not is_valid(jwk, now):
+        raise BadSignature("key-window", _KEY_WINDOW)
+    try:
+        public_key(str(jwk["x"])).verify(plain.signature, plain.base)
+    except NotSigned:
+        raise BadSignature("wrong", "The signature is invalid: it does not verify.") from None
+    except ValueError as error:
+        raise BadSignature("malformed", f"The key is not usable: {error}.") from None
+    if window_s is not None:
+        _require_now({"created": plain.created}, now, window_s)
+    return VerifiedSignature(plain.kid, plain.created, plain.nonce)
 
 
 def _profile(proof: VerifiedSignature) -> VerifiedSignature:
@@ -290,9 +319,9 @@ class _Keys(HTTPSignatureKeyResolver):
     def resolve_public_key(self, key_id: str) -> Ed25519PublicKey:
         jwk = self._jwks.get(key_id)
         if jwk is None:
-            raise _Refused("unknown-key", "The key that signed is not a known key of the domain.")
+            raise _Refused("unknown-key", _UNKNOWN_KEY)
         if not self._any_time and not is_valid(jwk, self._now):
-            raise _Refused("key-window", "The key that signed is not valid yet, or has expired.")
+            raise _Refused("key-window", _KEY_WINDOW)
         return public_key(str(jwk["x"]))
 
 
@@ -333,6 +362,14 @@ def _sign(
     nonce: str,
     now: float,
 ) -> None:
+    stated = signature_base.parameters(components, int(now), str(key["kid"]), nonce)
+    digest = signature_base.digest(body)
+    base = signature_base.base_of(_with_digest(message, digest), components, stated)
+    covered = "content-digest" in components
+    if covered and base is not None and KID_PATTERN.fullmatch(str(key["kid"])) and NONCE_PATTERN.fullmatch(nonce):
+        signature = _private(str(key["d"])).sign(base)
+        message.headers |= {"content-digest": digest, **signature_base.signature_fields(stated, signature)}
+        return
     HTTPMessageSigner(signature_algorithm=ED25519, key_resolver=_OneKey(key)).sign(
         message,
         key_id=str(key["kid"]),
@@ -345,6 +382,10 @@ def _sign(
     )
     for name in list(message.headers):  # the library changes the case of names
         message.headers[name.lower()] = message.headers.pop(name)
+
+
+def _with_digest(message: SignedRequest | SignedAnswer, digest: str) -> SignedRequest | SignedAnswer:
+    return replace(message, headers={**message.headers, "content-digest": digest})
 
 
 @memoized(maxsize=16)
