@@ -182,17 +182,28 @@ def silent(link: Link, feed_key: str, gap: FeedGap, since: float, lacks: int) ->
     return link.peer.received_at >= since and (holds(link, feed_key) < gap.first or lacks >= gap.last)
 
 
-def due(link: Link, *, ours: Vector, now: float, jitter: float, gone: Vector | None = None) -> LinkDue:
+def due(
+    link: Link,
+    *,
+    ours: Vector,
+    now: float,
+    jitter: float,
+    gone: Vector | None = None,
+    elsewhere: frozenset[str] = frozenset(),
+) -> LinkDue:
     """Handle the link's timer. If it has ended and the peer still has more, the link is grafted and the peer is asked.
 
     Args:
         gone: by feed, the sequence up to which its origin keeps nothing (its low-water mark). Other domains may keep
             these events longer, so they are still asked for; a peer that then sends nothing does not hold them either,
             and is neither asked further nor doubted.
+        elsewhere: feeds that another peer was asked for and has had no time to send: this one is asked if it does not.
     """
     if link.timer.ask_at is None or now < link.timer.ask_at:
         return LinkDue(link, False, False)
-    timer, wanted = timer_due(link.timer, link.tree, link.theirs, ours, now=now, jitter=jitter, gone=gone)
+    timer, wanted = timer_due(
+        link.timer, link.tree, link.theirs, ours, now=now, jitter=jitter, gone=gone, elsewhere=elsewhere
+    )
     if wanted is None:
         return LinkDue(_replace(link, timer=timer), False, False)
     changed = _replace(link, timer=timer, tree=tree_grafted(link.tree, wanted))

@@ -109,12 +109,23 @@ def timer_on_message(
 
 
 def timer_due(
-    timer: GraftTimer, tree: FeedTree, theirs: Vector, ours: Vector, *, now: float, jitter: float, gone: Vector | None
+    timer: GraftTimer,
+    tree: FeedTree,
+    theirs: Vector,
+    ours: Vector,
+    *,
+    now: float,
+    jitter: float,
+    gone: Vector | None,
+    elsewhere: frozenset[str] = frozenset(),
 ) -> TimerDue:
     """Handle the end of the timer: the feeds to graft are those that are still lacking.
 
     Feeds that are not pruned here are sent by the peer anyway, and would be sent twice if asked for: they get more time.
     The timer is set anew whenever it has ended, or a later vector would never graft again (iroh-gossip b65cdce).
+
+    Args:
+        gone, elsewhere: as of `broadcast.due`.
     """
     if vectors.covers(ours, timer.awaited):
         awaited = ahead(theirs, ours)
@@ -126,6 +137,10 @@ def timer_due(
     wanted = lacking if timer.asked or now >= eager_at else lacking & tree.pruned
     if not wanted:
         return TimerDue(msgspec.structs.replace(timer, ask_at=eager_at + timer.patience_s * jitter))
+    if elsewhere:
+        wanted -= elsewhere
+        if not wanted:
+            return TimerDue(msgspec.structs.replace(timer, ask_at=now + timer.patience_s * (0.5 + jitter)))
     asked = timer.asked + 1
     if asked >= GRAFTS_FUTILE and gone and vectors.covers(vectors.merged(ours, gone), timer.awaited):
         return TimerDue(msgspec.structs.replace(timer, ask_at=None))

@@ -10,6 +10,7 @@ MODULES = (
     "eventing.sim.measurements.directories",
     "eventing.sim.measurements.traffic",
     "eventing.sim.measurements.speed",
+    "eventing.sim.measurements.broadcasts",
 )
 
 

@@ -1,0 +1,117 @@
+"""Broadcasting in simulations: overlay members with a replica of one RP, and what became of each event."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+from eventing.overlay import dissemination_messages
+from eventing.overlay.dissemination import Dissemination
+from eventing.overlay.dissemination_messages import DisseminationParameters, Publish, RunReceived
+from eventing.overlay.links import LinkDown, LinkUp
+from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived
+from eventing.overlay.member import OverlayMember
+from eventing.overlay.replica_log import ReplicaLog
+from eventing.sim.measurements.base import Values, percentile
+
+TREE_WARM = 20
+"""Events of one origin after which its tree counts as warm."""
+
+
+def feed_of(domain: int) -> str:
+    """The key of a domain's feed."""
+    return f"{domain:0>16}"
+
+
+class BroadcastingMember:
+    """A member and its replica: links that come up and end are the replica's, and its messages are signs of life."""
+
+    def __init__(self, member: Any, log: ReplicaLog, parameters: DisseminationParameters) -> None:
+        self.member = member
+        self.replica = Dissemination(log.me, log, parameters)
+        self._heard = member.liveness.heard if isinstance(member, OverlayMember) else None
+
+    def handle(self, given: Any, now: float, chance: Chance) -> list[Any]:
+        """Take in an input; return messages, timers and events."""
+        kind = type(given)
+        if kind is MessageReceived:
+            if type(given.message) in dissemination_messages.MESSAGES:
+                if self._heard is not None:
+                    self._heard(given.peer, now)
+                return self.replica.handle(given, now, chance)
+        elif kind is Publish or (kind is Fired and type(given.timer) in dissemination_messages.TIMERS):
+            return self.replica.handle(given, now, chance)
+        out: list[Any] = self.member.handle(given, now, chance)
+        if kind is Down:
+            out += self.replica.handle(given, now, chance)
+        for change in [one for one in out if type(one) is LinkUp or type(one) is LinkDown]:
+            out += self.replica.handle(change, now, chance)
+        return out
+
+
+class EventFate:
+    """What became of one event.
+
+    Attributes:
+        at: when it was published, in the world's time.
+        meant: domains that ran then, the origin left out.
+        delays_s: of the domains that it reached, in the order of arrival.
+        copies: redundant ones.
+        hops: of the longest path of a first arrival.
+    """
+
+    __slots__ = ("at", "copies", "delays_s", "feed", "hops", "meant", "sequence")
+
+    def __init__(self, feed: str, sequence: int, at: float, meant: int) -> None:
+        self.feed, self.sequence, self.at, self.meant = feed, sequence, at, meant
+        self.delays_s = array("f")
+        self.copies = self.hops = 0
+
+    @property
+    def rmr(self) -> float:
+        """Relative message redundancy: payloads received for each domain reached, less one."""
+        return self.copies / max(1, len(self.delays_s))
+
+
+class Fates:
+    """The events of a run, by feed and sequence."""
+
+    def __init__(self) -> None:
+        self.all: list[EventFate] = []
+        self._by_feed: dict[str, list[EventFate]] = {}
+
+    def published(self, feed: str, at: float, meant: int) -> EventFate:
+        """Note a new event."""
+        of = self._by_feed.setdefault(feed, [])
+        fate = EventFate(feed, len(of) + 1, at, meant)
+        of.append(fate)
+        self.all.append(fate)
+        return fate
+
+    def received(self, domain: Id, event: RunReceived, now: float) -> None:
+        """Note the arrival of a run."""
+        run = event.run
+        of = self._by_feed.get(run.feed, ())
+        for fate in of[run.first + run.withheld - 1 : run.last]:
+            if not event.new:
+                fate.copies += 1
+                continue
+            fate.delays_s.append(now - fate.at)
+            fate.hops = max(fate.hops, len(run.path))
+
+    def values(self, of: list[EventFate]) -> Values:
+        """Values over some events."""
+        if not of:
+            return {}
+        ends = [sorted(fate.delays_s) for fate in of]
+        arrived = sum(len(fate.delays_s) for fate in of)
+        return {
+            "events": len(of),
+            "reached": arrived / max(1, sum(fate.meant for fate in of)),
+            "rmr": sum(fate.copies for fate in of) / max(1, arrived),
+            "hops": max(fate.hops for fate in of),
+            "hops_mean": sum(fate.hops for fate in of) / len(of),
+            "t50_s": max(percentile(delays, 0.5) for delays in ends),
+            "t99_s": max(percentile(delays, 0.99) for delays in ends),
+            "last_s": max(delays[-1] if delays else float("nan") for delays in ends),
+        }

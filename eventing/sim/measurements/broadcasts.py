@@ -1,0 +1,135 @@
+"""Broadcasts: events of one RP that all domains take part in, published by origins of a pattern, and how far and how fast they get."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from eventing.core.events.feeds import FEEDS_MAX
+from eventing.overlay.dissemination_messages import DEFAULTS, DisseminationParameters, Publish, RunReceived
+from eventing.overlay.replica_log import ReplicaLog
+from eventing.sim.context import SimulationContext
+from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values
+from eventing.sim.measurements.broadcasting import TREE_WARM, BroadcastingMember, Fates, feed_of
+from eventing.sim.scenario import Positive, Seconds
+
+FLOODED_HOPS_FROM = 5
+"""Origins from which the hops of flooding are computed."""
+
+
+@MEASUREMENTS.add("broadcasts")
+class Broadcasts(Measurement, frozen=True, kw_only=True):
+    """Events and their fates.
+
+    Values: `reached`: share of the domains that ran at the publication which the last event has reached; `rmr`: redundant payloads for
+    each one that was needed; `hops`: of the longest path; `t50_s`, `t99_s`, `last_s`: from publication to arrival at half, 99 %
+    and all of those reached; `flooding_hops`: of flooding over the same links, at the first event.
+    In the summary: `cold_…` of the first event, `warm_…` of the events of origins that had published 20 before, `…` of all events;
+    `missed`: events that a running domain does not hold at the end, summed over domains.
+
+    Attributes:
+        origins: `one` domain, `random` ones in turn, or `all` at once. An RP has at most 64 feeds, so that many publish.
+        rounds: events; of `all`, rounds of one event by each origin.
+        gap_s: between two rounds.
+        from_s: of the first.
+        origins_max: origins of `random` and `all`.
+        anti_entropy_s: between two comparisons with the peer of one link; 0: never.
+    """
+
+    origins: Literal["one", "random", "all"] = "one"
+    rounds: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 40
+    gap_s: Positive = 3.0
+    from_s: Seconds = 0.0
+    origins_max: Annotated[int, msgspec.Meta(ge=1, le=FEEDS_MAX)] = FEEDS_MAX
+    anti_entropy_s: Seconds = DEFAULTS.anti_entropy_s
+
+    def begin(self, run: SimulationContext) -> Probe:
+        """Attach to a run."""
+        return BroadcastsProbe(run, self)
+
+
+class BroadcastsProbe:
+    """The events of one run."""
+
+    def __init__(self, run: SimulationContext, plan: Broadcasts) -> None:
+        self._run = run
+        self._plan = plan
+        self._logs: dict[int, ReplicaLog] = {}
+        self._fates = Fates()
+        self._flooding_hops = 0
+        self._parameters = DisseminationParameters(anti_entropy_s=plan.anti_entropy_s)
+        chance = run.make_chance(f"{run.seed} broadcasts")
+        count = run.scenario.domains
+        self._origins = chance.sample(range(count), min(count, plan.origins_max if plan.origins != "one" else 1))
+        self._spare = chance.sample(range(count), count)
+        self._chance = chance
+        run.wrap(self._wrapped)
+        run.on([RunReceived], self._fates.received)
+        run.at(plan.from_s, lambda: self._round(plan.rounds))
+
+    def _wrapped(self, domain: int, member: Any) -> BroadcastingMember:
+        log = self._logs.get(domain)
+        if log is None:
+            log = self._logs[domain] = ReplicaLog(domain, feed_of(domain))
+        return BroadcastingMember(member, log, self._parameters)
+
+    def _round(self, left: int) -> None:
+        if not self._fates.all:
+            self._flooding_hops = self._flooded()
+        origins = [self._running(origin) for origin in self._origins]
+        if self._plan.origins == "random":
+            origins = [origins[self._chance.randrange(len(origins))]]
+        meant = len(self._run.running) - 1
+        for origin in dict.fromkeys(origins):
+            self._fates.published(feed_of(origin), self._run.world.now, meant)
+            self._run.world.give(origin, Publish(None))
+        if left > 1:
+            self._run.at(self._run.time + self._plan.gap_s, lambda: self._round(left - 1))
+
+    def _running(self, origin: int) -> int:
+        """The origin, or another where it does not run."""
+        if self._run.world.up[origin]:
+            return origin
+        return next((one for one in self._spare if self._run.world.up[one]), origin)
+
+    def _flooded(self) -> int:
+        """The hops of flooding over the present links, the most from a few origins."""
+        most = 0
+        for origin in self._origins[:FLOODED_HOPS_FROM]:
+            hops, reached, edge = 0, {self._running(origin): None}, [self._running(origin)]
+            while edge:
+                there = [peer for domain in edge for peer in self._run.population.links(domain)]
+                edge = [peer for peer in dict.fromkeys(there) if peer not in reached and self._run.world.up[peer]]
+                reached.update(dict.fromkeys(edge))
+                hops += bool(edge)
+            most = max(most, hops)
+        return most
+
+    def sample(self) -> Values:
+        """Values of the last event, or of the last round of `all`."""
+        last = self._fates.all[-1:]
+        if self._plan.origins == "all":
+            last = self._fates.all[-len(self._origins) :]
+        return self._fates.values(last)
+
+    def summary(self) -> Values:
+        """Values over all events."""
+        events = self._fates.all
+        if not events:
+            return {}
+        first = events[: len(self._origins)] if self._plan.origins == "all" else events[:1]
+        warm = [fate for fate in events if fate.sequence > TREE_WARM]
+        values = self._fates.values(events)
+        values |= {f"cold_{name}": value for name, value in self._fates.values(first).items()}
+        values |= {f"warm_{name}": value for name, value in self._fates.values(warm).items()}
+        sequences: dict[str, int] = {}
+        for fate in events:
+            sequences[fate.feed] = fate.sequence
+        values["missed"] = sum(
+            max(0, last - self._logs[domain].vector.get(feed, 0))
+            for domain in self._run.running
+            for feed, last in sequences.items()
+        )
+        values["flooding_hops"] = self._flooding_hops
+        return values
