@@ -45,7 +45,7 @@ import msgspec
 
 from eventing.core.events.vectors import Vector
 from eventing.overlay.exchange import FeedGap
-from eventing.overlay.feed_tree import NOTHING_RECEIVED, ReceivedFeeds, tree_grafted, tree_on_message
+from eventing.overlay.feed_tree import NOTHING_RECEIVED, ReceivedFeeds, tree_demoted, tree_grafted, tree_on_message
 from eventing.overlay.graft_timer import GRAFT_S_MAX, GRAFTS_FUTILE, timer_due, timer_on_message, timer_too_early
 from eventing.overlay.link_refusals import refusals_on_message
 from eventing.overlay.link_state import Link, holds
@@ -143,6 +143,14 @@ def early(carrier: Link, feed_key: str) -> Link:
     return _replace(
         carrier, tree=_replace(tree, grafted=tree.grafted - {feed_key}), timer=timer_too_early(carrier.timer)
     )
+
+
+def demoted(link: Link, ours: Vector) -> Link:
+    """Make a link lazy for all feeds, because the score of its peer is low (`scores.Demoted`).
+
+    Announcements go on, and what no other link delivers is grafted by it: a low score costs no event.
+    """
+    return _replace(link, tree=tree_demoted(link.tree, frozenset((*ours, *link.theirs))))
 
 
 def feeds(carrier: Link, feed_key: str) -> bool:

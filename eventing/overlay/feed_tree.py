@@ -84,6 +84,11 @@ def tree_on_message(
     return FeedTree(lazy, pruned, grafted), pruning
 
 
+def tree_demoted(tree: FeedTree, feeds: frozenset[str]) -> FeedTree:
+    """Make feeds lazy on this side because of the peer's score; a feed that arrives all the same is pruned by the answer."""
+    return FeedTree(tree.lazy | feeds, tree.pruned | feeds, tree.grafted - feeds)
+
+
 def tree_grafted(tree: FeedTree, wanted: frozenset[str]) -> FeedTree:
     """Make feeds eager again on this side; the next message asks the peer to do so too."""
     return FeedTree(tree.lazy - wanted, tree.pruned - wanted, tree.grafted | wanted)

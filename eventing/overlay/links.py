@@ -26,7 +26,7 @@ left, or its transport failed (`LinkDown`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -227,6 +227,7 @@ class Links:
     Attributes:
         active: peers with a link, in the order of their links.
         pending: requests under way, by peer.
+        unwelcome: whether a domain gets no link at a time, because of what it did.
     """
 
     def __init__(
@@ -240,6 +241,7 @@ class Links:
         self.pending: dict[Id, Request] = {}
         self._contacts: tuple[Id, ...] = ()
         self._requests = 0
+        self.unwelcome: Callable[[Id, float], bool] = _nobody
         self._repairing = False
 
     @property
@@ -271,7 +273,7 @@ class Links:
 
     def ask(self, peer: Id, now: float, out: Outputs, *, near: bool = False, replaces: Id = None) -> None:
         """Request a link, unless a request is under way."""
-        if peer not in self.pending and peer != self.me:
+        if peer not in self.pending and peer != self.me and not self.unwelcome(peer, now):
             self._requests += 1
             self.pending[peer] = Request(self._requests, now, near, replaces)
             out.append(SendMessage(peer, Neighbor(not self.active)))
@@ -337,7 +339,8 @@ class Links:
     # Messages
 
     def _neighbor(self, peer: Id, message: Neighbor, now: float, chance: Chance, out: Outputs) -> None:
-        if peer in self.active or (self._room_for(peer, message.urgent) and peer != self.me):
+        room = peer != self.me and not self.unwelcome(peer, now) and self._room_for(peer, message.urgent)
+        if peer in self.active or room:
             if peer not in self.active:
                 self._add(peer, now, chance, out, chosen=peer in self.pending)
             out.append(SendMessage(peer, NeighborReply(True)))
@@ -453,6 +456,10 @@ class Links:
         if self.active.pop(peer, None) is not None:
             out.append(LinkDown(peer, Reason.TRANSPORT))
         self.repair(now, chance, out)
+
+
+def _nobody(peer: Id, now: float) -> bool:
+    return False
 
 
 def some(of: Sequence[Id], count: int, chance: Chance) -> list[Id]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.overlay import directory, gossip, links, liveness, suspicion
+from eventing.overlay import directory, gossip, links, liveness, scores, suspicion
 from eventing.overlay.directory import DomainDirectory, Equivocated
 from eventing.overlay.directory_candidates import DirectoryCandidates
 from eventing.overlay.gossip import Contribute, Gossip, Withdraw
@@ -16,11 +16,13 @@ from eventing.overlay.gossip_partners import MemberPartners
 from eventing.overlay.links import DropLink, FindLinks, LinkDown, LinkParameters, Links, LinkUp, RepairDue
 from eventing.overlay.liveness import BeatDue, Failed, Liveness
 from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived, SendMessage
+from eventing.overlay.scores import Condemned, Demoted, NotChosen, Noted, QueuesFull, Scores, VectorsShown
 from eventing.overlay.suspicion import Suspicion
 
 Outputs = list[Any]
 MESSAGES = directory.MESSAGES | links.MESSAGES | liveness.MESSAGES | gossip.MESSAGES | suspicion.MESSAGES
 """All messages between members: what a transport carries."""
+_OBSERVATIONS = frozenset({Noted, VectorsShown, QueuesFull})
 
 
 class OverlayMember:
@@ -33,6 +35,7 @@ class OverlayMember:
         anchors: approved peers.
         gossips: its gossip objects; None: it takes no part in gossip.
         suspects: its part in suspicion, over two of its gossip objects; None: it takes no part in it.
+        scoring: scores of its links; None: no link is scored.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class OverlayMember:
         anchors: frozenset[Id] = frozenset(),
         gossips: Gossip | None = None,
         suspects: Suspicion | None = None,
+        scoring: Scores | None = None,
     ) -> None:
         self.me = me
         self.directory = of
@@ -51,6 +55,9 @@ class OverlayMember:
         self.links = Links(me, parameters, DirectoryCandidates(of), anchors)
         self.gossip = gossips
         self.suspicion = suspects
+        self.scores = scoring
+        if scoring is not None:
+            self.links.unwelcome = scoring.held_back
         self._partners = MemberPartners(me, self.links, of)
 
     def handle(self, given: Any, now: float, chance: Chance) -> Outputs:
@@ -92,6 +99,8 @@ class OverlayMember:
                 return self._gossip(given, now, chance)
             if timer in suspicion.TIMERS:
                 return self._suspect(given, now, chance)
+            if timer in scores.TIMERS:
+                return self._score(given, now, chance)
             if timer is RepairDue and not self.links.active:
                 self._join(out)
         elif kind is FindLinks:
@@ -102,14 +111,36 @@ class OverlayMember:
                 out += self.gossip.begin(chance)
             if self.suspicion is not None:
                 out += self.suspicion.begin(chance)
+            if self.scores is not None:
+                out += self.scores.begin(chance)
             self._join(out)
         elif kind is Contribute or kind is Withdraw:
             return self._gossip(given, now, chance)
+        elif kind in _OBSERVATIONS:
+            return self._score(given, now, chance)
         self._link(given, now, chance, out)
         return out
 
     def _gossip(self, given: Any, now: float, chance: Chance) -> Outputs:
         return [] if self.gossip is None else self.gossip.handle(given, now, chance, self._partners)
+
+    def suitable(self, region: str, peer: Id) -> bool:
+        """Return True if a domain may be chosen in a region: for a replica, an eager link, a graft."""
+        suspected = self.suspicion is not None and peer in self.suspicion.suspected
+        return not suspected and (self.scores is None or self.scores.allows(NotChosen, region, peer))
+
+    def may_be_eager(self, region: str, peer: Id) -> bool:
+        """Return True if a link may be eager in a region (`broadcast.demoted`, where it may not)."""
+        return self.suitable(region, peer) and (self.scores is None or self.scores.allows(Demoted, region, peer))
+
+    def _score(self, given: Any, now: float, chance: Chance) -> Outputs:
+        """Give an observation to scores; drop the links that they condemn, but those of approved peers."""
+        out: Outputs = []
+        for effect in [] if self.scores is None else self.scores.handle(given, now, chance):
+            out.append(effect)
+            if type(effect) is Condemned and effect.peer not in self.links.anchors:
+                self._link(DropLink(effect.peer), now, chance, out)
+        return out
 
     def _suspect(self, given: Any, now: float, chance: Chance) -> Outputs:
         """Give an input to suspicion; what it contributes goes to gossip."""
