@@ -341,6 +341,23 @@ class DomainDirectory:
         number = self._table.number.get(domain)
         return self._version(number) if number is not None else 0
 
+    def all_records(self) -> Iterator[DomainRecord]:
+        """All records held."""
+        for number in self._held[: self.count]:
+            record = self.record(self._table.domains[number])
+            if record is not None:
+                yield record
+
+    def sizes(self) -> dict[str, int]:
+        """Entries of each memory that others can make grow."""
+        return {
+            "orphans": len(self._orphans),
+            "wanted": len(self._wanted),
+            "convictions": len(self.convictions),
+            "fresh": len(self._fresh),
+            "variants": len(self._variants),
+        }
+
     def draw(self, chance: Chance) -> Id | None:
         """A domain drawn evenly from all but this one; None if there is none.
 

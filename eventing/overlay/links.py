@@ -181,6 +181,9 @@ class Candidates(Protocol):
     def failed(self, peer: Id, now: float) -> None:
         """A domain cannot be reached."""
 
+    def sizes(self) -> dict[str, int]:
+        """Return the entries of each memory that others can make grow."""
+
     def group(self, peer: Id) -> Any:
         """Return the group of domains that may fail or lie together with this one; None: unknown."""
 

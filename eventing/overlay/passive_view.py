@@ -130,6 +130,10 @@ class PassiveView:
         """Remove a domain that cannot be reached."""
         self.taken(peer)
 
+    def sizes(self) -> dict[str, int]:
+        """Entries of each memory that others can make grow."""
+        return {"members": len(self.members)}
+
     def group(self, peer: Id) -> Any:
         """Domains of trusting members are one by one."""
         return peer

@@ -11,6 +11,18 @@ MODULES = (
     "eventing.sim.measurements.traffic",
     "eventing.sim.measurements.speed",
     "eventing.sim.measurements.broadcasts",
+    "eventing.sim.measurements.checks",
+    "eventing.sim.measurements.liars",
+    "eventing.sim.liars.askers",
+    "eventing.sim.liars.babblers",
+    "eventing.sim.liars.colluders",
+    "eventing.sim.liars.equivocators",
+    "eventing.sim.liars.flappers",
+    "eventing.sim.liars.flooders",
+    "eventing.sim.liars.mutes",
+    "eventing.sim.liars.poisoners",
+    "eventing.sim.liars.replayers",
+    "eventing.sim.liars.sybils",
 )
 
 

@@ -153,7 +153,11 @@ class World:
         self.sent += 1
         if self.meter is not None:
             self.meter(source, target, message)
-        if self.only_outbound is not None and not self._can_call(self.only_outbound, source, target):
+        if (
+            type(target) is not int
+            or not 0 <= target < len(self.machines)
+            or (self.only_outbound is not None and not self._can_call(self.only_outbound, source, target))
+        ):
             self._undelivered(source, target, CONNECT_TIMEOUT_S)
         elif not self.network.reaches(source, target):
             if target not in self._vanished:

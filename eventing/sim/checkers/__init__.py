@@ -1,0 +1,1 @@
+"""Checkers: what must hold in every world, whatever happens in it. Safety holds all the time, liveness once the faults have stopped."""

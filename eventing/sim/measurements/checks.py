@@ -1,0 +1,102 @@
+"""Checkers as measurements: a run ends with an error at the first violation."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from eventing.overlay.member import OverlayMember
+from eventing.sim.checkers.check_failed import CheckFailed
+from eventing.sim.checkers.liveness import LivenessChecker
+from eventing.sim.checkers.safety import SafetyChecker
+from eventing.sim.context import SimulationContext
+from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values
+from eventing.sim.scenario import Seconds
+from eventing.sim.world import UP
+
+
+def honest_members(run: SimulationContext) -> dict[int, OverlayMember]:
+    """The honest domains that run and draw their links from the directory."""
+    members = run.population.members
+    up = run.world.up
+    return {
+        domain: member
+        for domain, member in enumerate(members)
+        if up[domain] == UP and domain not in run.role_of and isinstance(member, OverlayMember)
+    }
+
+
+@MEASUREMENTS.add("safety")
+class Safety(Measurement, frozen=True, kw_only=True):
+    """What must hold in every honest domain at every moment (`checkers/safety.py`). A violation ends the run.
+
+    Values: `checks` of domains so far.
+
+    Attributes:
+        domains: honest domains checked at each sample, in turns.
+    """
+
+    domains: Annotated[int, msgspec.Meta(ge=1)] = 200
+
+    def begin(self, run: SimulationContext) -> Probe:
+        """Attach to a run."""
+        return _SafetyProbe(run, self.domains)
+
+
+class _SafetyProbe:
+    def __init__(self, run: SimulationContext, domains: int) -> None:
+        self._run = run
+        self._domains = domains
+        self._next = 0
+        self._checks = 0
+
+    def sample(self) -> Values:
+        run = self._run
+        count = run.scenario.domains
+        checker = SafetyChecker(run.seed, (domain for domain in range(count) if domain not in run.role_of))
+        members = honest_members(run)
+        turns = [(self._next + at) % count for at in range(min(self._domains, count))]
+        self._next = (turns[-1] + 1) % count
+        chosen = {domain: members[domain] for domain in turns if domain in members}
+        found = checker.check(chosen, run.world.now)
+        if found:
+            raise CheckFailed(found)
+        self._checks += len(chosen)
+        return {"checks": self._checks}
+
+    def summary(self) -> Values:
+        return self.sample()
+
+
+@MEASUREMENTS.add("liveness")
+class Liveness(Measurement, frozen=True, kw_only=True):
+    """What must hold once the faults are over (`checkers/liveness.py`).
+
+    Values: `violations` now; with `due_s`, one at the end of the run is an error.
+
+    Attributes:
+        due_s: when everything must hold; absent: never.
+    """
+
+    due_s: Seconds | None = None
+
+    def begin(self, run: SimulationContext) -> Probe:
+        """Attach to a run."""
+        return _LivenessProbe(run, self.due_s)
+
+
+class _LivenessProbe:
+    def __init__(self, run: SimulationContext, due_s: float | None) -> None:
+        self._run = run
+        self._due_s = due_s
+
+    def sample(self) -> Values:
+        run = self._run
+        found = LivenessChecker(run.seed).check(honest_members(run), run.world.now)
+        if found and self._due_s is not None and run.time >= self._due_s:
+            raise CheckFailed(found)
+        return {"violations": len(found)}
+
+    def summary(self) -> Values:
+        return self.sample()
