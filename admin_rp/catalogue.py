@@ -17,7 +17,7 @@ from eventing.core.container import per_process
 from eventing.membership import events as overlay
 from eventing.operations.events import actions, alarms, load
 from eventing.outbox.kind import DOMAIN, RP, EventKind
-from eventing.peering.events import peers, trust
+from eventing.peering.events import acquaintances, peers, trust
 from eventing.replication import events as replicas
 from eventing.reports import events as reports
 from eventing.rps import events as rps
@@ -28,7 +28,7 @@ FORMAT = 1
 cannot apply.
 """
 
-_PARTS = (rps, subscriptions, replicas, peers, trust, overlay, load, actions, alarms, reports)
+_PARTS = (rps, subscriptions, replicas, peers, acquaintances, trust, overlay, load, actions, alarms, reports)
 CATALOGUE: Mapping[str, EventKind] = {kind: what for part in _PARTS for kind, what in part.KINDS.items()}
 
 EMPTY: Mapping[str, Mapping[str, Any]] = {
@@ -38,6 +38,7 @@ EMPTY: Mapping[str, Mapping[str, Any]] = {
         "redis": {"used_bytes": 0, "ops_s": 0},
         "gateways": {},
         "peers": {},
+        "acquaintances": {},
         "alarms": {},
         "watches": {},
         "quarantines": {},

@@ -33,6 +33,15 @@ class PeerRow(PeerData):
     traffic: TrafficRow
 
 
+class AcquaintanceRow(Shape):
+    """A domain that is no peer and with which events are exchanged, at rendezvous points to which both are admitted."""
+
+    acquaintance: Annotated[str, doc("The domain's name.")]
+    url: Annotated[str, doc("Address of its gateways.")]
+    fingerprint: Annotated[str, doc("The kid of its first key, as the directory names it.")]
+    since: Moment
+
+
 class QuarantineRow(Shape):
     """A domain whose events are refused."""
 
@@ -49,6 +58,7 @@ class DomainState(Shape):
     redis: RedisLoad
     gateways: dict[str, GatewayLoadRow]
     peers: dict[str, PeerRow]
+    acquaintances: dict[str, AcquaintanceRow]
     alarms: dict[str, AlarmData]
     watches: dict[str, WatchRuleData]
     quarantines: dict[str, QuarantineRow]

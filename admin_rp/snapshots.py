@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from admin_rp.catalogue import EMPTY
 from admin_rp.parts import parts
-from admin_rp.shapes import PeerRow, QuarantineRow
+from admin_rp.shapes import AcquaintanceRow, PeerRow, QuarantineRow
 from eventing.conf import config
 from eventing.core.ids import DOMAIN_ADMIN, admin_id
 from eventing.core.timestamps import timestamp
@@ -33,6 +33,7 @@ from eventing.peering.events.shapes import NO_DELIVERY, NO_TRAFFIC
 from eventing.peering.events.trust import MISBEHAVIOUR_MAX
 from eventing.peering.selectors.event_data import misbehaviour_data, peer_members
 from eventing.peering.selectors.misbehaviour import misbehaviour_latest
+from eventing.peering.selectors.partners import acquaintances_all
 from eventing.peering.selectors.peers import peers_all
 from eventing.peering.selectors.quarantines import quarantines_list
 from eventing.peering.services.deliveries import deliveries_shown
@@ -66,6 +67,7 @@ def domain_snapshot(*, now: datetime | None = None) -> Snapshot:
         "redis": load.server_load(),
         "gateways": _gateways(now),
         "peers": _peers(),
+        "acquaintances": _acquaintances(),
         "quarantines": _quarantines(),
         "misbehaviour": _misbehaviour(),
         "recent_rps": _recent_rps(),
@@ -118,6 +120,13 @@ def _peers() -> dict[str, Any]:
             traffic=traffic.get(peer.name, NO_TRAFFIC),
         )
         for peer in peers_all()
+    }
+
+
+def _acquaintances() -> dict[str, Any]:
+    return {
+        row.name: AcquaintanceRow.of(row, acquaintance=row.name, since=timestamp(row.created_at))
+        for row in acquaintances_all()
     }
 
 

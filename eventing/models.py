@@ -14,6 +14,7 @@ from eventing.membership.models import (
 from eventing.operations.models import Alarm
 from eventing.outbox.models import OutboxEntry
 from eventing.peering.models import (
+    Acquaintance,
     DomainDocument,
     Evidence,
     EvidenceSpread,
@@ -29,6 +30,7 @@ from eventing.rps.models import DomainWatches, RendezvousPoint
 from eventing.subscriptions.models import SharedSubscription, Subscription
 
 __all__ = [
+    "Acquaintance",
     "Alarm",
     "AuditEntry",
     "DirectoryDomain",

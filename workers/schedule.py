@@ -17,6 +17,7 @@ FORWARD_QUEUE = "forward"
 
 FORWARDERS_PERIODIC = (
     "workers.tasks.sweep_peers",
+    "workers.tasks.sweep_regions",
     "workers.tasks.sweep_subscriptions",
     "workers.tasks.measure_domain",
     "workers.tasks.keep_overlay",
@@ -35,6 +36,7 @@ PERIODS_S: dict[str, float] = {
     "workers.tasks.greet_peers": 5,
     "workers.tasks.sweep_replicas": 2,
     "workers.tasks.sweep_peers": 1,
+    "workers.tasks.sweep_regions": 1,
     "workers.tasks.sweep_subscriptions": 1,
     "workers.tasks.measure_domain": 5,
     "workers.tasks.keep_overlay": 3,

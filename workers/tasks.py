@@ -15,6 +15,7 @@ from eventing.audit.services import audit_purge
 from eventing.membership.process.running import overlay_keep
 from eventing.operations.services.leases import leases_reap, leases_warn
 from eventing.outbox.services import outbox_relay
+from eventing.peering.services.acquaintances import acquaintances_expire
 from eventing.peering.services.peers import peers_expire
 from eventing.peering.wire.hello import peers_greet
 from eventing.records.retention import segments_purge
@@ -22,6 +23,7 @@ from eventing.replication.forwarding.outbound import forward as federation_forwa
 from eventing.replication.forwarding.sweeping import peers_sweep
 from eventing.replication.forwarding.wakeups import wake
 from eventing.replication.joining.sweeping import replicas_sweep
+from eventing.replication.regions.upkeep import regions_sweep
 from eventing.replication.services.replica_admissions import admissions_purge, documents_purge
 from eventing.replication.services.replica_ends import ends_purge
 from eventing.replication.services.sealing import seal_heads_purge
@@ -51,6 +53,7 @@ def reap_leases() -> None:
     """Remove RPs and subscriptions whose lease has expired."""
     _run(leases_reap, "reaped")
     _run(peers_expire, "removed expired")
+    _run(acquaintances_expire, "ended acquaintances:")
 
 
 @periodic
@@ -97,6 +100,12 @@ def sweep_peers() -> None:
 def keep_overlay() -> None:
     """Run the overlay in this process, on a thread of its own, unless another process does."""
     _run(overlay_keep, "")
+
+
+@periodic
+def sweep_regions() -> None:
+    """Keep the links with domains that are no peers, and the acquaintances that follow from them."""
+    _run(regions_sweep, "acquaintances began or ended:")
 
 
 @periodic

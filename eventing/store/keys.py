@@ -82,6 +82,10 @@ def rp_of_meta_key(key: str) -> str:
 
 PRESENCE_S = 10  # five heartbeats; a killed process counts as missing after that
 
+REGION_MESSAGES_KEY = (
+    "herald:region-messages"  # list of other domains' messages about regions (store/region_messages.py)
+)
+
 SEALING_HELD_KEY = (
     "herald:sealing:held"  # sorted set of RPs whose own feed is held back from sealing after a start, by time (Unix s)
 )

@@ -14,6 +14,7 @@ export interface DomainState {
   redis: RedisLoad;
   gateways: Record<string, GatewayLoadRow>;
   peers: Record<string, PeerRow>;
+  acquaintances: Record<string, AcquaintanceRow>;
   alarms: Record<string, AlarmData>;
   watches: Record<string, WatchRuleData>;
   quarantines: Record<string, QuarantineRow>;
@@ -162,6 +163,17 @@ export interface TrafficRow {
   interval_s: number;
   /** Length of the interval, seconds; null: not sampled recently. */
   at: string | null;
+}
+
+/** A domain that is no peer and with which events are exchanged, at rendezvous points to which both are admitted. */
+export interface AcquaintanceRow {
+  /** The domain's name. */
+  acquaintance: string;
+  /** Address of its gateways. */
+  url: string;
+  /** The kid of its first key, as the directory names it. */
+  fingerprint: string;
+  since: string;
 }
 
 /** An alarm in force. */

@@ -30,8 +30,11 @@ from eventing.membership.services.happenings import (
 from eventing.membership.services.joining import overlay_found, overlay_leave
 from eventing.membership.services.sponsorships import sponsorship_grant
 from eventing.operations.services.leases import leases_reap, leases_warn
+from eventing.peering.ports import DirectoryRecord
+from eventing.peering.rules.acquaintances import AcquaintanceEnd
 from eventing.peering.rules.deliveries import Failure
 from eventing.peering.rules.peers import Stance
+from eventing.peering.services.acquaintances import acquaintance_begin, acquaintances_end
 from eventing.peering.services.deliveries import backlog_noted, deliveries_report, delivery_failed, delivery_succeeded
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.peer_operating import peer_renew, peer_retry
@@ -247,6 +250,15 @@ def trust() -> list[str]:
     return proof.types + lifted.types
 
 
+def acquaintances() -> list[str]:
+    record = DirectoryRecord("https://d.test", "k" * 43)
+    with Proof() as begun:
+        assert acquaintance_begin(name="d.test", record=record, reason="Both take part in one rendezvous point.")
+    with Proof() as ended:
+        acquaintances_end(names=["d.test"], reason=AcquaintanceEnd.LINK)
+    return begun.types + ended.types
+
+
 def replays() -> list[str]:
     home = Home()
     peer(home)
@@ -299,6 +311,7 @@ SCENARIOS: list[Callable[[], list[str]]] = [
     peers,
     deliveries,
     trust,
+    acquaintances,
     replays,
     keys_and_credentials,
     overlay,
@@ -336,6 +349,7 @@ EXPECTED: dict[str, set[str]] = {
     },
     "deliveries": {"peer.delivery"},
     "trust": {"misbehaviour.noted", "origin.quarantined", "origin.released"},
+    "acquaintances": {"acquaintance.begun", "acquaintance.ended"},
     "replays": {"peer.replayed"},
     "overlay": {
         f"overlay.{what}"

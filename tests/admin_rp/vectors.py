@@ -107,6 +107,7 @@ MAKERS = {
     "load": events.LOAD_SAMPLED,
     "gateways": events.LOAD_SAMPLED,
     "peers": events.PEER_ACTIVE,
+    "acquaintances": events.ACQUAINTANCE_BEGUN,
     "quarantines": events.ORIGIN_QUARANTINED,
     "alarms": events.ALARM_RAISED,
     "watches": events.WATCH_CHANGED,

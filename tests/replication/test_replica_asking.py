@@ -30,6 +30,7 @@ from eventing.rps.rules import statements
 from eventing.rps.rules.statements import Join, join_read, packed
 from tests.peering.other_domain import OtherDomain
 from tests.replication.homes import ROOT, Home, make, now_ms, row_of
+from tests.replication.shared_rp import peer_made
 
 pytestmark = pytest.mark.usefixtures("home_stores")
 
@@ -129,7 +130,7 @@ def test_a_relayed_join_whose_answer_is_malformed_is_not_the_fault_of_who_sent_i
     request = JoinRequest(VERSION, statements.join_make(wish, joining.keys[-1]), [joining.document()], ["c.test"])
     monkeypatch.setattr(next_hops, "call", lambda *given: b"\x94\x01\xa1\xff")
     with pytest.raises(Unavailable, match=r"a\.test: Its answer to a join is malformed"):
-        replica_answering.join(Sender("c.test", joining.fingerprint, None), encode(request))
+        replica_answering.join(Sender("c.test", joining.fingerprint, peer_made(joining)), encode(request))
     assert [noted.carrier for noted in Misbehaviour.objects.all()] == [row.home]
 
 

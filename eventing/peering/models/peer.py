@@ -92,3 +92,8 @@ class Peer(LeaseColumns):
     def active(self) -> bool:
         """Return whether events are exchanged: both sides approved, and this one has not suspended the peer."""
         return self.state == PeeringState.ACTIVE
+
+    @property
+    def suspended(self) -> bool:
+        """Return whether an administrator here suspended the peer."""
+        return self.state == PeeringState.SUSPENDED

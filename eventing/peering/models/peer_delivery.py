@@ -3,52 +3,24 @@
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import Q
 
+from eventing.peering.models.delivery_columns import DeliveryColumns, delivery_constraints
 from eventing.peering.models.peer import Peer
-from eventing.peering.rules.deliveries import DETAIL_CHARS_MAX, Failure
 
 
-class PeerDelivery(models.Model):
-    """The delivery to one peer; there is no row before its first failure or backlog.
-
-    Attributes:
-        failures: consecutive failures; 0 while delivery works.
-        failure, detail: class of the last failure (peering/rules/deliveries.py) and its sentence; empty while delivery
-            works.
-        first_failure_at: time of the first of the consecutive failures.
-        next_try_at: earliest next attempt; None while delivery works and when it is stopped.
-        stopped_at: since when delivery is stopped until an administrator or the peer changes something.
-        backlog, oldest_at: events that wait for the peer, and the time of the oldest, as of the last sweep.
-        changed_at: time of the last change of any of these.
-    """
+class PeerDelivery(DeliveryColumns):
+    """The delivery to one peer; there is no row before its first failure or backlog."""
 
     peer = models.OneToOneField(Peer, primary_key=True, on_delete=models.CASCADE, related_name="delivery")
-    failures = models.BigIntegerField(default=0)
-    failure = models.CharField(
-        max_length=16, blank=True, default="", choices=[(one.value, one.value) for one in Failure]
-    )
-    detail = models.CharField(max_length=DETAIL_CHARS_MAX, blank=True, default="")
-    first_failure_at = models.DateTimeField(null=True)
-    next_try_at = models.DateTimeField(null=True)
-    stopped_at = models.DateTimeField(null=True)
-    backlog = models.BigIntegerField(default=0)
-    oldest_at = models.DateTimeField(null=True)
-    changed_at = models.DateTimeField()
 
     class Meta:
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(failure__in=["", "unreachable", "busy", "refused", "invalid"]),
-                name="delivery_failure_is_known",
-            ),
-            models.CheckConstraint(
-                condition=Q(failures=0, failure="", first_failure_at=None, next_try_at=None, stopped_at=None)
-                | Q(failures__gte=1, first_failure_at__isnull=False) & ~Q(failure=""),
-                name="delivery_fails_or_not",
-            ),
-        ]
+        constraints = delivery_constraints("delivery")
         indexes = [models.Index(fields=["next_try_at"], name="delivery_by_next_try")]
 
     def __str__(self) -> str:
         return f"to {self.peer_id}"
+
+    @property
+    def partner(self) -> str:
+        """The peer's name."""
+        return self.peer_id

@@ -1,12 +1,13 @@
-"""Reads of the state of delivery to a peer."""
+"""Reads of the state of delivery to a peer or an acquaintance."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from eventing.peering.models import Peer, PeerDelivery
+from eventing.peering.models import Acquaintance, DeliveryColumns, PeerDelivery
 from eventing.peering.rules.deliveries import PROBED, STOPS, Failure
 from eventing.peering.selectors.domain_documents import domain_document
+from eventing.peering.selectors.partners import Partner
 
 
 def delivery_get(peer: str) -> PeerDelivery | None:
@@ -14,12 +15,18 @@ def delivery_get(peer: str) -> PeerDelivery | None:
     return PeerDelivery.objects.filter(peer_id=peer).first()
 
 
-def deliveries_failing() -> list[PeerDelivery]:
-    """Return deliveries that fail or have stopped, by next attempt, earliest first."""
-    return list(PeerDelivery.objects.filter(failures__gte=1).order_by("next_try_at", "peer_id"))
+def partner_delivery_get(name: str) -> DeliveryColumns | None:
+    """Return the delivery to the peer or acquaintance; None for a peer to which it has never failed."""
+    return Acquaintance.objects.filter(name=name).first() or delivery_get(name)
 
 
-def delivery_due(delivery: PeerDelivery, peer: Peer, now: datetime, probed: bool) -> bool:
+def deliveries_failing() -> list[DeliveryColumns]:
+    """Return deliveries to peers and acquaintances that fail or have stopped, by next attempt, earliest first."""
+    peers = PeerDelivery.objects.filter(failures__gte=1).order_by("next_try_at", "peer_id")
+    return [*peers, *Acquaintance.objects.filter(failures__gte=1).order_by("next_try_at", "name")]
+
+
+def delivery_due(delivery: DeliveryColumns, peer: Partner, now: datetime, probed: bool) -> bool:
     """Return whether a failing delivery may be tried now: an attempt is due, the peer was in contact, or something was
     changed since.
     """

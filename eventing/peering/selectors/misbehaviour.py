@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from django.db.models import Q
+from django.db.models import Q, Sum
 
 from eventing.core.errors import InvalidCursor
 from eventing.peering.models import Misbehaviour
@@ -16,6 +17,12 @@ _ID = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 def misbehaviour_latest(count: int) -> list[Misbehaviour]:
     """Return up to `count` kinds of misbehaviour, those counted last first."""
     return list(Misbehaviour.objects.order_by("-last_at", "-id")[:count])
+
+
+def misbehaviour_counts(carriers: Collection[str]) -> dict[str, int]:
+    """Return how many faults are counted for each of these carriers, without those with none."""
+    rows = Misbehaviour.objects.filter(carrier__in=carriers).values("carrier").annotate(total=Sum("count"))
+    return {row["carrier"]: int(row["total"]) for row in rows}
 
 
 def misbehaviour_page(

@@ -1,4 +1,4 @@
-"""Writes of deliveries: failure, success, manual retry, backlog."""
+"""Writes of deliveries: failure, success, manual retry, backlog. An acquaintance's row holds its delivery, too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.timestamps import timestamp
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
-from eventing.peering.models import Peer, PeerDelivery
+from eventing.peering.models import Acquaintance, DeliveryColumns, Peer, PeerDelivery
 from eventing.peering.rules.deliveries import DETAIL_CHARS_MAX, STOPS, Failure, PeerStanding, pause_s
 from eventing.peering.rules.peers import PeeringState
 from eventing.peering.selectors.standing import standings
@@ -42,7 +42,7 @@ def delivery_failed(
     jitter: float,
     retry_after_s: float | None = None,
     now: datetime | None = None,
-) -> PeerDelivery | None:
+) -> DeliveryColumns | None:
     """Record a failure and the time of the next attempt, or that delivery stops. Returns None if the peer was removed.
 
     Args:
@@ -51,9 +51,11 @@ def delivery_failed(
         retry_after_s: the pause that the peer asked for.
     """
     now = now or timezone.now()
-    if not Peer.objects.filter(name=peer).exists():
-        return None
-    row = PeerDelivery.objects.select_for_update().filter(peer_id=peer).first() or PeerDelivery(peer_id=peer)
+    row: DeliveryColumns | None = Acquaintance.objects.select_for_update().filter(name=peer).first()
+    if row is None:
+        if not Peer.objects.filter(name=peer).exists():
+            return None
+        row = PeerDelivery.objects.select_for_update().filter(peer_id=peer).first() or PeerDelivery(peer_id=peer)
     row.failures += 1
     row.failure = failure
     row.detail = detail[:DETAIL_CHARS_MAX]
@@ -70,8 +72,10 @@ def delivery_failed(
 
 def delivery_succeeded(*, peer: str, now: datetime | None = None) -> bool:
     """Clear the failure after a request that the peer acknowledged. Returns whether there was one. Idempotent."""
-    failing = PeerDelivery.objects.filter(peer_id=peer, failures__gte=1)
-    return failing.update(**_WELL, changed_at=now or timezone.now()) > 0
+    now = now or timezone.now()
+    if Acquaintance.objects.filter(name=peer, failures__gte=1).update(**_WELL, changed_at=now):
+        return True
+    return PeerDelivery.objects.filter(peer_id=peer, failures__gte=1).update(**_WELL, changed_at=now) > 0
 
 
 def delivery_resumed(*, peer: str, now: datetime | None = None) -> bool:
@@ -88,6 +92,10 @@ def backlog_noted(*, peer: str, backlog: int, oldest_at: datetime | None, now: d
     """
     now = now or timezone.now()
     oldest_at = (oldest_at or now) if backlog else None  # the oldest event may have been trimmed
+    acquaintance = Acquaintance.objects.filter(name=peer)
+    if acquaintance.exists():
+        acquaintance.exclude(backlog=backlog, oldest_at=oldest_at).update(backlog=backlog, oldest_at=oldest_at)
+        return
     row = PeerDelivery.objects.filter(peer_id=peer).first()
     if row is None and (not backlog or not Peer.objects.filter(name=peer).exists()):
         return

@@ -28,12 +28,14 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.peering.models import Peer
 from eventing.peering.rules import domain_documents, peers
+from eventing.peering.rules.acquaintances import AcquaintanceEnd
 from eventing.peering.rules.domain_documents import BadDocument, VerifiedDomainDocument, fingerprint_read
 from eventing.peering.rules.peers import PeeringAction, PeeringState, Stance
 from eventing.peering.selectors.domain_documents import domain_document
 from eventing.peering.selectors.event_data import peer_data
 from eventing.peering.selectors.peers import peer_row, peers_forget
 from eventing.peering.selectors.token_issuers import takes_part
+from eventing.peering.services.acquaintances import acquaintance_ends
 from eventing.peering.services.deliveries import delivery_resumed
 from eventing.peering.services.domain_documents import document_accept, document_forget, document_pin
 from eventing.peering.services.evidence import evidence_forget
@@ -391,6 +393,9 @@ def _enter(
         row.save()
         if state is PeeringState.ACTIVE:
             delivery_resumed(peer=row.name, now=now)
+            acquaintance_ends(row.name, AcquaintanceEnd.APPROVED, outbox)
+        elif state is PeeringState.SUSPENDED:
+            acquaintance_ends(row.name, AcquaintanceEnd.SUSPENDED, outbox)
         if before is not state:
             outbox.event(ENTERED[state], DOMAIN_ADMIN, {"peer": peer_data(row)})
     if state is not before or principal is not None:

@@ -6,6 +6,10 @@ refusals included, is signed (`serve`). The one exception is `hello`, which unkn
 the sender's domain document, so it is read, within tight bounds, before the signature is verified with the keys in it;
 the handler decides whether those are trusted.
 
+Active peers may call every path. An acquaintance (rules/acquaintances.py) may call ACQUAINTED, and any other domain that
+the directory identifies IDENTIFIED: at both, the handlers answer about RPs to which the sender is admitted,
+or may be by its home's policy, and of no others.
+
 All of this is synchronous: gateway/endpoints/federation.py runs it on threads.
 """
 
@@ -17,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import msgspec
 from django.utils import timezone
@@ -36,19 +40,30 @@ from eventing.core.errors import (
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.core.ports import Port
 from eventing.core.signing import Signed
-from eventing.peering.models import Peer
+from eventing.peering.directory_documents import document_fetch_soon
+from eventing.peering.models import Acquaintance, Peer
 from eventing.peering.peer_documents import document_refetch
 from eventing.peering.ports import overlay_introduction, overlay_keys
+from eventing.peering.rules.acquaintances import IDENTIFIED_BYTES_MAX
 from eventing.peering.rules.domain_documents import BadDocument, VerifiedDomainDocument, claimed, read, signed_now
 from eventing.peering.rules.peers import PeeringState
 from eventing.peering.selectors.domain_documents import domain_document, domain_keys
+from eventing.peering.selectors.identities import identity
+from eventing.peering.selectors.partners import Partner, acquaintance_get, is_suspended
 from eventing.peering.selectors.peers import peer_found, peer_get
 from eventing.peering.selectors.recent_keys import domain_keys_recent, recent_keys_forget, signing_key_recent
+from eventing.peering.services.acquaintances import acquaintance_contacted
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.peers import CONTACT_S, asked_statement, peer_contacted
 from eventing.peering.wire import contacts, signatures
 from eventing.peering.wire import messages as wire
-from eventing.peering.wire.refusals import bad_request_note, count_overlay_request, count_request, count_stranger
+from eventing.peering.wire.refusals import (
+    bad_request_note,
+    count_identified,
+    count_overlay_request,
+    count_request,
+    count_stranger,
+)
 from eventing.peering.wire.signatures import WINDOW_S, BadSignature
 from eventing.store.errors import RedisError
 from eventing.store.peer_state import nonce_note
@@ -71,10 +86,12 @@ class Sender(NamedTuple):
     """The verified sender of a request: the key `kid` of the domain signed it.
 
     Attributes:
-        peer: the sender's row as a peer; None if it is none. Of an active peer everywhere but at `hello` and `overlay`.
+        peer: the sender's row as a peer; None if it is none. Of an active peer everywhere but at `hello` and `overlay`, unless
+            the sender is an acquaintance or only identified.
         trusted: whether the key is trusted for that domain. False at `hello` only: the keys came with the request, and
             anybody can make such in any name.
         document: the domain document in a `hello` with which the request was verified; else None.
+        acquaintance: the sender's row as an acquaintance; None if it is none.
     """
 
     domain: str
@@ -82,6 +99,12 @@ class Sender(NamedTuple):
     peer: Peer | None
     trusted: bool = True
     document: Signed | None = None
+    acquaintance: Acquaintance | None = None
+
+    @property
+    def partner(self) -> Partner | None:
+        """The row of the sender that events are exchanged with; None where the sender is neither."""
+        return self.peer if self.peer is not None else self.acquaintance
 
 
 def probe(sender: Sender, body: bytes) -> bytes:
@@ -101,7 +124,18 @@ def _handler(sender: Sender, body: bytes) -> bytes:
 
 HANDLERS: Mapping[str, Port[[Sender, bytes], bytes]] = {
     PREFIX + name: Port(_handler)
-    for name in ("probe", "hello", "exchange", "join", "leave", "invite", "subscriptions", "overlay", "sponsor")
+    for name in (
+        "probe",
+        "hello",
+        "exchange",
+        "join",
+        "leave",
+        "invite",
+        "subscriptions",
+        "overlay",
+        "sponsor",
+        "region",
+    )
 }
 """The handler of each path."""
 
@@ -113,6 +147,12 @@ def handle(name: str, handler: Callable[[Sender, bytes], bytes]) -> None:
 
 OPEN = frozenset({HELLO, OVERLAY})
 """Paths that domains may call that are not active peers. At OVERLAY they must be in the directory, or present records that admit them."""
+
+IDENTIFIED = frozenset({PREFIX + name for name in ("region", "join", "leave")})
+"""Paths that domains may call that the directory identifies."""
+
+ACQUAINTED = IDENTIFIED | {PROBE, PREFIX + "exchange"}
+"""Paths that acquaintances may call."""
 
 
 class _Introduction(msgspec.Struct, array_like=True):
@@ -138,6 +178,8 @@ class Admitted:
     @property
     def body_bytes_max(self) -> int:
         """Return the greatest length of the body."""
+        if self.sender is not None and self.sender.partner is None and self.path in IDENTIFIED:
+            return IDENTIFIED_BYTES_MAX
         return _BODY_BYTES_MAX.get(self.path, wire.BODY_BYTES_MAX)
 
 
@@ -183,6 +225,8 @@ def admit(request: signatures.SignedRequest, path: str) -> Admitted:
         return _admit_acquainted(request, domain, peer)
     if path in OPEN and not active:
         return Admitted(request, path, None)
+    if peer is None or not peer.active:
+        return _identified(request, path, domain)
     try:
         proof = _verified_by(request, domain)
     except BadSignature as error:
@@ -193,8 +237,6 @@ def admit(request: signatures.SignedRequest, path: str) -> Admitted:
             raise Unavailable(detail, retry_after_s=REFETCHED_S, reason=error.code) from None
         bad_request_note(error, domain, known=bool(domain_keys(domain)))
         raise _unauthenticated(error) from None
-    if peer is None or not peer.active:
-        raise Forbidden(f"{domain} is not an active peer of {config().domain}.")
     if path == OVERLAY:
         count_overlay_request(domain)
     else:
@@ -224,6 +266,52 @@ def _admit_acquainted(request: signatures.SignedRequest, domain: str, peer: Peer
             _once(domain, proof)
             return Admitted(request, OVERLAY, Sender(domain, proof.kid, None))
     return Admitted(request, OVERLAY, None)
+
+
+def _identified(request: signatures.SignedRequest, path: str, domain: str) -> Admitted:
+    """Verify the head of a request of an acquaintance, or of another domain that the directory identifies. Raises ApplicationError.
+
+    Everything that costs more than a look into memory is counted first: anybody can call in any name.
+    """
+    acquaintance = acquaintance_get(domain)
+    found = identity(domain) if path in ACQUAINTED and not is_suspended(domain) else None
+    if found is None or found.record is None or found.contradicted:
+        _refuse_stranger(request, domain)
+    elif acquaintance is not None and acquaintance.fingerprint != found.record.fingerprint:
+        raise Forbidden(f"The directory names another first key of {domain} than that of the acquaintance.")
+    elif acquaintance is None:
+        count_identified()
+        if path not in IDENTIFIED:  # the link may stand there before it does here
+            raise Unavailable(f"{domain} is no acquaintance of {config().domain} yet.", retry_after_s=REFETCHED_S)
+        if not found.verified:
+            document_fetch_soon(domain, found.record)
+            detail = f"The document of {domain} is being fetched. Try again."
+            raise Unavailable(detail, retry_after_s=REFETCHED_S)
+    try:
+        proof = _verified_by(request, domain)
+    except BadSignature as error:
+        if error.code == "unknown-key" and document_refetch(domain) is not None:
+            detail = f"The key is not known yet; the document of {domain} is being fetched. Try again."
+            raise Unavailable(detail, retry_after_s=REFETCHED_S, reason=error.code) from None
+        bad_request_note(error, domain, known=bool(domain_keys(domain)))
+        raise _unauthenticated(error) from None
+    if acquaintance is not None:
+        count_request(acquaintance)
+    _once(domain, proof)
+    if acquaintance is not None:
+        contacts.contacted(domain, "request")
+        acquaintance_contacted(acquaintance)
+    return Admitted(request, path, Sender(domain, proof.kid, None, acquaintance=acquaintance))
+
+
+def _refuse_stranger(request: signatures.SignedRequest, domain: str) -> NoReturn:
+    """Refuse a domain that may not call here: a good signature shows that the domain itself called."""
+    try:
+        _verified_by(request, domain)
+    except BadSignature as error:
+        bad_request_note(error, domain, known=bool(domain_keys(domain)))
+        raise _unauthenticated(error) from None
+    raise Forbidden(f"{domain} is not an active peer of {config().domain}.")
 
 
 def serve(admitted: Admitted, body: bytes) -> bytes:

@@ -16,8 +16,9 @@ from eventing.access.rules.rates import Bucket, Rate, Table
 from eventing.conf import config
 from eventing.core.container import per_process
 from eventing.core.errors import ApplicationError, RateLimited
-from eventing.peering.models import Peer
+from eventing.peering.rules.acquaintances import IDENTIFIED_PER_S
 from eventing.peering.rules.misbehaviour import Kind
+from eventing.peering.selectors.partners import Partner
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire.signatures import BadSignature
 
@@ -55,6 +56,7 @@ class _Rates:
         self.strangers = Bucket(STRANGERS)
         self.newcomers = Bucket(NEWCOMERS)
         self.overlay = Table(lambda _: Bucket(OVERLAY_REQUESTS), OVERLAY_DOMAINS_MAX)
+        self.identified = Bucket(Rate(IDENTIFIED_PER_S, config().rate_window_s))
         self.peers: dict[tuple[str, int], Bucket] = {}  # by name and rate; at most PEERS_MAX
 
 
@@ -108,8 +110,19 @@ def count_overlay_request(domain: str) -> None:
     raise RateLimited(detail, retry_after_s=math.ceil(wait_s))
 
 
-def count_request(peer: Peer) -> None:
-    """Count a request against the peer's rate, of which each gateway process has its share. Raises RateLimited."""
+def count_identified() -> None:
+    """Count a request in the name of a domain of the directory that is neither peer nor acquaintance, before its
+    signature is verified. Raises RateLimited.
+    """
+    held = rates()
+    with held.lock:
+        if held.identified.take(1, time.monotonic()):
+            return
+    raise RateLimited("Too many domains that are no peers make requests. Try again later.", retry_after_s=2)
+
+
+def count_request(peer: Partner) -> None:
+    """Count a request against the peer's or acquaintance's rate, of which each gateway process has its share. Raises RateLimited."""
     key, held = (peer.name, peer.requests_per_s), rates()
     with held.lock:
         bucket = held.peers.get(key)

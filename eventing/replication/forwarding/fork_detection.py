@@ -27,8 +27,8 @@ from eventing.core.signing import Signed
 from eventing.log import federated
 from eventing.log.federated_bulk import last_seals
 from eventing.log.federated_types import LogHead, StoredSeal
-from eventing.peering.models import Peer
 from eventing.peering.selectors.evidence import evidence_pending, feed_forked
+from eventing.peering.selectors.partners import Partner
 from eventing.peering.selectors.peers import peers_active
 from eventing.peering.services.evidence import evidence_keep, evidence_spread
 from eventing.peering.services.misbehaviour import misbehaviour_note
@@ -160,7 +160,7 @@ def proof_found(one: Signed, other: Signed, *, carrier: str, whole: bool = True)
         _announce(but=carrier if whole else "")
 
 
-def proofs_shown(peer: Peer, proofs: Iterable[wire.SealPair]) -> None:
+def proofs_shown(peer: Partner, proofs: Iterable[wire.SealPair]) -> None:
     """Process the proofs in a peer's request; ignored from a peer without `gossip`. Raises redis.RedisError.
 
     Each is verified once, and the peers are woken once for all new ones: else one request, which anybody may repeat,
@@ -180,12 +180,12 @@ def _announce(*, but: str) -> None:
             wakeups.wake(peer.name, anyway=True)
 
 
-def proofs_due(peer: Peer) -> bool:
+def proofs_due(peer: Partner) -> bool:
     """Return whether there are proofs that the peer has not received."""
     return peer.gossip and bool(evidence_pending(peer.name, 1))
 
 
-def proofs_for(peer: Peer) -> list[wire.SealPair]:
+def proofs_for(peer: Partner) -> list[wire.SealPair]:
     """Return the next proofs for the peer."""
     return [wire.SealPair(proof.one, proof.other) for proof in evidence_pending(peer.name)] if peer.gossip else []
 

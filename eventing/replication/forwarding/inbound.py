@@ -38,12 +38,14 @@ from eventing.overlay.broadcast import MessageOutcome
 from eventing.overlay.feed_tree import ReceivedFeeds
 from eventing.overlay.link_planning import LinkPlan
 from eventing.overlay.link_state import Link
-from eventing.peering.models import Peer
+from eventing.peering.models import Acquaintance
+from eventing.peering.rules import acquaintances
 from eventing.peering.rules.domain_documents import BadDocument
+from eventing.peering.selectors.partners import Partner
 from eventing.peering.selectors.recent_keys import recent_keys_forget
 from eventing.peering.services.domain_documents import document_accept
 from eventing.peering.services.misbehaviour import misbehaviour_note
-from eventing.peering.services.peers import peer_contacted
+from eventing.peering.services.partners import partner_contacted
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import fork_detection, holding, wakeups
@@ -70,7 +72,7 @@ NOT_ALLOWED = "forbidden"
 class _Rates:
     """The rates of one peer at this process: requests, events and bytes."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Partner) -> None:
         def bucket(per_s: int) -> Bucket:
             return Bucket(Rate(per_s, config().rate_window_s).shared(config().gateways))
 
@@ -95,9 +97,9 @@ _counted = per_process(_Counted)
 
 
 def exchange(sender: Sender, body: bytes) -> bytes:
-    """Answer one exchange of an active peer. Raises wire.BadMessage, RateLimited, redis.RedisError."""
-    peer = sender.peer
-    assert peer is not None  # noqa: S101 - only hello is open to others
+    """Answer one exchange of an active peer or an acquaintance. Raises wire.BadMessage, RateLimited, redis.RedisError."""
+    peer = sender.partner
+    assert peer is not None  # noqa: S101 - the wire admits no others here
     rates = _rates_of(peer)
     _within(peer, rates.requests, 1, "requests")
     _within(peer, rates.bytes, len(body), "bytes")
@@ -115,14 +117,14 @@ def exchange(sender: Sender, body: bytes) -> bytes:
     )  # each may cost the verification of a signature, as a run does
     _within(peer, rates.events, events, "events")
     _contact(peer, rates)
-    _statements(peer, request)
+    _statements(peer, _limited(peer, request) if isinstance(peer, Acquaintance) else request)
     parts = _Exchange(peer, request).answered()
     now = time.monotonic()
     pause_s = max(rates.events.wait_s(events, now) if events else 0.0, rates.bytes.wait_s(len(body), now))
     return wire.encode(wire.ExchangeAnswer(wire.VERSION, parts, min(pause_s, 60.0)))
 
 
-def _rates_of(peer: Peer) -> _Rates:
+def _rates_of(peer: Partner) -> _Rates:
     counted = _counted()
     with counted.lock:
         rates = counted.rates.get(peer.name)
@@ -133,7 +135,7 @@ def _rates_of(peer: Peer) -> _Rates:
         return rates
 
 
-def _within(peer: Peer, bucket: Bucket, amount: int, what: str) -> None:
+def _within(peer: Partner, bucket: Bucket, amount: int, what: str) -> None:
     """Use `amount` of a rate. Raises RateLimited, and counts the excess: an honest peer was asked to pause before."""
     if not amount:
         return
@@ -148,7 +150,7 @@ def _within(peer: Peer, bucket: Bucket, amount: int, what: str) -> None:
     )
 
 
-def _bounded(peer: Peer, request: wire.ExchangeRequest, events: int, size: int) -> None:
+def _bounded(peer: Partner, request: wire.ExchangeRequest, events: int, size: int) -> None:
     """Check the bounds on sums. A single run that exceeds them is sent alone. Raises wire.BadMessage."""
     runs = sum(len(part.runs) for part in request.parts)
     if len({part.rp for part in request.parts}) != len(request.parts):
@@ -161,17 +163,29 @@ def _bounded(peer: Peer, request: wire.ExchangeRequest, events: int, size: int) 
     raise wire.BadMessage(problem)
 
 
-def _contact(peer: Peer, rates: _Rates) -> None:
+def _contact(peer: Partner, rates: _Rates) -> None:
     """Record the contact: renew the peer's lease, and retry at once if delivery to it was failing."""
     now = time.monotonic()
     if now - rates.contact_at > CONTACT_S:
         rates.contact_at = now
-        peer_contacted(peer.name)
+        partner_contacted(peer.name)
     if peer_state.failing(peer.name):
         wakeups.probe(peer.name)
 
 
-def _statements(peer: Peer, request: wire.ExchangeRequest) -> None:
+def _limited(peer: Partner, request: wire.ExchangeRequest) -> wire.ExchangeRequest:
+    """Return what of an acquaintance's request may be looked at before its runs: statements about RPs that both domains
+    are admitted to, and few documents. Asking for other RPs is counted, once for each request.
+    """
+    who = _participants(peer, [part.rp for part in request.parts])
+    shared = [part for part in request.parts if peer.name in who[part.rp].links]
+    if len(shared) < len(request.parts):
+        detail = "It asks for rendezvous points that it does not share with this domain."
+        misbehaviour_note("not-admitted", carrier=peer.name, origin=peer.name, detail=detail)
+    return wire.ExchangeRequest(request.version, shared, request.domains[: acquaintances.DOCUMENTS_MAX])
+
+
+def _statements(peer: Partner, request: wire.ExchangeRequest) -> None:
     """Process the statements that validation of the rest may need."""
     for statement in documents_by_domain(request.domains).values():
         with contextlib.suppress(BadDocument):  # unknown domains: only if a home vouches for them, below
@@ -192,7 +206,7 @@ def _statements(peer: Peer, request: wire.ExchangeRequest) -> None:
         recent_keys_forget()
 
 
-def _participants(peer: Peer, rps: Sequence[str]) -> dict[str, Participation]:
+def _participants(peer: Partner, rps: Sequence[str]) -> dict[str, Participation]:
     """Return who takes part in these RPs. If the peer does not seem to, this is read anew: it may have joined, or have
     been admitted, since the cached read. A link that had stopped is live again.
     """
@@ -229,7 +243,7 @@ class _Part:
 class _Exchange:
     """The parts of one request, processed together: each step is one round trip for all of them."""
 
-    def __init__(self, peer: Peer, request: wire.ExchangeRequest) -> None:
+    def __init__(self, peer: Partner, request: wire.ExchangeRequest) -> None:
         self._peer = peer
         self._me = config().domain
         self._began = time.monotonic()

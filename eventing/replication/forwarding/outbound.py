@@ -27,12 +27,14 @@ from eventing.conf import config
 from eventing.log import watermarks
 from eventing.overlay import link_planning
 from eventing.overlay.link_state import Link
-from eventing.peering.models import Peer, PeerDelivery
+from eventing.peering.models import DeliveryColumns
 from eventing.peering.rules.deliveries import PROBED, RETRY_AFTER_S_MAX, Failure
-from eventing.peering.selectors.deliveries import delivery_due, delivery_get
+from eventing.peering.selectors.deliveries import delivery_due, partner_delivery_get
+from eventing.peering.selectors.partners import Partner, partner_get
 from eventing.peering.selectors.peers import peer_get
 from eventing.peering.services.deliveries import delivery_failed, delivery_succeeded
-from eventing.peering.services.peers import CONTACT_S, peer_contacted
+from eventing.peering.services.partners import partner_contacted
+from eventing.peering.services.peers import CONTACT_S
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import NO_ANSWER, PeerError, begin
 from eventing.replication.forwarding import fork_detection, wakeups
@@ -74,9 +76,9 @@ def forward(peer: str) -> bool:
 
     Idempotent, also concurrently: one caller has the lock. Raises redis.RedisError, django.db.Error.
     """
-    row = peer_get(peer)
-    if row is None or not row.active:
-        if row is None:
+    row = partner_get(peer)
+    if row is None:
+        if peer_get(peer) is None:
             peer_state.forget(peer)
         return False
     lock = wakeups.peer_lock_acquire(peer)
@@ -92,7 +94,7 @@ def forward(peer: str) -> bool:
 class _Forwarding:
     """One turn."""
 
-    def __init__(self, peer: Peer, lock: PeerLock) -> None:
+    def __init__(self, peer: Partner, lock: PeerLock) -> None:
         self._peer = peer
         self._lock = lock
         self._me = config().domain
@@ -146,7 +148,7 @@ class _Forwarding:
 
     def _may_try(self) -> bool:
         """Return whether delivery works, or an attempt is due."""
-        delivery = delivery_get(self._peer.name)
+        delivery = partner_delivery_get(self._peer.name)
         self._failing = delivery is not None and delivery.failures > 0
         if delivery is None or not self._failing:
             return True
@@ -317,7 +319,7 @@ class _Forwarding:
             peer_state.failing_set(self._peer.name, False)
             log.info("The peer %s accepts requests again.", self._peer.name)
         if (timezone.now() - self._contact_at).total_seconds() > CONTACT_S:
-            peer_contacted(self._peer.name)
+            partner_contacted(self._peer.name)
             self._contact_at = timezone.now()
         fork_detection.proofs_acknowledged(self._peer.name, len(request.evidence))
 
@@ -350,7 +352,7 @@ class _Forwarding:
         return False
 
 
-def _left_s(delivery: PeerDelivery, now: datetime) -> float:
+def _left_s(delivery: DeliveryColumns, now: datetime) -> float:
     """Seconds during which publishes enqueue no forward task for a failing peer. Sweep, probes and manual retries
     bypass this.
     """

@@ -19,10 +19,10 @@ from eventing.core.events.feeds import Feed
 from eventing.log import federated, watermarks
 from eventing.overlay import link_planning
 from eventing.overlay.link_planning import LinkPlan
-from eventing.peering.models import PeerDelivery
+from eventing.peering.models import DeliveryColumns
 from eventing.peering.rules.deliveries import Failure
 from eventing.peering.selectors.deliveries import deliveries_failing, delivery_due
-from eventing.peering.selectors.peers import peers_active
+from eventing.peering.selectors.partners import partners
 from eventing.peering.services.deliveries import backlog_noted, deliveries_report
 from eventing.replication.forwarding import holding, probing, wakeups
 from eventing.replication.forwarding.inbound import vector_of
@@ -40,13 +40,13 @@ def peers_sweep() -> int:
     """
     _recover()
     now = timezone.now()
-    failing = {row.peer_id: row for row in deliveries_failing()}
+    failing = {row.partner: row for row in deliveries_failing()}
     probing.watch(_cut_off(failing.values()))
     pending: dict[str, list[str]] = {}
     for name, rp in links_pending():
         pending.setdefault(name, []).append(rp)
     woken = 0
-    for peer in peers_active():
+    for peer in partners():
         delivery = failing.get(peer.name)
         compare = peer_state.compare_begin(peer.name, COMPARED_S) or delivery is not None
         behind = pending.get(peer.name, [])
@@ -65,10 +65,10 @@ def peers_sweep() -> int:
     return woken
 
 
-def _cut_off(failing: Iterable[PeerDelivery]) -> dict[str, str]:
+def _cut_off(failing: Iterable[DeliveryColumns]) -> dict[str, str]:
     """Return the addresses of the unreachable peers by name: the route to each of them is probed (probing.py)."""
-    cut = set(peer_state.cut_off([row.peer_id for row in failing if row.failure == Failure.UNREACHABLE]))
-    return {peer.name: peer.url for peer in peers_active() if peer.name in cut} if cut else {}
+    cut = set(peer_state.cut_off([row.partner for row in failing if row.failure == Failure.UNREACHABLE]))
+    return {peer.name: peer.url for peer in partners() if peer.name in cut} if cut else {}
 
 
 class _Outages:
@@ -85,7 +85,7 @@ def _recover() -> None:
     lost, too.
     """
     failures = counted.failures().count
-    names = {peer.name for peer in peers_active()} if failures != _outages().seen else set()
+    names = {peer.name for peer in partners()} if failures != _outages().seen else set()
     names.update(wakeups.forwarding_locks_recover())
     if names:
         peer_state.compare_again(sorted(names))
@@ -100,7 +100,7 @@ def begin_anew() -> None:
     sweep, not only COMPARED_S after the last comparison of the former process.
     """
     holding.begin()
-    for peer in peers_active():
+    for peer in partners():
         peer_state.compare_again([peer.name])
         for rps in _shared(peer.name):
             holding.hold(rps)

@@ -35,6 +35,7 @@ from eventing.replication.joining.next_hops import (
     JOIN_PATH,
     NextHop,
     join_answer,
+    next_hop_named,
     next_hop_to,
     next_hops_home,
     relayed_error,
@@ -66,7 +67,8 @@ def replica_join(
 
     Args:
         rp: its id.
-        via: the peer to ask, the home or any with a replica; None for all peers, one after the other.
+        via: the domain to ask: a peer, the home or any with a replica, or the home itself if the directory identifies
+            it; None for all peers, one after the other.
         lease_s: length of each lease, seconds; None for this domain's default. It is renewed until the replica is
             ended.
         history: bounds that are less than the home's; None for the home's, within this domain's bounds for one RP.
@@ -86,7 +88,9 @@ def replica_join(
         replica_renew(there, there.asked_s if lease_s is None else lease_s)
         return rendezvous_point_get(rp)
     next_hops = (
-        [next_hop_to(via)] if via is not None else [NextHop(peer.name, peer.url) for peer in peers_active()[:ASKED_MAX]]
+        [next_hop_named(via)]
+        if via is not None
+        else [NextHop(peer.name, peer.url) for peer in peers_active()[:ASKED_MAX]]
     )
     if not next_hops:
         raise Conflict("This domain has no active peer to join through. Add one: herald peer add URL")
@@ -204,15 +208,29 @@ def _ask(statement: Signed, next_hops: Sequence[NextHop], timeout_s: float = ASK
         if left_s <= 0:
             break
         try:
-            return join_answer(
-                call(next_hop.url, next_hop.domain, JOIN_PATH, message, min(timeout_s, left_s)), next_hop
-            ), next_hop
+            return join_answer(_call(next_hop, message, min(timeout_s, left_s)), next_hop), next_hop
         except PeerError as error:
             if error.kind == "refused" and error.code != NotFound.code:
                 raise relayed_error(error, next_hop.domain) from None
             if isinstance(refusal, Unavailable):
                 refusal = relayed_error(error, next_hop.domain)
     raise refusal
+
+
+def _call(next_hop: NextHop, message: bytes, timeout_s: float) -> bytes:
+    """Send a join; once more where the other domain asks to wait shortly, as one that fetches our document first does.
+
+    Raises PeerError.
+    """
+    until = time.monotonic() + timeout_s
+    try:
+        return call(next_hop.url, next_hop.domain, JOIN_PATH, message, timeout_s)
+    except PeerError as error:
+        left_s = until - time.monotonic()
+        if error.kind != "busy" or error.status != Unavailable.status or not 0 < (error.retry_after_s or 0) < left_s:
+            raise
+        time.sleep(error.retry_after_s or 0)
+    return call(next_hop.url, next_hop.domain, JOIN_PATH, message, max(1.0, until - time.monotonic()))
 
 
 def _documents_of_admitted(admissions: Iterable[Signed], documents: Mapping[str, Signed]) -> None:

@@ -46,7 +46,7 @@ from eventing.replication.joining.next_hops import (
     relayed_error,
     towards_home,
 )
-from eventing.replication.services.replica_admissions import replica_admit
+from eventing.replication.services.replica_admissions import replica_admit, unapproved_require
 from eventing.replication.services.replica_statements import (
     documents_by_domain,
     documents_for,
@@ -73,6 +73,8 @@ def join(sender: Sender, body: bytes) -> bytes:
     request = decoded(body, JoinRequest)
     wish = _checked(request.join, request.path, sender)
     row = _participating(wish.rp)
+    if sender.peer is None:
+        _direct(row, wish, sender)
     if row.home:
         _proven(request.join, request.documents, sender)
         with _waiting():
@@ -93,6 +95,8 @@ def leave(sender: Sender, body: bytes) -> bytes:
     if wish.lease_s:
         raise InvalidRequest("A leave must be a join for 0 seconds.")
     row = _participating(wish.rp)
+    if sender.peer is None:
+        _direct(row, wish, sender)
     if row.home:
         message = LeaveRequest(VERSION, request.statement, request.documents, [*request.path, config().domain])
         _proven(request.statement, request.documents, sender)
@@ -147,6 +151,14 @@ def _participating(rp: str) -> RendezvousPoint:
     if row is None:
         raise NotFound(f"{config().domain} does not participate in the rendezvous point {rp}.")
     return row
+
+
+def _direct(row: RendezvousPoint, wish: Join, sender: Sender) -> None:
+    """Check a request of a domain that is no peer: for itself, and at the home. Raises NotFound, Forbidden."""
+    if row.home or wish.domain != sender.domain:
+        raise NotFound(f"{config().domain} passes requests of its peers on to other homes, and no others.")
+    if wish.lease_s:
+        unapproved_require(row, sender.domain)
 
 
 def _proven(statement: Signed, attached: Iterable[Signed], sender: Sender) -> tuple[Join, Signed | None]:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from eventing.conf import config
 from eventing.core import errors
 from eventing.core.errors import ApplicationError, Conflict, Forbidden, Unavailable
-from eventing.peering.models import Peer
-from eventing.peering.selectors.peers import peer_get
+from eventing.peering.directory_documents import document_fetch_identified
+from eventing.peering.selectors.identities import identity
+from eventing.peering.selectors.partners import is_suspended, partner_get
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire.client import PeerError, call
 from eventing.peering.wire.messages import BadMessage
@@ -52,15 +53,29 @@ class NextHop(NamedTuple):
 
 
 def next_hop_to(peer: str) -> NextHop:
+    """Return the peer, or acquaintance, as a next hop. Raises Conflict."""
     next_hop = next_hop_if_active(peer)
     if next_hop is None:
         raise Conflict(f"{peer} is not an active peer of this domain. `herald peer list` shows all peers.")
     return next_hop
 
 
+def next_hop_named(domain: str) -> NextHop:
+    """Return a domain as a next hop that is a partner, or that the directory identifies: then it must be the home.
+
+    Raises Conflict.
+    """
+    if config().overlay == "peers" or next_hop_if_active(domain) is not None or is_suspended(domain):
+        return next_hop_to(domain)
+    record = identity(domain).record
+    if record is None or not record.url or not document_fetch_identified(domain):
+        return next_hop_to(domain)
+    return NextHop(domain, record.url)
+
+
 def next_hop_if_active(name: str) -> NextHop | None:
-    peer: Peer | None = peer_get(name)
-    return NextHop(peer.name, peer.url) if peer is not None and peer.active else None
+    partner = partner_get(name)
+    return None if partner is None else NextHop(partner.name, partner.url)
 
 
 def next_hops_home(row: RendezvousPoint | None, without: Sequence[str]) -> list[NextHop]:

@@ -6,11 +6,14 @@ import math
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+
+from django.utils import timezone
 
 from eventing.conf import config
 from eventing.core.container import per_process
+from eventing.peering.selectors.partners import acquaintances
 from eventing.replication.models import ReplicaAdmission
 from eventing.replication.selectors.replicas import SKEW_S, links_of_rps
 from eventing.rps.models import RendezvousPoint
@@ -26,7 +29,7 @@ class Participation:
 
     Attributes:
         home: the home of the RP; empty if there is no such RP here, or it has ended.
-        links: the peers with which its events are exchanged.
+        links: the peers with which its events are exchanged, and the acquaintances that are admitted, as this domain is.
         admitted: by origin, until when its seals are accepted; the home's always are.
         renewed_from: Unix seconds from which on arriving events renew the RP's lease; infinity for never, and elsewhere
             than at its home.
@@ -45,6 +48,11 @@ class Participation:
             return False
         until = self.admitted.get(origin)
         return origin == self.home or (until is not None and until + timedelta(seconds=SKEW_S) > min(now, sealed_at))
+
+    def takes_part(self, domain: str, now: datetime) -> bool:
+        """Return whether the domain is the home, or admitted at this moment."""
+        until = self.admitted.get(domain)
+        return domain == self.home or (until is not None and until > now)
 
 
 NOBODY = Participation()
@@ -104,8 +112,17 @@ def _read(rps: list[str]) -> dict[str, Participation]:
     rows = ReplicaAdmission.objects.filter(rp__in=rps, revoked=False)
     for rp, domain, expires_at in rows.values_list("rp_id", "domain", "expires_at"):
         admitted.setdefault(rp, {})[domain] = expires_at
+    acquainted = {row.name for row in acquaintances()}
+    now = timezone.now()
     found = dict.fromkeys(rps, NOBODY)
     for rp, (home, expires_at, asked_s, renew_on_use) in homes.items():
         renewed_from = rp_renewed_from(expires_at, asked_s, renew_on_use=renew_on_use, home=home)
-        found[rp] = Participation(home or own, links.get(rp, ()), admitted.get(rp, {}), renewed_from)
+        who = Participation(home or own, links.get(rp, ()), admitted.get(rp, {}), renewed_from)
+        found[rp] = replace(who, links=_admitted_links(who, acquainted, now)) if acquainted else who
     return found
+
+
+def _admitted_links(who: Participation, acquainted: set[str], now: datetime) -> tuple[str, ...]:
+    """Return the links without those to acquaintances where either domain is not admitted now."""
+    here = who.takes_part(config().domain, now)
+    return tuple(name for name in who.links if name not in acquainted or (here and who.takes_part(name, now)))

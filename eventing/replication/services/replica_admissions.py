@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from eventing.access.rules.policy import compile_policy
+from eventing.access.rules.policy_issuers import ANYONE
 from eventing.access.selectors.keys import signing_key
 from eventing.access.services.revocations import announce
 from eventing.conf import config
@@ -26,7 +27,8 @@ from eventing.peering.models import DomainDocument as DocumentRow
 from eventing.peering.models import Peer
 from eventing.peering.rules.domain_documents import VerifiedDomainDocument
 from eventing.peering.selectors.domain_documents import domain_document
-from eventing.peering.selectors.peers import peer_get
+from eventing.peering.selectors.identities import identity
+from eventing.peering.selectors.peers import peer_get, peers_active
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
 from eventing.replication.services.withdrawals import withdrawal
 from eventing.rps.models import RendezvousPoint
@@ -40,24 +42,56 @@ from eventing.rps.rules.statements import (
     unpacked,
 )
 
+# Half of ADMISSIONS_MAX, so that peers find room.
+UNAPPROVED_MAX = 24  # bound: replicas of an RP at domains that are no peers of its home; the join is refused
 LEASE_S_MIN = 5  # a shorter lease would be renewed continually
 KEPT_S = (
     30 * 86_400
 )  # an expired admission: what its domain sealed before is accepted for as long as most histories reach
 
 
-def may_replicate(row: RendezvousPoint, domain: str) -> bool:
-    """Return whether the policy of an RP of this domain lets the domain hold a replica. One that is no active peer
-    counts as anyone.
+def may_replicate(row: RendezvousPoint, domain: str, *, named: bool = False) -> bool:
+    """Return whether the policy of an RP of this domain lets the domain hold a replica. One that is neither an active
+    peer nor identified by the directory counts as anyone.
+
+    Args:
+        named: whether the policy must name the domain: a rule for anyone is not enough.
     """
     peer = peer_get(domain)
-    if peer is not None and peer.active:
+    if peer is not None and peer.suspended:
+        return False
+    identified = config().overlay != "peers" and identity(domain).verified
+    if identified or (peer is not None and peer.active):
         who = Principal(domain, domain, False, float("inf"), {"iss": domain, "sub": domain}, local=False)
     elif peer is None:
         who = ANONYMOUS
     else:
-        return False  # suspended, or not yet approved: an administrator here has not decided for it
-    return compile_policy(row.policy).allows(who, "replicate")
+        return False  # not yet approved: an administrator here has not decided for it
+    rule = compile_policy(row.policy).decide(who)
+    return rule is not None and "replicate" in rule.allow and not (named and rule.issuer == ANYONE)
+
+
+def unapproved_require(row: RendezvousPoint, domain: str, *, now: datetime | None = None) -> None:
+    """Check a join that a domain sends this home itself without being a peer. Raises Forbidden, QuotaExceeded.
+
+    With HERALD_OVERLAY=admitted its policy must name the domain; with open a rule for anyone is enough. One that is
+    admitted already is not checked: it renews, or leaves.
+    """
+    now = now or timezone.now()
+    admitted = ReplicaAdmission.objects.filter(rp=row, revoked=False, expires_at__gt=now)
+    if admitted.filter(domain=domain).exists():
+        return
+    if config().overlay == "peers" or not may_replicate(row, domain, named=config().overlay != "open"):
+        raise Forbidden(
+            f"{domain} is no peer of {config().domain}, and the policy of {row.name or row.id} does not name it. Peer "
+            f'with it, or ask for a rule like {{"issuer": "peer:{domain}", "allow": ["replicate"]}}.'
+        )
+    if admitted.exclude(domain__in=[peer.name for peer in peers_active()]).count() >= UNAPPROVED_MAX:
+        raise QuotaExceeded(
+            f"The rendezvous point {row.id} has {UNAPPROVED_MAX} replicas at domains that are no peers of its home, which "
+            "is the most.",
+            limit=UNAPPROVED_MAX,
+        )
 
 
 def replica_admit(

@@ -1,5 +1,8 @@
-"""Links: between any two domains that participate in an RP and are active peers of each other, each side making its
-own.
+"""Links: between any two domains that participate in an RP and are active peers or acquaintances of each other, each
+side making its own.
+
+A peer is linked wherever it is admitted; an acquaintance where both domains are admitted by the home's signed word, and
+with the first key that the home's word names.
 
 The life of a link (rps/rules/statements.py: LINK_STATES): a participant that is a peer becomes known, or a participant
 becomes a peer -> the link is offered, `live` -> events are exchanged (replication/forwarding/outbound.py); its lease is
@@ -9,7 +12,8 @@ once when the peer sends a part about the RP -> either domain leaves or lapses, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import NamedTuple
@@ -20,9 +24,13 @@ from django.utils import timezone
 from eventing.conf import config
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
+from eventing.peering.models import Acquaintance
+from eventing.peering.rules.acquaintances import LINKS_MAX
+from eventing.peering.selectors.partners import acquaintances
 from eventing.peering.selectors.peers import peers_active
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
 from eventing.replication.models.replica_link import DETAIL_CHARS_MAX
+from eventing.replication.selectors.regions import acquainted_at, vouched
 from eventing.rps.models import RendezvousPoint
 
 LEASE_S = 300  # bound: seconds of a link's lease; a link that is not renewed ends
@@ -30,6 +38,21 @@ OFFER_AGAIN_S = 60  # a stopped link is offered again: the peer may have joined,
 BATCH = 200  # RPs of one transaction
 
 State = ReplicaLink.State
+
+
+@dataclass(slots=True)
+class LinkPartners:
+    """Domains that links are made with, in one call of `links_offer`.
+
+    Attributes:
+        peers: names of active peers.
+        acquaintances: by name.
+        linked: links with acquaintances so far, at most LINKS_MAX.
+    """
+
+    peers: set[str]
+    acquaintances: Mapping[str, Acquaintance]
+    linked: int = 0
 
 
 class Offered(NamedTuple):
@@ -45,13 +68,13 @@ def links_offer(*, rps: Iterable[str] | None = None, now: datetime | None = None
     Returns the links that begin, or begin again.
     """
     now = now or timezone.now()
-    active = {peer.name for peer in peers_active()}
+    partners = LinkPartners({peer.name for peer in peers_active()}, {one.name: one for one in acquaintances()})
     offered: list[Offered] = []
     after = ""
     while batch := list(_shared(rps).filter(id__gt=after).values_list("id", "home")[:BATCH]):
         after = batch[-1][0]
         with change(now) as outbox:
-            offered += _offer(dict(batch), active, outbox)
+            offered += _offer(dict(batch), partners, outbox)
     return offered
 
 
@@ -90,15 +113,18 @@ def _shared(rps: Iterable[str] | None) -> QuerySet[RendezvousPoint]:
     return rows.filter(~Q(home="") | admitted | Exists(ReplicaLink.objects.filter(rp=OuterRef("pk"))))
 
 
-def _offer(homes: dict[str, str], active: set[str], outbox: Outbox) -> list[Offered]:
+def _offer(homes: dict[str, str], partners: LinkPartners, outbox: Outbox) -> list[Offered]:
     now = outbox.now
     expires_at = now + timedelta(seconds=LEASE_S)
     lease = {"granted_s": LEASE_S, "warn_at": expires_at, "expires_at": expires_at}
-    wanted = _wanted(homes, active, now)
+    wanted = _wanted(homes, partners, now)
     held: dict[str, dict[str, ReplicaLink]] = {rp: {} for rp in homes}
     for link in ReplicaLink.objects.select_for_update().filter(rp__in=homes):
         held[link.rp_id][link.peer] = link
     begin = [Offered(rp, peer) for rp in homes for peer in sorted(wanted[rp] - held[rp].keys())]
+    unproven = {one for one in begin if one.peer in partners.acquaintances}
+    unproven -= vouched(unproven, partners.acquaintances)
+    begin = [one for one in begin if one not in unproven]
     ReplicaLink.objects.bulk_create(ReplicaLink(rp_id=rp, peer=peer, changed_at=now, **lease) for rp, peer in begin)
     links = [link for rp in homes for link in held[rp].values()]
     renew: list[int] = []
@@ -117,14 +143,19 @@ def _offer(homes: dict[str, str], active: set[str], outbox: Outbox) -> list[Offe
     return [*begin, *again]
 
 
-def _wanted(homes: dict[str, str], active: set[str], now: datetime) -> dict[str, set[str]]:
-    """Return per RP the peers that participate."""
-    own = config().domain
+def _wanted(homes: dict[str, str], partners: LinkPartners, now: datetime) -> dict[str, set[str]]:
+    """Return per RP the peers that participate, and the acquaintances if this domain is admitted itself."""
+    own, active = config().domain, partners.peers
     wanted = {rp: {home} & active for rp, home in homes.items()}
     admitted = ReplicaAdmission.objects.filter(rp__in=homes, revoked=False, expires_at__gt=now, domain__in=active)
     pairs = admitted.exclude(domain=own).order_by("rp").values_list("rp_id", "domain")
     for rp, domains in groupby(pairs, key=lambda pair: pair[0]):
         wanted[rp] |= {domain for _, domain in domains}
+    if partners.acquaintances:
+        for rp, names in acquainted_at(homes, partners.acquaintances, now).items():
+            names = names[: max(0, LINKS_MAX - partners.linked)]
+            partners.linked += len(names)
+            wanted[rp] |= set(names)
     return wanted
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from eventing.peering.selectors.peers import peers_active
+from eventing.peering.selectors.partners import partners
 from eventing.replication.models import ReplicaAdmission
 from eventing.rps.rules.statements import Admission
 
@@ -43,7 +43,7 @@ def withdrawals_due(*, now: datetime | None = None) -> list[ReplicaAdmission]:
     """
     now = now or timezone.now()
     rows = ReplicaAdmission.objects.filter(tell_at__lte=now, tell_until__gt=now)
-    rows = rows.filter(domain__in=[peer.name for peer in peers_active()])
+    rows = rows.filter(domain__in=[peer.name for peer in partners()])
     return sorted(rows.order_by("tell_at")[:TELL_BATCH], key=lambda row: row.domain)
 
 

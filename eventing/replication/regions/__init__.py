@@ -1,0 +1,1 @@
+"""Regions: links between domains that take part in the same RPs and are no peers."""
