@@ -18,6 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = {
     "three_domains": (
+        "tests/scenarios/test_acquaintances.py",
         "tests/scenarios/test_rollover.py",
         "tests/scenarios/test_joining.py",
         "tests/scenarios/test_lies.py",
