@@ -103,7 +103,7 @@ def test_a_slow_drip_of_the_body_ends_with_the_time_of_the_whole(issuer: IssuerS
     def drip() -> Iterator[bytes]:
         for _ in range(100):
             yield b" "
-            time.sleep(0.1)
+            time.sleep(0.1)  # the drip
 
     issuer.answer("/drip", drip)
     began = time.monotonic()

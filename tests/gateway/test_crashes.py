@@ -61,9 +61,9 @@ async def test_killing_the_gateway_loses_nothing_that_was_acknowledged(
     rng = random.Random(seed)
     async with load(live_gateway) as (publishers, readers):
         for _ in range(2):
-            await asyncio.sleep(rng.uniform(0.1, 0.6))
+            await asyncio.sleep(rng.uniform(0.1, 0.6))  # the kill comes at any moment of the load
             live_gateway.kill_gateway()
-            await asyncio.sleep(rng.uniform(0.0, 0.3))
+            await asyncio.sleep(rng.uniform(0.0, 0.3))  # and so long nobody serves
             live_gateway.spawn_gateway()
             await publishing_goes_on(publishers)
     assert all(reader.connections >= 3 for reader in readers)
@@ -78,9 +78,9 @@ async def test_killing_redis_loses_nothing_and_sessions_stay_open(
     rng = random.Random(seed)
     async with load(live_gateway) as (publishers, readers):
         for _ in range(3):
-            await asyncio.sleep(rng.uniform(0.1, 0.5))
+            await asyncio.sleep(rng.uniform(0.1, 0.5))  # as above
             await asyncio.to_thread(live_gateway.kill_redis)
-            await asyncio.sleep(rng.uniform(0.0, 0.5))
+            await asyncio.sleep(rng.uniform(0.0, 0.5))  # as above
             await asyncio.to_thread(live_gateway.start_redis)
             await publishing_goes_on(publishers)
     assert all(reader.connections == 1 for reader in readers)

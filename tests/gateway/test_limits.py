@@ -147,7 +147,7 @@ def test_a_429_tells_the_truth(limited: LiveGateway) -> None:
         assert set(left) == set(policies)
         assert offset_of(limited, rp) == 2 * EVENTS_PER_S
         wait_s = int(refused.headers["retry-after"])
-        asyncio.run(asyncio.sleep(wait_s))
+        asyncio.run(asyncio.sleep(wait_s))  # as it was told
         again = post(http, rp, batch(EVENTS_PER_S, "b"))
         assert again.status_code == 201
         assert again.json()["offset"] == 3 * EVENTS_PER_S
@@ -187,7 +187,7 @@ async def test_over_websocket_a_publish_is_stored_whole_or_refused_whole(limited
         assert refused["limit"] == "publish-events"
         assert offset_of(limited, rp) == 30
         await client.ok("ping")  # the connection goes on
-        await asyncio.sleep(refused["retry_after_s"])
+        await asyncio.sleep(refused["retry_after_s"])  # as it was told
         assert (await client.ok("publish", rp=rp, events=second))["offset"] == 30 + EVENTS_PER_S
     assert offset_of(limited, rp) == 30 + EVENTS_PER_S
 
@@ -377,7 +377,7 @@ def test_rest_requests_count_before_django_and_refused_ones_too(limited: LiveGat
         assert (refused.status_code, refused.json()["limit"]) == (429, "requests")
         assert refused.headers["content-type"] == "application/problem+json"
         assert refused.headers["retry-after"] == "1"
-        asyncio.run(asyncio.sleep(1))
+        asyncio.run(asyncio.sleep(1))  # as it was told
         assert http.get("/api/v1/rps").status_code == 200
 
 
@@ -455,6 +455,6 @@ async def test_too_many_new_connections_are_put_off_with_503(limited: LiveGatewa
     assert told[-1] > told[0]  # they are not all told to come at once
     problem = json.loads(refused[0].body or b"")
     assert (problem["type"], problem["limit"]) == ("urn:herald:problem:unavailable", "accepts")
-    await asyncio.sleep(1)
+    await asyncio.sleep(1)  # as the soonest were told
     assert await open_one(tokens[0]) is None
     assert wait_for(lambda: limited.admin.get("/readyz").status_code in (200, 503), about="requests are still served")

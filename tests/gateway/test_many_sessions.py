@@ -149,7 +149,7 @@ async def test_sessions_that_subscribe_while_publishers_run_get_every_event_once
                 events = [event(f"{name}-{published}-{part}") for part in range(rng.choice([1, 1, 3]))]
                 answer = await client.ok("publish", rp=rp, events=events)
                 published = max(published, answer["offset"])
-                await asyncio.sleep(rng.uniform(0.0, 0.06))
+                await asyncio.sleep(rng.uniform(0.0, 0.06))  # the pace
 
     publishers = [asyncio.create_task(publish(name)) for name in ("a", "b")]
     sessions = await asyncio.wait_for(open_sessions(live_gateway, rp, count, PLACES), 60 + count / 20)

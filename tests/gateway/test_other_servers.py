@@ -52,7 +52,7 @@ async def test_daphne_an_idle_session_outlives_many_heartbeats(daphne: LiveGatew
     rp = daphne.create_rp()
     async with Client(daphne) as client:
         await client.ok("subscribe", rp=rp)
-        await asyncio.sleep(4)
+        await asyncio.sleep(4)  # four heartbeats, and nothing closes the session
         daphne.publish(rp, 1)
         assert ids(await client.events(1)) == ["e-1"]
 
@@ -82,7 +82,7 @@ async def test_daphne_under_load_keeps_every_promise(daphne: LiveGateway) -> Non
     rp = daphne.create_rp(history={"max_events": 100_000, "max_bytes": 64 << 20})
     async with ResumingReader(daphne, rp) as reader:
         async with SocketPublisher(daphne, rp, "a") as one, SocketPublisher(daphne, rp, "b", pause_s=0.002) as two:
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # of load
         await reader.wait_until_has(one.acknowledged | two.acknowledged)
         assert len(reader.ids) > 100
 

@@ -157,7 +157,7 @@ async def test_each_append_is_acknowledged_exactly_once_through_kills_of_redis(
     for _ in range(3):
         await asyncio.sleep(rng.uniform(0.1, 0.3))  # the kill comes at any moment
         await asyncio.to_thread(process.kill)
-        await asyncio.sleep(rng.uniform(0.0, 0.2))
+        await asyncio.sleep(rng.uniform(0.0, 0.2))  # and so long Redis is away
         await asyncio.to_thread(process.start)
     await asyncio.sleep(0.2)  # some more is published after the last one
     publishing = False
