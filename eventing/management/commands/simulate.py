@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
+from eventing.management.maelstrom_node import WORKLOADS, maelstrom_node_run
 from eventing.sim.digest import EventDigest
 from eventing.sim.errors import ScenarioError
 from eventing.sim.plots import plots_write
@@ -22,6 +23,8 @@ from eventing.sim.progress import Progress
 from eventing.sim.results import RunResult, as_json, as_text
 from eventing.sim.run import SimulationRun
 from eventing.sim.scenario import DOMAINS_MAX, Scenario, bundled_names, scenario_path, scenario_read
+
+NODE = "node"
 
 
 @dataclass
@@ -48,7 +51,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options."""
-        parser.add_argument("scenario", nargs="?", help="name of a bundled scenario, or path of a .toml file")
+        parser.add_argument(
+            "scenario",
+            nargs="?",
+            help="name of a bundled scenario, or path of a .toml file; node: be a node of Maelstrom",
+        )
         parser.add_argument("--domains", type=int, help="number of domains; the scenario's if absent")
         parser.add_argument("--duration", type=float, metavar="S", help="simulated seconds; the scenario's if absent")
         parser.add_argument("--seed", type=int, default=1, help="draws all that is left to chance; replays a run")
@@ -56,12 +63,16 @@ class Command(BaseCommand):
         parser.add_argument("--plot", metavar="DIR", help="draw the values over time into this directory")
         parser.add_argument("--plot-format", choices=("svg", "png"), default="svg")
         parser.add_argument("--digest", action="store_true", help="hash all messages and events, to compare two runs")
+        parser.add_argument("--workload", choices=WORKLOADS, help="of a node of Maelstrom; found out if absent")
         parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run and print."""
         if not options["scenario"]:
             self._list()
+            return
+        if options["scenario"] == NODE:
+            maelstrom_node_run(sys.stdin.buffer, sys.stdout.buffer, seed=options["seed"], workload=options["workload"])
             return
         try:
             scenario = self._scenario(options)
