@@ -158,7 +158,8 @@ class RegionViews:
         parameters = region_parameters(len(candidates), members.peers)
         view = self._views[region] = Links(self.me, parameters, RegionCandidates(candidates))
         for number, peer in enumerate(peer for peer in standing if peer in candidates):
-            view.active[peer] = NeighborLink(number < parameters.chosen, False, now, 0.0)
+            chosen, group = number < parameters.chosen, view.candidates.group(peer)
+            view.active[peer] = NeighborLink(chosen, False, now, 0.0, group)
         self._handle(region, view, FindLinks(), now)
 
     def _change(self, region: str, view: Links, members: RegionMembers, now: float) -> None:

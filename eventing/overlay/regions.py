@@ -94,6 +94,10 @@ class RegionCandidates:
         times = self._held_back.get(peer, (0.0, 0))[1]
         self._hold_back(peer, now + min(FAILED_S * 2.0**times, FAILED_S_MAX), min(times + 1, 16))
 
+    def sizes(self) -> dict[str, int]:
+        """Entries of each memory that others can make grow."""
+        return {"held_back": len(self._held_back)}
+
     def group(self, peer: Id) -> Any:
         """The member's sponsor; itself where that is unknown."""
         return self.members.get(peer) or peer

@@ -353,6 +353,14 @@ def test_an_acquaintance_that_asks_for_an_rp_to_which_it_is_not_admitted_gets_no
     assert counted() == {("not-admitted", "d.test", ""): 1}, "once for the request, and no statement was verified"
 
 
+def test_an_acquaintance_whose_link_stands_sooner_than_ours_is_served_at_once(scene: Scene) -> None:
+    scene.acquainted()
+    ReplicaLink.objects.all().delete()
+    assert exchanged(scene, wire.RpPart(scene.rp)).parts[0].error == ""
+    misbehaviour_flush()
+    assert counted() == {}
+
+
 def test_what_an_acquaintance_sends_after_its_admission_ended_is_refused_though_the_link_stands(scene: Scene) -> None:
     scene.acquainted()
     ReplicaAdmission.objects.filter(domain="d.test").update(expires_at=timezone.now() - timedelta(seconds=1))

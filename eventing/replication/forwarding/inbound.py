@@ -20,6 +20,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from django.utils import timezone
+
 from eventing.access.rules.rates import Bucket, Rate
 from eventing.conf import config
 from eventing.core.container import per_process
@@ -178,8 +180,17 @@ def _limited(peer: Partner, request: wire.ExchangeRequest) -> wire.ExchangeReque
     are admitted to, and few documents. Asking for other RPs is counted, once for each request.
     """
     who = _participants(peer, [part.rp for part in request.parts])
+    now = timezone.now()
+    soon = [
+        rp
+        for rp, one in who.items()
+        if peer.name not in one.links and one.takes_part(peer.name, now) and one.takes_part(config().domain, now)
+    ]
+    if soon:  # its link stands there already
+        links_offer(rps=soon)
+        who |= participations(soon, fresh=True)
     shared = [part for part in request.parts if peer.name in who[part.rp].links]
-    if len(shared) < len(request.parts):
+    if len(shared) + len(soon) < len(request.parts):
         detail = "It asks for rendezvous points that it does not share with this domain."
         misbehaviour_note("not-admitted", carrier=peer.name, origin=peer.name, detail=detail)
     return wire.ExchangeRequest(request.version, shared, request.domains[: acquaintances.DOCUMENTS_MAX])
