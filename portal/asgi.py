@@ -18,8 +18,8 @@ django_application = get_asgi_application()  # sets Django up: our own modules m
 
 from eventing.conf import config  # noqa: E402
 from eventing.core.config import unknown_setting, unknown_settings  # noqa: E402
+from eventing.gateway.answers import RequestIds  # noqa: E402
 from eventing.gateway.observation.tracing import Traced  # noqa: E402
-from eventing.gateway.request_ids import RequestIds  # noqa: E402
 from eventing.gateway.router import GatewayRouter, refuse_websocket, serve_lifespan, serve_websocket  # noqa: E402
 from eventing.telemetry import tracing  # noqa: E402
 from eventing.telemetry.folder import process_name  # noqa: E402

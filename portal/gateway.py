@@ -27,10 +27,8 @@ django.setup()
 from eventing.conf import config
 from eventing.gateway.gateway import drain_gateway
 from eventing.gateway.server.protocol import HeraldHttpProtocol
-from eventing.gateway.server.traced_protocol import TracedHttpProtocol
 from eventing.gateway.server.websocket_protocol import HeraldWebSocketProtocol
 from eventing.telemetry import tracing
-from eventing.telemetry.folder import process_name
 from portal.logs.log_lines import catch_the_rest
 from portal.security import refusal
 from portal.supervisor.listening import BACKLOG
@@ -68,7 +66,7 @@ def uvicorn_config() -> uvicorn.Config:
         host=config().host,
         port=config().port,
         loop=LOOP,
-        http=TracedHttpProtocol if tracing.start(config(), process_name()) else HeraldHttpProtocol,
+        http=HeraldHttpProtocol,
         ws=HeraldWebSocketProtocol,
         ws_max_size=config().batch_bytes_max + FRAME_SLACK_BYTES,
         ws_per_message_deflate=False,

@@ -23,14 +23,14 @@ from eventing.gateway.admission.access import Descriptors, Tokens
 from eventing.gateway.admission.auditing import Auditing
 from eventing.gateway.delivery.acknowledgements import Acknowledgements
 from eventing.gateway.delivery.audience import Audiences
-from eventing.gateway.delivery.hub import Hub
+from eventing.gateway.delivery.hub import Announcements, Hub
 from eventing.gateway.delivery.redirects import Redirects
 from eventing.gateway.delivery.revocation import Revoking, end_unless_allowed
 from eventing.gateway.delivery.shared_subscriptions import SharedReadings
 from eventing.gateway.lease_uses import LeaseUses
 from eventing.gateway.observation.metrics import Measuring
 from eventing.gateway.observation.session_control import SessionControl
-from eventing.gateway.observation.tracing import trace_gateway
+from eventing.gateway.observation.tracing import flush_span
 from eventing.gateway.recording import AccessRecords
 from eventing.gateway.stale_logs import StaleLogs
 from eventing.log.appender import Appender
@@ -78,15 +78,6 @@ class Gateway:
         self.tokens = Tokens()
         self.descriptors = Descriptors()
         self.limits = Limits(config, time.monotonic)
-        self.appender = Appender(
-            self.redis,
-            self.durability,
-            self._remake_log,
-            window_s=config.dedup_window_s,
-            ids_max=config.dedup_ids_max,
-        )
-        self.forwarding = ForwardingNotifier()
-        self.appender.on_replicated = self.forwarding.appended
         self.records = AccessRecords(config, self.clock)
         self.stale_logs = StaleLogs()
         self.hub = Hub(
@@ -96,26 +87,43 @@ class Gateway:
                 self.redis, on_notification, self.stale_logs.after(on_restored)
             ),
             self._remake_log,
-            self._descriptor_changed,
             self.records,
+            Announcements(
+                descriptor=self._descriptor_changed,
+                revocations=lambda: self.revoking.announced(),
+                keys=self.tokens.keys_announced,
+                sessions=lambda message: self.session_control.asked(message),
+            ),
+            replicated=self._replicated,
+            flush_span=flush_span if tracing.is_on() else None,
         )
         self.revoking = Revoking(self.hub)
-        self.hub.revocations_announced = self.revoking.announced
-        self.hub.keys_announced = self.tokens.keys_announced
         self.session_control = SessionControl(self.id, self.hub, self.redis)
-        self.hub.sessions_asked = self.session_control.asked
-        self.hub.replicated = self._replicated
+        self.uses = LeaseUses(self.hub, self.descriptors, lambda: self.clock())
+        self.forwarding = ForwardingNotifier()
+        self.appender = Appender(
+            self.redis,
+            self.durability,
+            self._remake_log,
+            window_s=config.dedup_window_s,
+            ids_max=config.dedup_ids_max,
+            on_replicated=self.forwarding.appended,
+            on_used=self.uses.rp,
+            traced=tracing.is_on(),
+        )
         self.auditing = Auditing()
         self.redirects = Redirects()
         self.shared = SharedReadings(self.redis, lambda: self.clock())
         self.acknowledgements = Acknowledgements(
-            self.redis, self.reader, self.descriptors, in_database(subscription_view), lambda: self.clock()
+            self.redis,
+            self.reader,
+            self.descriptors,
+            in_database(subscription_view),
+            lambda: self.clock(),
+            self.uses.subscription,
         )
         self.audiences = Audiences(self.id, self.redis, self.hub, lambda: self.clock())
         self.measuring = Measuring(self.hub, self.descriptors, self.reader)
-        self.uses = LeaseUses(self.hub, self.descriptors, lambda: self.clock())
-        self.appender.on_used = self.uses.rp
-        self.acknowledgements.on_used = self.uses.subscription
         self._services: list[LoadSampler | Watcher] = []
         self._durability: Durability | None = None
         self._durability_at = 0.0
@@ -264,8 +272,6 @@ async def running_gateway() -> Gateway:
 
 async def _start(loop: asyncio.AbstractEventLoop) -> Gateway:
     gateway = Gateway(settings_in_use())
-    if tracing.is_on():
-        trace_gateway(gateway.appender, gateway.hub)
     await gateway.start()
     gateways()[loop] = gateway
     return gateway

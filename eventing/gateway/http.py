@@ -1,14 +1,18 @@
-"""HTTP for the hot path: read a bounded body, answer JSON or a problem document."""
+"""HTTP for the hot path: ids of requests, bounded bodies, answers in JSON and problem documents."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import itertools
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from eventing.core.container import per_process
 from eventing.core.errors import ApplicationError, InvalidRequest, Timeout, TooLarge, Unauthenticated
 
 Scope = dict[str, Any]
@@ -16,6 +20,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
+ID_CHARS_MAX = 64  # bound: characters of `X-Request-Id`; the id is replaced by a generated one
 QUERY_MEMBERS_MAX = 32  # bound: parameters of a query string; `invalid-request`
 NO_PAGE: Headers = [
     (b"x-content-type-options", b"nosniff"),
@@ -29,10 +34,31 @@ JSON = b"".join(b"%b: %b\r\n" % header for header in [(b"content-type", b"applic
 _JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
 _PROBLEM: tuple[bytes, bytes] = (b"content-type", b"application/problem+json")
 _encode = msgspec.json.Encoder().encode
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,%d}" % ID_CHARS_MAX)
 
 
 class ClientDisconnected(Exception):
     """The client disconnected before the request was complete."""
+
+
+@per_process
+def _ids() -> Iterator[str]:
+    """New ids: a random prefix of the process, and a number."""
+    prefix = f"{secrets.token_hex(5)}-%x"
+    return map(prefix.__mod__, itertools.count(1))
+
+
+def request_id(scope: Scope) -> str:
+    """Return the client's id if it is well-formed (others are not used, since ids are written to log lines), else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            return value.decode() if _ID.fullmatch(value) else new_request_id()
+    return new_request_id()
+
+
+def new_request_id() -> str:
+    """Make an id that no other request has: of this process, counted."""
+    return next(_ids())
 
 
 def header(scope: Scope, name: bytes) -> str | None:

@@ -23,6 +23,7 @@ from eventing.core.events.ack_level import Ack
 from eventing.core.events.cloudevents import Event
 from eventing.log import scripts
 from eventing.log.scripts import Appended
+from eventing.log.tracing import AppendSpans
 from eventing.store.bulk_connection import BulkConnection, Command
 from eventing.store.connection import ANSWER_TIMEOUT_S, Durability
 from eventing.telemetry.flows import flows
@@ -67,6 +68,10 @@ class Destination(Protocol):
         """Unix seconds from which use renews the RP's lease; infinity for never."""
 
 
+def _nothing(_: Destination) -> None:
+    """Do nothing after an append."""
+
+
 class _Append:
     """One append: its events in runs, and the known part of its outcome."""
 
@@ -87,6 +92,9 @@ class Appender:
         durability: durability that this Redis provides.
         remake: makes the missing log of an RP that exists; raises ApplicationError when the RP is gone.
         window_s, ids_max: deduplication, see Config.
+        on_replicated: called after events were appended at an RP with links to peers.
+        on_used: called after events were appended at an RP, once for consecutive appends of one RP.
+        traced: whether spans are made (log/tracing.py).
     """
 
     def __init__(
@@ -97,18 +105,18 @@ class Appender:
         *,
         window_s: int,
         ids_max: int,
+        on_replicated: Callable[[Destination], None] = _nothing,
+        on_used: Callable[[Destination], None] = _nothing,
+        traced: bool = False,
     ) -> None:
         self._client = client
         self._durability = durability
         self._remake = remake
         self._window_s = window_s
         self._ids_max = ids_max
-        self.on_replicated: Callable[[Destination], None] = lambda _: None
-        """Called after events were appended at an RP with links to peers."""
-        self.on_used: Callable[[Destination], None] = lambda _: None
-        """Called after events were appended at an RP, once for consecutive appends of one RP."""
-        self.make_queue: Callable[[Appender, Ack], _BatchQueue] | None = None
-        """Factory of batch queues where spans are made (log/tracing.py)."""
+        self.on_replicated = on_replicated
+        self.on_used = on_used
+        self.traced = traced
         self._queues: dict[Ack, _BatchQueue] = {}
         self._last: _BatchQueue | None = None  # usually the same again: hashing an Ack costs more than this comparison
 
@@ -122,7 +130,7 @@ class Appender:
     def _queue(self, ack: Ack) -> _BatchQueue:
         queue = self._queues.get(ack)
         if queue is None:
-            queue = self._queues[ack] = (self.make_queue or _BatchQueue)(self, ack)
+            queue = self._queues[ack] = _BatchQueue(self, ack)
         queue.ack = ack  # an equal Ack is found by identity from now on
         return queue
 
@@ -157,6 +165,7 @@ class _BatchQueue:
         self._connection = BulkConnection(appender._client)
         self._waiting: list[_Append] = []
         self._waiting_bytes = 0
+        self._spans = AppendSpans() if appender.traced else None
         self.task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
@@ -171,6 +180,8 @@ class _BatchQueue:
                 )
             )
             return
+        if self._spans is not None:
+            self._spans.queued(append)
         self._waiting.append(append)
         self._waiting_bytes += append.size
         if self.task is None:
@@ -185,7 +196,11 @@ class _BatchQueue:
                 pipeline = self._take()
                 gather = len(pipeline) > 1
                 began = monotonic()
-                outcomes = await self._run(pipeline)
+                if self._spans is None:
+                    outcomes = await self._run(pipeline)
+                else:
+                    with self._spans.of(pipeline):
+                        outcomes = await self._run(pipeline)
                 _count(pipeline, outcomes, monotonic() - began, self._appender.on_used)
                 for append, outcome in zip(pipeline, outcomes, strict=True):
                     _answer(append, outcome)

@@ -151,10 +151,10 @@ class ReplicaMachine(RuleBasedStateMachine):
             self.log,
             lambda on_notification, on_restored: NotificationChannels(self.redis, on_notification, on_restored),
             Mock(side_effect=AssertionError("no log is made here")),
-            lambda rp: None,
             Mock(),
+            Mock(),
+            replicated=lambda rp: self.replicated,
         )
-        self.hub.replicated = lambda rp: self.replicated
         await self.hub.start()
 
     async def _stop_hub(self) -> None:

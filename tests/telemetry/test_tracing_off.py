@@ -21,12 +21,10 @@ from tests.gateway.server import environment
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 _LOOK = """
 import json, sys
-from portal import gateway
-from eventing.gateway.delivery.channel import Channel
+from portal import asgi
 from eventing.telemetry import tracing
-protocol = gateway.uvicorn_config().http
 loaded = [name for name in sys.modules if name.startswith(("opentelemetry.exporter", "opentelemetry.sdk.trace"))]
-print(json.dumps({"protocol": protocol.__name__, "on": tracing.is_on(), "loaded": loaded}))
+print(json.dumps({"application": type(asgi.application).__name__, "on": tracing.is_on(), "loaded": loaded}))
 """
 
 
@@ -44,7 +42,7 @@ def test_a_gateway_has_what_it_needs_and_nothing_else(tmp_path: Path, url: str) 
     )
     found = json.loads(looked.stdout)
     assert found["on"] == bool(found["loaded"]) == bool(url)
-    assert found["protocol"] == ("TracedHttpProtocol" if url else "HeraldHttpProtocol")
+    assert found["application"] == ("Traced" if url else "RequestIds")
 
 
 def test_while_it_is_off_everything_is_nothing() -> None:

@@ -96,6 +96,7 @@ class Acknowledgements:
     Args:
         view: reads a subscription by its id. Raises NotFound, Gone, Unavailable.
         clock: Unix seconds.
+        on_used: called after acknowledgements of a subscription were stored.
     """
 
     def __init__(
@@ -105,14 +106,14 @@ class Acknowledgements:
         descriptors: Descriptors,
         view: Callable[[str], Awaitable[SubscriptionState]],
         clock: Callable[[], float],
+        on_used: Callable[[SubscriptionState], None],
     ) -> None:
         self._client = client
         self._reader = reader
         self._descriptors = descriptors
         self._view = view
         self._clock = clock
-        self.on_used: Callable[[SubscriptionState], None] = lambda _: None
-        """Called after acknowledgements of a subscription were stored."""
+        self._on_used = on_used
         self._waiting: dict[str, list[PendingAcknowledgement]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -173,7 +174,7 @@ class Acknowledgements:
         await require_delivery(self._client, view, self._clock())
         outcomes = await self._store(view, [one.cursor for one in waiting])
         if any(isinstance(outcome, Cursor) for outcome in outcomes):
-            self.on_used(view)
+            self._on_used(view)
         for one, outcome in zip(waiting, outcomes, strict=True):
             one.answer(outcome if isinstance(outcome, ApplicationError) else Acknowledged(view.rp, outcome))
 

@@ -20,6 +20,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from time import time
 from typing import Protocol
@@ -43,6 +44,10 @@ WRITE_BYTES_MAX = 64 * 1024  # bound: bytes of one joined write; several writes
 # bound: bytes of notifications received during a repair; the events are dropped and read from the log
 EARLY_BYTES_MAX = 4 * 1024 * 1024
 log = logging.getLogger(__name__)
+
+
+FlushSpan = Callable[[str, list[bytes], int, int], AbstractContextManager[object]]
+"""Makes the span of a flush: the RP's id, the events, the number of live followers, the first event's offset."""
 
 
 class ChannelSession(Protocol):
@@ -86,6 +91,7 @@ class Channel:
         rp: the RP's id.
         reader: reader of the log.
         soon: called when there is something to flush; the pacer decides when.
+        span: makes the span of a flush; None where none are made.
     """
 
     __slots__ = (
@@ -98,6 +104,7 @@ class Channel:
         "_repair",
         "_sinks",
         "_soon",
+        "_span",
         "_waiters",
         "audience",
         "bytes",
@@ -118,7 +125,9 @@ class Channel:
         "rp",
     )  # fmt: skip
 
-    def __init__(self, rp: str, reader: LogReader, soon: Callable[[Channel], None]) -> None:
+    def __init__(
+        self, rp: str, reader: LogReader, soon: Callable[[Channel], None], span: FlushSpan | None = None
+    ) -> None:
         self.rp = rp
         self.epoch = ""
         self.next = 0  # 0: not known yet
@@ -135,6 +144,7 @@ class Channel:
         self.flushed_at = 0.0  # when live readers were last written something, Unix seconds
         self._reader = reader
         self._soon = soon
+        self._span = span
         self.replicated = False  # whether cursors have vectors here although the log has no foreign event
         self.progress: ReaderProgress | None = None  # vector at `flushed`, where feeds are known
         self._pending: list[bytes] = []
@@ -346,6 +356,14 @@ class Channel:
 
         With `gathered`, the bytes are collected there per sink instead, for sinks that follow several busy channels.
         """
+        if self._span is None:
+            self._flush(gathered)
+        else:
+            readers = sum(map(len, self._live.values()))
+            with self._span(self.rp, self._pending, readers, self.flushed):
+                self._flush(gathered)
+
+    def _flush(self, gathered: dict[Sink, list[bytes]] | None) -> None:
         self.dirty = False
         pending, self._pending = self._pending, []
         written = bool(pending and self._live)

@@ -10,13 +10,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from eventing.core.config import Config
 from eventing.core.errors import ENDED, ApplicationError, Unavailable
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.positions import LogState, NamedPosition, Start
 from eventing.core.ids import is_admin
-from eventing.gateway.delivery.channel import Channel
+from eventing.gateway.delivery.channel import Channel, FlushSpan
 from eventing.gateway.delivery.pacer import Pacer
 from eventing.gateway.delivery.session import Follower, Session
 from eventing.gateway.delivery.start_positions import start_of
@@ -38,6 +39,22 @@ LINGER_S = 5.0  # bound: seconds that a channel without readers is kept; the cha
 log = logging.getLogger(__name__)
 
 
+class Announcements(NamedTuple):
+    """Handlers of what is announced to all gateways of the domain, and of all of it when Redis is back.
+
+    Attributes:
+        descriptor: the descriptor of an RP changed; of any RP, for an empty id.
+        revocations: the revocations changed.
+        keys: the domain's keys changed.
+        sessions: gateways are asked about their sessions (observation/session_control.py).
+    """
+
+    descriptor: Callable[[str], None]
+    revocations: Callable[[], None]
+    keys: Callable[[], None]
+    sessions: Callable[[bytes], None]
+
+
 class Hub:
     """Registry of live connections and channels of one gateway process.
 
@@ -46,8 +63,10 @@ class Hub:
         reader: reader of the log.
         notification_client: Redis client of the notification connection.
         remake: makes the missing log of an RP; raises ApplicationError when the RP is gone.
-        descriptor_changed: called with an RP's id when its descriptor changed.
         records: the access records of sessions and deliveries.
+        announced: what handles the domain's announcements.
+        replicated: returns whether an RP has replicas elsewhere.
+        flush_span: makes the span of a flush; None where none are made.
     """
 
     def __init__(
@@ -56,24 +75,24 @@ class Hub:
         reader: LogReader,
         make_notifications: Callable[[Callable[[str, bytes], None], Callable[[], None]], NotificationChannels],
         remake: Callable[[str], Awaitable[None]],
-        descriptor_changed: Callable[[str], None],
         records: AccessRecords,
+        announced: Announcements,
+        *,
+        replicated: Callable[[str], bool],
+        flush_span: FlushSpan | None = None,
     ) -> None:
         self.records = records
         self._config = config
         self._reader = reader
         self._remake = remake
-        self._descriptor_changed = descriptor_changed
+        self._announced = announced
+        self._replicated = replicated
+        self._flush_span = flush_span
         self._notifications = make_notifications(self._on_notification, self._restored)
         self._channels: dict[str, Channel] = {}
         self.administrative: dict[str, Channel] = {}  # those of administrative RPs among them
         self._by_notification_channel: dict[str, Channel] = {}
         self.sessions: dict[Session, None] = {}
-        self.make_channel = Channel  # another class where spans are made (gateway/observation/tracing.py)
-        self.replicated: Callable[[str], bool] = lambda rp: False  # whether an RP has replicas elsewhere
-        self.revocations_announced: Callable[[], None] = lambda: None
-        self.keys_announced: Callable[[], None] = lambda: None
-        self.sessions_asked: Callable[[bytes], None] = lambda message: None
         self._pacer = Pacer(config.tick_ms / 1000, config.tick_max_ms / 1000)
         self._tasks: list[asyncio.Task[None]] = []
         self._checks: set[asyncio.Task[None]] = set()
@@ -157,7 +176,7 @@ class Hub:
         """
         channel = self._channels.get(rp)
         if channel is None:
-            channel = self._channels[rp] = self.make_channel(rp, self._reader, self._pacer.soon)
+            channel = self._channels[rp] = Channel(rp, self._reader, self._pacer.soon, self._flush_span)
             self._by_notification_channel[keys.notification_channel(rp)] = channel
             if is_admin(rp):
                 self.administrative[rp] = channel
@@ -236,7 +255,7 @@ class Hub:
             self._check_replicas(channel)
 
     def _check_replicas(self, channel: Channel) -> None:
-        if not channel.replicated and self.replicated(channel.rp):
+        if not channel.replicated and self._replicated(channel.rp):
             channel.replicate()
 
     def released(self, channel: Channel) -> None:
@@ -265,18 +284,18 @@ class Hub:
         if channel is not None:
             channel.on_notification(message)
         elif name == keys.DESCRIPTOR_CHANNEL:
-            self._descriptor_changed(message.decode())
+            self._announced.descriptor(message.decode())
         elif name == keys.REVOCATION_CHANNEL:
-            self.revocations_announced()
+            self._announced.revocations()
         elif name == keys.KEYS_CHANNEL:
-            self.keys_announced()
+            self._announced.keys()
         elif name == keys.SESSIONS_CHANNEL:
-            self.sessions_asked(message)
+            self._announced.sessions(message)
 
     def _restored(self) -> None:
-        self._descriptor_changed("")  # any descriptor may have changed meanwhile
-        self.revocations_announced()
-        self.keys_announced()
+        self._announced.descriptor("")  # any descriptor may have changed meanwhile
+        self._announced.revocations()
+        self._announced.keys()
         for channel in self._channels.values():
             if channel.next:
                 channel.repair()

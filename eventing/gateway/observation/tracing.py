@@ -1,4 +1,4 @@
-"""Spans of the gateway. Traced classes replace the ordinary ones at the start, only where spans are sent.
+"""Spans of the gateway, made only where spans are sent: of HTTP requests here, of flushes for the hub.
 
 A request's span continues its `traceparent` header. A publish over HTTP then takes the ordinary path, not the fast
 path, so that its span is current when it is passed to the appender. A flush has a span if its events state a trace
@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from eventing.gateway import http
-from eventing.gateway.delivery.channel import Channel
-from eventing.gateway.delivery.hub import Hub
-from eventing.gateway.delivery.sinks import Sink
 from eventing.gateway.recording import access
-from eventing.gateway.request_ids import request_id
-from eventing.log.appender import Appender
-from eventing.log.tracing import TracedBatchQueue
 from eventing.peering.wire.endpoints import HANDLERS
 from eventing.telemetry import tracing
 
@@ -29,12 +24,6 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 Application = Callable[[http.Scope, http.Receive, http.Send], Awaitable[None]]
 _HOT = re.compile(r"/api/v1/(rps|subscriptions)/.+/(events|stream|ack)")
-
-
-def trace_gateway(appender: Appender, hub: Hub) -> None:
-    """Make a gateway that has not started yet create spans of appends and flushes."""
-    appender.make_queue = TracedBatchQueue
-    hub.make_channel = TracedChannel
 
 
 class Traced:
@@ -72,7 +61,7 @@ def _set_attributes(span: Any, scope: http.Scope, method: str, status: int) -> N
     span.update_name(f"{method} {_route(scope['path']) or of.operation or 'console'}")
     found = {
         "http.response.status_code": status,
-        "herald.request_id": scope.get("herald.request_id") or request_id(scope),
+        "herald.request_id": scope.get("herald.request_id") or http.request_id(scope),
         "herald.operation": of.operation,
         "herald.rp": of.rp,
         "herald.events": of.events,
@@ -91,24 +80,23 @@ def _route(path: str) -> str:
     return path if path in HANDLERS else ""  # else clients could name spans by requesting unknown paths
 
 
-class TracedChannel(Channel):
-    """A channel that makes a span of a flush with traced events."""
+def flush_span(rp: str, events: list[bytes], readers: int, offset: int) -> AbstractContextManager[object]:
+    """Return the span of a channel's flush, for a flush with readers and traced events.
 
-    __slots__ = ()
-
-    def flush(self, gathered: dict[Sink, list[bytes]] | None = None) -> None:
-        """Flush as Channel does, within a span."""
-        parent, links = tracing.of_events(self._pending) if self._live else (None, [])
-        if parent is None:
-            super().flush(gathered)
-            return
-        attributes: tracing.Attributes = {
-            "messaging.system": "herald",
-            "messaging.operation.type": "deliver",
-            "messaging.destination.name": self.rp,
-            "messaging.batch.message_count": len(self._pending),
-            "herald.readers": sum(map(len, self._live.values())),
-            "herald.offset": self.flushed,
-        }
-        with tracing.span("deliver", "consumer", parent=parent, links=links[1:], attributes=attributes):
-            super().flush(gathered)
+    Args:
+        events: those to be written.
+        readers: live followers.
+        offset: of the first event.
+    """
+    parent, links = tracing.of_events(events) if readers else (None, [])
+    if parent is None:
+        return nullcontext()
+    attributes: tracing.Attributes = {
+        "messaging.system": "herald",
+        "messaging.operation.type": "deliver",
+        "messaging.destination.name": rp,
+        "messaging.batch.message_count": len(events),
+        "herald.readers": readers,
+        "herald.offset": offset,
+    }
+    return tracing.span("deliver", "consumer", parent=parent, links=links[1:], attributes=attributes)

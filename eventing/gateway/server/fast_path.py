@@ -46,7 +46,6 @@ from eventing.gateway.admission.auditing import refused_request
 from eventing.gateway.admission.limits import bytes_of
 from eventing.gateway.endpoints.publish import events_of, published_json
 from eventing.gateway.gateway import Gateway, gateway_of
-from eventing.gateway.request_ids import new_request_id, request_id
 from eventing.log.appender import Outcome
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.telemetry.totals import totals
@@ -328,7 +327,7 @@ class _Publish:
     def begin(self) -> None:
         """Note the admission: from now on the publish is answered here."""
         self._began = self._gateway.clock()
-        self._request_id = request_id(self.scope)
+        self._request_id = http.request_id(self.scope)
 
     def done(self, outcome: Outcome) -> None:
         """Handle the outcome of the append."""
@@ -380,7 +379,7 @@ class _PublishAgain(_Publish):
 
     def begin(self) -> None:
         self._began = self._gateway.clock()
-        self._request_id = new_request_id()
+        self._request_id = http.new_request_id()
         self._connection.began_again(self)
 
     @property

@@ -29,6 +29,7 @@ from eventing.gateway import http
 from eventing.gateway.server.fast_path import BODY, PIPELINED, declined, is_publish, take, take_again
 from eventing.gateway.server.request_heads import RefusalLog, bytes_of, fault_of
 from eventing.gateway.server.websocket_protocol import HeraldWebSocketProtocol
+from eventing.telemetry import tracing
 from eventing.telemetry.totals import totals
 
 # bound: bytes of a request's head, or of its trailers; 413 after the answers to earlier requests, then the connection is closed
@@ -90,6 +91,7 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         self._served: Any = None  # the request being answered; `cycle` is the latest one
         self._body_timer: asyncio.TimerHandle | None = None
         self._defaults = _joined()
+        self._direct = not tracing.is_on()  # else each request passes the application and its `send`, for its span
         self._answered_at = -math.inf  # when a publish that was not parsed was answered, by the loop's clock
 
     # Reading
@@ -365,7 +367,7 @@ class HeraldHttpProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """Hold a publish back until the read that contains it is parsed: usually it is complete then, and needs no task."""
         self._served = cycle
-        if not is_publish(cycle.scope):
+        if not self._direct or not is_publish(cycle.scope):
             super()._start_asgi_task(cycle, app)
         elif self._parsing:
             self._held = (cycle, app)
@@ -452,7 +454,8 @@ class HeraldHttpProtocol(HttpToolsProtocol):
         without effect, under any unusual condition."""
         cycle = self.cycle
         if (
-            cycle is None
+            not self._direct
+            or cycle is None
             or cycle.scope is not scope
             or cycle.response_started
             or cycle.disconnected
