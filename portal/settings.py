@@ -98,8 +98,8 @@ INSTALLED_APPS = [
     "workers",
 ]
 MIDDLEWARE = [
-    "portal.recording.recording",
-    "portal.console.auditing.AuditRefusals",
+    "portal.auditing.recording",
+    "portal.auditing.AuditRefusals",
     "portal.middleware.SecurityHeaders",  # outermost: errors of the others get the headers too
     "portal.middleware.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -28,8 +28,7 @@ from eventing.records.buffer import Buffer
 from eventing.records.rows import DELIVER, Who, rp_or_nothing
 from eventing.records.segments import gateway_id
 from eventing.records.writer import Writer
-from eventing.telemetry.flows import flows
-from eventing.telemetry.totals import totals
+from eventing.telemetry.totals import flows, totals
 
 GATHER_S = 0.005  # publishes of one client at one RP answered within this time share a record
 MINUTE_S = 60  # deliveries are counted per minute
@@ -313,7 +312,7 @@ class AccessRecords:
     async def passed_on(self, pass_on: Application, scope: Scope, receive: Any, send: Any) -> None:
         """Pass the request to Django by `pass_on`, and note its result if it is one to the interface.
 
-        Django names the operation (portal/recording.py).
+        Django names the operation (portal/auditing.py).
         """
         if not scope["path"].startswith(_API):
             await pass_on(scope, receive, send)

@@ -26,8 +26,7 @@ from eventing.log.scripts import Appended
 from eventing.log.tracing import AppendSpans
 from eventing.store.bulk_connection import BulkConnection, Command
 from eventing.store.connection import ANSWER_TIMEOUT_S, Durability
-from eventing.telemetry.flows import flows
-from eventing.telemetry.totals import totals
+from eventing.telemetry.totals import flows, totals
 
 # Shorter than a client's own patience; a killed Redis is back within 1 to 3 s (measured).
 RETRY_S = 8.0  # bound: seconds without Redis; publishes are refused: 503 `unavailable`

@@ -19,8 +19,7 @@ from eventing.core.events.positions import LogState
 from eventing.log import scripts
 from eventing.log.scripts import Appended, NoLog
 from eventing.store import keys
-from eventing.store.client import client, run_script, run_script_all
-from eventing.store.scripts import Script
+from eventing.store.client import Script, client, run_script, run_script_all
 
 ANNOUNCE_S = 1.0  # for Redis to take an announcement of revocations
 

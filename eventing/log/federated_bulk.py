@@ -23,11 +23,9 @@ from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX
 from eventing.core.seals.seals import RUN_BYTES_MAX, RUN_EVENTS_MAX
 from eventing.log import scripts
 from eventing.log.control import logs_only
-from eventing.log.federated import path_read, stored_seal
-from eventing.log.federated_types import ReceivedRun, StoredRun, StoredSeal, Unsealed
+from eventing.log.federated import ReceivedRun, StoredRun, StoredSeal, Unsealed, path_read, stored_seal
 from eventing.store import keys
-from eventing.store.client import client, run_script_all
-from eventing.store.pipelined import commands_all
+from eventing.store.client import client, commands_all, run_script_all
 
 READ_AT_ONCE = 32  # RPs whose runs are read in one round trip: each may return up to the remainder of the request
 ARGUMENT_BYTES_AT_ONCE = 4 * 1024 * 1024  # of one pipeline that writes

@@ -19,8 +19,8 @@ from eventing.log import control, scripts
 from eventing.log.scripts import LogRun, NoLog
 from eventing.store import keys
 from eventing.store.bulk_connection import BulkConnection, Command
+from eventing.store.client import Script
 from eventing.store.connection import ANSWER_TIMEOUT_S, Durability, durability
-from eventing.store.scripts import Script
 from eventing.telemetry import metrics
 
 READ_EVENTS_MAX = 1000  # bound: events of one read; the next read continues

@@ -19,7 +19,7 @@ from eventing.core.events.feeds import KEY_CHARS
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
 from eventing.store import keys
-from eventing.store.scripts import Script, script_read
+from eventing.store.client import Script, script_read
 
 # Lua can pass 8,000 values to a command.
 RUN_EVENTS_MAX = 500  # bound: events of one script call; the others are in the next call

@@ -1,19 +1,51 @@
-"""This process's synchronous connections to Redis, and scripts run on them; only for `store` and `log`."""
+"""This process's synchronous connections to Redis, scripts, and many commands in one round trip; only for `store` and
+`log`.
+
+Forwarding and receiving query every rendezvous point of a request. redis-py's pipeline packs, checks and reads each
+command by itself, and sends them in small pieces. `commands_all` packs them by hiredis and sends them at once
+(measured: 6 instead of 12 µs of CPU for a script with ten arguments). Connections, retries and their counting are the
+client's.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import hiredis
 import redis
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 from eventing.conf import config
 from eventing.core.config import Config
 from eventing.core.container import memoized
 from eventing.store.connection import sync_client
-from eventing.store.pipelined import evalsha_all
-from eventing.store.scripts import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Text of a script and the SHA-1 under which Redis holds it."""
+
+    text: str
+    sha: str
+
+
+def script_of(text: str) -> Script:
+    """Make the script with this text."""
+    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def script_read(folder: Path, *names: str) -> Script:
+    """Read the script that these files form, one after the other.
+
+    Args:
+        folder: folder of the files.
+        names: the files' names without `.lua`; functions that the last file needs are in the others.
+    """
+    return script_of("".join((folder / f"{name}.lua").read_text() for name in names))
 
 
 @memoized(maxsize=4)
@@ -46,3 +78,40 @@ def run_script_all(script: Script, arguments: Sequence[Sequence[Any]]) -> list[A
         for at, answer in zip(missing, again, strict=True):
             answers[at] = answer
     return answers
+
+
+_pack: Any = hiredis.pack_command  # the stub allows only tuples of one member
+
+
+def evalsha_all(client: redis.Redis, sha: str, arguments: Sequence[Sequence[Any]]) -> list[Any]:
+    """Run the script of that digest with each of the arguments, as `commands_all` does."""
+    return commands_all(client, [("EVALSHA", sha, *each) for each in arguments])
+
+
+def commands_all(client: redis.Redis, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return Redis' answers to these commands, in order; Redis' errors are among them.
+
+    Raises redis.RedisError when there is no connection or it breaks; then some commands may have run.
+    """
+    packed = b"".join([_pack(command) for command in commands])
+    connection: Any = client.connection_pool.get_connection()
+
+    def ask() -> list[Any]:
+        connection.send_packed_command([packed])
+        return [_answer(connection) for _ in commands]
+
+    try:
+        found: list[Any] = connection.retry.call_with_retry(ask, lambda _: connection.disconnect())
+    except BaseException:
+        connection.disconnect()  # unread answers may be on their way
+        raise
+    finally:
+        client.connection_pool.release(connection)
+    return found
+
+
+def _answer(connection: Any) -> Any:
+    try:
+        return connection.read_response()
+    except ResponseError as error:
+        return error

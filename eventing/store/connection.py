@@ -1,14 +1,20 @@
-"""Connections to Redis: URL, time limits, and the server's durability."""
+"""Connections to Redis: URL, time limits, retries with a count of failed tries, and the server's durability."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ExponentialWithJitterBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
 
-from eventing.store.counted import CountedAsyncRetry, CountedRetry
+from eventing.core.container import per_process
+from eventing.telemetry import metrics
 
 AsyncRedis = redis.asyncio.Redis
 """A gateway's client, for code that passes it on: its commands are called in `store` and `log` only."""
@@ -81,3 +87,48 @@ def durability(info: dict[str, object], settings: dict[str, str] | None) -> Dura
     aof = str(info.get("aof_enabled", 0)) == "1"
     always = aof and settings is not None and settings.get("appendfsync") == "always"
     return Durability(version, always, aof and version >= (7, 2), int(str(info.get("connected_slaves", 0))))
+
+
+class Failures:
+    """Attempts of this process's synchronous clients that got no answer. A change since the last look means that something may
+    have been missed.
+    """
+
+    count = 0
+
+
+failures = per_process(Failures)
+
+
+class CountedRetry(Retry):
+    """Retries for synchronous clients."""
+
+    def call_with_retry(self, do: Callable[[], Any], *how: Any, **hows: Any) -> Any:
+        """Call as redis-py does, and count failures."""
+
+        def counted() -> Any:
+            try:
+                return do()
+            except self._supported_errors:
+                failures().count += 1
+                metrics.REDIS_FAILURES.inc()
+                raise
+
+        return super().call_with_retry(counted, *how, **hows)
+
+
+class CountedAsyncRetry(AsyncRetry):
+    """Retries for asynchronous clients."""
+
+    async def call_with_retry(self, do: Callable[[], Awaitable[Any]], *how: Any, **hows: Any) -> Any:
+        """Call as redis-py does, and count failures."""
+
+        async def counted() -> Any:
+            try:
+                return await do()
+            except self._supported_errors as error:
+                if isinstance(error, RedisError):
+                    metrics.REDIS_FAILURES.inc()
+                raise
+
+        return await super().call_with_retry(counted, *how, **hows)

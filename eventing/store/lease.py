@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eventing.store.client import client as own_client
-from eventing.store.scripts import script_read
+from eventing.store.client import script_read
 
 _FOLDER = Path(__file__).parent / "lua"
 _ACQUIRE = script_read(_FOLDER, "lease_acquire")

@@ -16,10 +16,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from eventing.store.client import client, run_script
+from eventing.store.client import client, run_script, script_read
 from eventing.store.keys import DELIVERIES_TOLD_KEY, PEERS_TRAFFIC_KEY, nonce_key, peer_key
 from eventing.store.lease import LeaderLease
-from eventing.store.scripts import script_read
 from eventing.telemetry import metrics
 from eventing.telemetry.metrics import peer_label
 

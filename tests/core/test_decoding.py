@@ -42,8 +42,7 @@ JSON_LOADS = {
     "portal/supervisor/reporting/reporter.py": "a file of this domain",
     "portal/console/load_history.py": "this domain's own administrative events",
     "portal/console/rp_history.py": "this domain's own administrative events",
-    "portal/recording.py": "an answer that this process made",
-    "portal/console/auditing.py": "an answer that this process made",
+    "portal/auditing.py": "an answer that this process made",
     "portal/console/files.py": "a file of the build",
 }
 """Modules that call json.load(s), and whose bytes they read so."""

@@ -22,8 +22,8 @@ from eventing.log.appender import Appender, Outcome
 from eventing.log.reader import LogReader
 from eventing.log.scripts import Appended, LogRun, NoLog
 from eventing.rps.rules.descriptor import Descriptor
+from eventing.store.client import Script
 from eventing.store.connection import Durability
-from eventing.store.scripts import Script
 
 NEW_RP = (f"{number:a>26}".translate(str.maketrans("01234567890", "bcdefghijkl")) for number in itertools.count(1))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eventing.core.seals.seals import RUN_BYTES_MAX, RUN_EVENTS_MAX
+from eventing.log.federated import ReceivedRun, StoredRun, Unsealed
 from eventing.log.federated_bulk import (
     Incoming,
     OwnSeal,
@@ -14,7 +15,6 @@ from eventing.log.federated_bulk import (
     seals_keep,
     unsealed_all,
 )
-from eventing.log.federated_types import ReceivedRun, StoredRun, Unsealed
 
 
 def receive_run(run: Incoming) -> ReceivedRun:

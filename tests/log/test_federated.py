@@ -14,8 +14,8 @@ from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX, Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.seals.seals import RUN_BYTES_MAX, RUN_EVENTS_MAX
 from eventing.log import control, federated, federated_bulk, scripts
+from eventing.log.federated import LogHead, ReceivedRun, Unsealed
 from eventing.log.federated_bulk import Incoming, OwnSeal
-from eventing.log.federated_types import LogHead, ReceivedRun, Unsealed
 from eventing.log.reader import LogReader
 from eventing.log.scripts import OWN, NoLog
 from eventing.store import keys

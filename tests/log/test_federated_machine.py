@@ -16,12 +16,11 @@ from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.vectors import covers
 from eventing.log import control, federated, federated_bulk, scripts
+from eventing.log.federated import LogHead
 from eventing.log.federated_bulk import Incoming, OwnSeal
-from eventing.log.federated_types import LogHead
 from eventing.log.scripts import OWN
 from eventing.store import keys
-from eventing.store.client import client
-from eventing.store.scripts import Script, script_of
+from eventing.store.client import Script, client, script_of
 from tests.log.harness import NEW_RP, make_event
 from tests.log.runs import receive_run, runs_after, seal_keep, unsealed
 

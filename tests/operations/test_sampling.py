@@ -33,8 +33,7 @@ from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from eventing.store import keys, peer_state
 from eventing.store.presence import SILENT_S, WATCHED_MAX, GatewayPresence
 from eventing.subscriptions.services.subscriptions import subscription_create
-from eventing.telemetry.flows import FLOWS_MAX, Flows, flows
-from eventing.telemetry.totals import totals
+from eventing.telemetry.totals import FLOWS_MAX, Flows, flows, totals
 from tests.admin_rp.proving import Proof
 from tests.peering.other_domain import OtherDomain
 from tests.replication.homes import ANN, ROOT, Home, make, peer

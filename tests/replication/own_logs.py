@@ -15,7 +15,7 @@ from eventing.core.seals import seals
 from eventing.core.seals.seals import Seal
 from eventing.core.signing import Signed
 from eventing.log import control, federated
-from eventing.log.federated_types import LogHead, StoredSeal
+from eventing.log.federated import LogHead, StoredSeal
 from eventing.replication.models import SealHead
 from eventing.store import keys
 from eventing.store.client import client as redis_client

@@ -15,7 +15,7 @@ from eventing.core.events.history import HistoryBounds
 from eventing.core.seals import seals
 from eventing.core.signing import Signed
 from eventing.log import control, federated
-from eventing.log.federated_types import LogHead
+from eventing.log.federated import LogHead
 from eventing.peering.models import Misbehaviour, Peer
 from eventing.peering.selectors.peers import peers_forget
 from eventing.peering.services.domain_documents import document_pin

@@ -22,9 +22,8 @@ from eventing.core.events.history import HistoryBounds
 from eventing.core.seals.seals import low_water_mark_read, seal_read
 from eventing.core.signing import Signed
 from eventing.log import control, federated_bulk, watermarks
-from eventing.log.federated import seal_of
+from eventing.log.federated import StoredRun, seal_of
 from eventing.log.federated_bulk import WantedRuns
-from eventing.log.federated_types import StoredRun
 from eventing.overlay import graft_timer, link_refusals, presumed_vector
 from eventing.overlay.link_state import Link
 from eventing.peering.models import Peer, PeerDelivery

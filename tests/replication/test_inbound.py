@@ -15,8 +15,8 @@ from eventing.core.errors import RateLimited
 from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX, Feed
 from eventing.core.signing import Signed
 from eventing.log import control, federated, federated_bulk, gaps, watermarks
+from eventing.log.federated import ReceivedRun
 from eventing.log.federated_bulk import Incoming
-from eventing.log.federated_types import ReceivedRun
 from eventing.overlay import link_state, peer_vector
 from eventing.peering.models import Evidence, Peer, Quarantine
 from eventing.peering.services.misbehaviour import misbehaviour_flush

@@ -19,8 +19,8 @@ from eventing.core.events.history import HistoryBounds
 from eventing.core.seals import seals
 from eventing.core.signing import Signed
 from eventing.log import control, federated_bulk
+from eventing.log.federated import Unsealed
 from eventing.log.federated_bulk import OwnSeal
-from eventing.log.federated_types import Unsealed
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.replication.models import SealHead
 from eventing.replication.services import sealing

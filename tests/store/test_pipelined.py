@@ -1,4 +1,4 @@
-"""store/pipelined.py: one script many times in one round trip, answered in order, whatever becomes of the connection."""
+"""store/client.py: one script many times in one round trip, answered in order, whatever becomes of the connection."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from eventing.conf import config
 from eventing.store.client import client as own_client
-from eventing.store.client import run_script_all
-from eventing.store.pipelined import evalsha_all
-from eventing.store.scripts import script_of
+from eventing.store.client import evalsha_all, run_script_all, script_of
 
 COUNT = script_of(
     "if ARGV[1] == 'no' then return redis.error_reply('NO it is refused') end return redis.call('INCR', KEYS[1])"

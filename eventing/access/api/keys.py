@@ -12,8 +12,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from eventing.access.models import DomainKey
-from eventing.access.models.revocation import REASON_CHARS_MAX
+from eventing.access.models import REASON_CHARS_MAX, DomainKey
 from eventing.access.rules.permission import require_overseer
 from eventing.access.selectors.keys import keys_latest
 from eventing.access.services.keys import SIGNS_AFTER_S, SIGNS_AFTER_S_MAX, key_retire, key_rotate

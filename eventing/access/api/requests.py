@@ -6,8 +6,7 @@ from rest_framework import serializers
 
 from eventing.access.api.fields import Operations
 from eventing.access.rules.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX, SCOPES_MAX, SUBJECT_CHARS_MAX
-from eventing.rest.fields import StrictBoolean, StrictInteger, StrictObject, StrictString
-from eventing.rest.requests import LEASE_HELP
+from eventing.rest.fields import LEASE_HELP, StrictBoolean, StrictInteger, StrictObject, StrictString
 
 
 class Pattern(StrictString):

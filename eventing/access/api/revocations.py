@@ -7,8 +7,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from eventing.access.models import ISSUER_CHARS_MAX, REASON_CHARS_MAX, VALUE_CHARS_MAX
 from eventing.access.models import Revocation as RevocationRow
-from eventing.access.models.revocation import ISSUER_CHARS_MAX, REASON_CHARS_MAX, VALUE_CHARS_MAX
 from eventing.access.rules.permission import require_overseer
 from eventing.access.rules.revocations import KINDS
 from eventing.access.selectors.revocations import revocations_page

@@ -15,8 +15,7 @@ from threading import Lock
 from django.db import transaction
 from django.utils import timezone
 
-from eventing.access.models import DomainKey, Revocation
-from eventing.access.models.revocation import ISSUER_CHARS_MAX, REASON_CHARS_MAX, VALUE_CHARS_MAX
+from eventing.access.models import ISSUER_CHARS_MAX, REASON_CHARS_MAX, VALUE_CHARS_MAX, DomainKey, Revocation
 from eventing.access.rules import revocations as core
 from eventing.access.selectors.revocations import revocation_get
 from eventing.access.shapes import RevocationAnswer

@@ -1,7 +1,7 @@
 """Revocations in force, in the memory of this process: checked for every request, so without I/O.
 
 Life: loaded completely from SQL when a token is first verified, then extended by `refresh`. Rows become visible in the
-order of their serials (access/models/revocation.py), so new rows are those after the last serial seen. Callers of
+order of their serials (access/models.py), so new rows are those after the last serial seen. Callers of
 `refresh`: the gateway, when a revocation is announced over Redis and every REFRESH_S anyway (gateway/delivery/revocation.py);
 the process that wrote a revocation, at once; elsewhere the verification of a token, after a while without a read. While
 SQL does not answer, known revocations stay in force. Every RELOAD_S all are read again, which drops ended ones. The

@@ -1,6 +1,6 @@
 """Reconciliation of a domain's own seals between its two stores, of which one may be older than the other. Pure.
 
-SQL holds the newest seal of each own feed (replication/models/seal_head.py), written before the run leaves; the log, in
+SQL holds the newest seal of each own feed (replication/models.py), written before the run leaves; the log, in
 Redis, receives the seals afterwards. SQL is read first, then the log: a seal that is missing in the log was then lost
 in a crash, or the log was restored from an older copy.
 """

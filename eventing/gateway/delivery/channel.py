@@ -36,8 +36,7 @@ from eventing.gateway.delivery.tally import Tally
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NOTIFICATION_EPOCH, LogRun, NoLog, parse_notification, parse_own_notification
 from eventing.store.errors import RedisError
-from eventing.telemetry.flows import flows
-from eventing.telemetry.totals import totals
+from eventing.telemetry.totals import flows, totals
 
 # A stalled session may exceed its buffer by this.
 WRITE_BYTES_MAX = 64 * 1024  # bound: bytes of one joined write; several writes

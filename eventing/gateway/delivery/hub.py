@@ -28,8 +28,7 @@ from eventing.log.scripts import NoLog
 from eventing.store import keys
 from eventing.store.cancellation import cancel_and_wait
 from eventing.store.errors import RedisError
-from eventing.telemetry.flows import flows
-from eventing.telemetry.totals import totals
+from eventing.telemetry.totals import flows, totals
 
 CHECK_S = 2.0  # bound: seconds between two comparisons with the ends of the logs; the logs' ends are compared again
 CHECK_CHANNELS_MAX = 1000  # bound: channels per comparison; each channel is compared less often

@@ -32,8 +32,7 @@ from eventing.gateway.recording import AccessRecords
 from eventing.log.scripts import LogRun, NoLog
 from eventing.records.rows import NOBODY
 from eventing.store.errors import RedisError
-from eventing.telemetry.flows import flows
-from eventing.telemetry.totals import totals
+from eventing.telemetry.totals import flows, totals
 
 __all__ = ["Follower", "Session", "Sink"]
 

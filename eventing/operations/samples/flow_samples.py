@@ -1,4 +1,4 @@
-"""Samples: differences of the flows of RPs (eventing/telemetry/flows.py). No I/O: the sampler decides when, and gets
+"""Samples: differences of the flows of RPs (eventing/telemetry/totals.py). No I/O: the sampler decides when, and gets
 data.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from eventing.core.ids import ADMIN_SUFFIX
 from eventing.core.timestamps import timestamp
-from eventing.telemetry.flows import WHO_MAX, Flow, Flows, flows
+from eventing.telemetry.totals import WHO_MAX, Flow, Flows, flows
 
 HOT_MAX = 20
 """RPs in a gateway's sample: those with most activity."""

@@ -14,8 +14,7 @@ from eventing.replication.joining.client import replica_end, replica_invite, rep
 from eventing.replication.joining.presenters import replicas_shown
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag, page_answer
-from eventing.rest.fields import StrictInteger, StrictObject, StrictString
-from eventing.rest.requests import HistoryRequestSerializer
+from eventing.rest.fields import HistoryRequestSerializer, StrictInteger, StrictObject, StrictString
 from eventing.rps.api import representations
 from eventing.rps.models import DOMAIN_CHARS_MAX, RendezvousPoint
 from eventing.rps.selectors.descriptors import descriptor_of

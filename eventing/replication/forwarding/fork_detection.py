@@ -25,8 +25,8 @@ from eventing.core.seals import heads as feed_heads
 from eventing.core.seals.seals import BadSeal, seal_read
 from eventing.core.signing import Signed
 from eventing.log import federated
+from eventing.log.federated import LogHead, StoredSeal
 from eventing.log.federated_bulk import last_seals
-from eventing.log.federated_types import LogHead, StoredSeal
 from eventing.peering.selectors.evidence import evidence_pending, feed_forked
 from eventing.peering.selectors.partners import Partner
 from eventing.peering.selectors.peers import peers_active

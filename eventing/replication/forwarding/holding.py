@@ -32,7 +32,7 @@ from eventing.conf import config
 from eventing.core.events.feeds import Feed
 from eventing.core.events.vectors import Vector
 from eventing.log import federated, watermarks
-from eventing.log.federated_types import LogHead
+from eventing.log.federated import LogHead
 from eventing.overlay.exchange import claim_credible
 from eventing.overlay.link_state import Link
 from eventing.replication.selectors.seals import sealed_until

@@ -31,8 +31,8 @@ from eventing.core.events.vectors import Vector
 from eventing.core.seals.seals import BadSeal, seal_read
 from eventing.core.signing import Signed
 from eventing.log import federated, gaps, watermarks
+from eventing.log.federated import LogHead, ReceivedRun, StoredSeal
 from eventing.log.federated_bulk import last_seals, newest_seals, receive_all
-from eventing.log.federated_types import LogHead, ReceivedRun, StoredSeal
 from eventing.log.gaps import KeptLowWaterMark
 from eventing.overlay import broadcast, feed_tree, link_planning
 from eventing.overlay import exchange as rules

@@ -25,8 +25,8 @@ from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
 from eventing.core.signing import Signed
 from eventing.log import federated, gaps, watermarks
+from eventing.log.federated import LogHead, StoredRun
 from eventing.log.federated_bulk import WantedRuns, runs_after_all
-from eventing.log.federated_types import LogHead, StoredRun
 from eventing.overlay import broadcast, graft_timer, link_planning
 from eventing.overlay import exchange as rules
 from eventing.overlay.link_planning import LinkPlan

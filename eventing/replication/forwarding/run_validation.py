@@ -33,8 +33,8 @@ from eventing.core.seals import heads, seals
 from eventing.core.seals.seals import BadSeal, LowWaterMark, Seal, seal_read
 from eventing.core.signing import Signed
 from eventing.log import federated, gaps, scripts, watermarks
+from eventing.log.federated import LogHead, StoredSeal
 from eventing.log.federated_bulk import Incoming
-from eventing.log.federated_types import LogHead, StoredSeal
 from eventing.log.gaps import KeptLowWaterMark
 from eventing.overlay import broadcast, exchange
 from eventing.peering.rules.misbehaviour import Kind

@@ -28,7 +28,7 @@ from eventing.replication.forwarding import holding, probing, wakeups
 from eventing.replication.forwarding.inbound import vector_of
 from eventing.replication.selectors.replicas import LINKS_MAX, links_of_peer
 from eventing.replication.services.replica_statements import links_pending
-from eventing.store import counted, peer_state
+from eventing.store import connection, peer_state
 
 OLDEST_MAX = 200  # RPs of a peer at which the oldest waiting event is searched
 COMPARED_S = 5  # seconds between two comparisons of everything shared with a peer; timers are checked in every sweep
@@ -84,7 +84,7 @@ def _recover() -> None:
     """Release the locks of turns that an outage of Redis cut short, and compare everything at once: wake-ups may be
     lost, too.
     """
-    failures = counted.failures().count
+    failures = connection.failures().count
     names = {peer.name for peer in partners()} if failures != _outages().seen else set()
     names.update(wakeups.forwarding_locks_recover())
     if names:

@@ -11,7 +11,7 @@ from eventing.conf import config
 from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
 from eventing.log import federated
-from eventing.log.federated_types import LogHead
+from eventing.log.federated import LogHead
 from eventing.log.watermarks import links_read
 from eventing.overlay.link_state import Link
 from eventing.peering.selectors.domain_documents import domain_document

@@ -23,7 +23,7 @@ from eventing.core.seals import seals
 from eventing.core.seals.seals import BadSeal, Seal
 from eventing.core.signing import Signed
 from eventing.log import federated
-from eventing.log.federated_types import LogHead, StoredSeal
+from eventing.log.federated import LogHead, StoredSeal
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.replication.selectors.seals import seal_heads
 

@@ -28,8 +28,7 @@ from eventing.peering.models import Acquaintance
 from eventing.peering.rules.acquaintances import LINKS_MAX
 from eventing.peering.selectors.partners import acquaintances
 from eventing.peering.selectors.peers import peers_active
-from eventing.replication.models import ReplicaAdmission, ReplicaLink
-from eventing.replication.models.replica_link import DETAIL_CHARS_MAX
+from eventing.replication.models import DETAIL_CHARS_MAX, ReplicaAdmission, ReplicaLink
 from eventing.replication.selectors.regions import acquainted_at, vouched
 from eventing.rps.models import RendezvousPoint
 

@@ -37,8 +37,8 @@ from eventing.core.seals.seal_heads import same_events, verdict
 from eventing.core.seals.seals import BadSeal
 from eventing.core.signing import Signed
 from eventing.log import control, federated, federated_bulk
+from eventing.log.federated import LogHead, StoredRun, StoredSeal, Unsealed
 from eventing.log.federated_bulk import OwnSeal
-from eventing.log.federated_types import LogHead, StoredRun, StoredSeal, Unsealed
 from eventing.log.scripts import OWN, NoLog
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change

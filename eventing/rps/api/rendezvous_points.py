@@ -13,9 +13,9 @@ from eventing.core.ids import is_admin
 from eventing.log import control
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag, page_answer
+from eventing.rest.fields import LeaseRequestSerializer
 from eventing.rest.idempotency import created_once
 from eventing.rest.idempotency_records import IdempotencyClaim
-from eventing.rest.requests import LeaseRequestSerializer
 from eventing.rest.shapes import RenewalAnswer
 from eventing.rps.api import representations
 from eventing.rps.api.requests import RendezvousPointChangeSerializer, RendezvousPointCreationSerializer

@@ -9,8 +9,7 @@ from rest_framework import serializers
 
 from eventing.core.events.cursors import CURSOR_CHARS_MAX
 from eventing.rest.documents import CURSOR_PATTERN
-from eventing.rest.fields import StrictInteger, StrictObject, StrictString
-from eventing.rest.requests import LEASE_HELP, HistoryRequestSerializer
+from eventing.rest.fields import LEASE_HELP, HistoryRequestSerializer, StrictInteger, StrictObject, StrictString
 from eventing.subscriptions.rules.shared_subscriptions import REPLICAS_MAX
 
 

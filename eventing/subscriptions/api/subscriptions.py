@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag
-from eventing.rest.requests import LeaseRequestSerializer
+from eventing.rest.fields import LeaseRequestSerializer
 from eventing.rest.shapes import RenewalAnswer
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.subscriptions.api import representations

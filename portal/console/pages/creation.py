@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from eventing.core.errors import ApplicationError, Forbidden
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
-from portal.console.auditing import refusal_of_form
+from portal.auditing import refusal_of_form
 from portal.console.pages.access import current_user, principal_of
 from portal.console.pages.forms import RendezvousPointForm
 

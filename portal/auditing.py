@@ -1,8 +1,11 @@
-"""Audit of refusals and failures in Django's answers, from any view or middleware.
+"""Audit and access records of requests that Django serves, from any view or middleware.
 
-One place for REST and console alike: what is answered 401, 403 or 429, or refused by quota, is counted
-(audit/refusals.py); an act (POST, PATCH, PUT, DELETE) that ends in a 5xx is recorded as failed. What the code below has
-recorded itself, in better words, is not recorded again.
+Audit of refusals and failures: one place for REST and console alike. What is answered 401, 403 or 429, or refused by
+quota, is counted (audit/refusals.py); an act (POST, PATCH, PUT, DELETE) that ends in a 5xx is recorded as failed. What
+the code below has recorded itself, in better words, is not recorded again.
+
+Access records (gateway/recording.py): the operation, by URL name and method as in the audit, the principal, and the RP.
+Never the path or the query.
 """
 
 from __future__ import annotations
@@ -12,18 +15,23 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from asgiref.sync import sync_to_async
+from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.db import Error
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import ResolverMatch
+from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
+from django.utils.functional import SimpleLazyObject, empty
 
 from eventing.access.verification.request_users import ApiUser, principal_of
 from eventing.audit.refusals import STATUSES, is_refusal, refusals
 from eventing.audit.services import FAILED, audit_record
+from eventing.conf import config
 from eventing.core.errors import ApplicationError, Forbidden, RateLimited, Unauthenticated
 from eventing.core.principals import Principal
 from eventing.core.request_origin import current_origin
+from eventing.gateway.recording import Access, access
+from eventing.records.rows import rp_or_nothing
 
 ACTS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 VERBS = {
@@ -104,7 +112,10 @@ PARTS = {
 
 DETAIL_CHARS_MAX = 255
 PROBLEM_BYTES_MAX = 64 * 1024  # of a problem document that is read for its sentence
+_PROBLEM = "urn:herald:problem:"
 log = logging.getLogger(__name__)
+
+Answer = Callable[[HttpRequest], Any]
 
 
 _IN_FORM = "_herald_refusal_of_form"
@@ -159,19 +170,24 @@ class _Answered(ApplicationError):
 _BY_STATUS: dict[int, Callable[[str], ApplicationError]] = {401: Unauthenticated, 403: Forbidden, 429: RateLimited}
 
 
+def _problem(response: HttpResponseBase) -> tuple[str, str] | None:
+    """Return the code and the sentence of the answer's problem document; None for another answer."""
+    kind = response.get("Content-Type", "")
+    if not (isinstance(response, HttpResponse) and kind.startswith("application/problem+json")):
+        return None
+    try:
+        found: dict[str, Any] = json.loads(response.content[:PROBLEM_BYTES_MAX])
+        name, detail = str(found["type"]), str(found.get("detail", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return (name.removeprefix(_PROBLEM), detail[:DETAIL_CHARS_MAX]) if name.startswith(_PROBLEM) else None
+
+
 def _error(response: HttpResponseBase) -> ApplicationError:
     """Return the error in `response`: code and detail of its problem document, or the meaning of its status."""
-    kind = response.get("Content-Type", "")
-    if (
-        kind.startswith("application/problem+json")
-        and isinstance(response, HttpResponse)
-        and len(response.content) < PROBLEM_BYTES_MAX
-    ):
-        try:
-            found: dict[str, Any] = json.loads(response.content)
-            return _Answered(str(found["type"]).rpartition(":")[2], str(found["detail"])[:DETAIL_CHARS_MAX])
-        except (ValueError, KeyError, TypeError):
-            pass
+    found = _problem(response)
+    if found is not None:
+        return _Answered(*found)
     make = _BY_STATUS.get(response.status_code, ApplicationError)
     return make(f"Answered with {response.status_code} {response.reason_phrase}.")
 
@@ -197,3 +213,56 @@ def _what(request: HttpRequest) -> tuple[str, tuple[str, str]]:
         if name in match.kwargs:
             return action, (kind, str(match.kwargs[name]))
     return action, ("", "")
+
+
+@sync_and_async_middleware
+def recording(get_response: Answer) -> Answer:
+    """Return the middleware; asynchronous under an asynchronous server, to avoid a change of threads."""
+    if _is_async(get_response):
+
+        async def answer_later(request: HttpRequest) -> HttpResponseBase:
+            response: HttpResponseBase = await cast(Awaitable[HttpResponseBase], get_response(request))
+            _fill_in(request, response)
+            return response
+
+        return answer_later
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = get_response(request)
+        _fill_in(request, response)
+        return response
+
+    return answer
+
+
+def _is_async(function: Answer) -> bool:
+    return bool(iscoroutinefunction(function))
+
+
+def _fill_in(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Add the data of the answer to the request's record."""
+    of = access(getattr(request, "scope", {}))
+    match = request.resolver_match
+    if match is not None and match.view_name:
+        method = str(request.method)
+        named = ACTIONS.get((match.view_name, method))
+        of.operation = named or f"{match.view_name.replace(':', '.').replace('-', '.')}.{VERBS.get(method, 'other')}"
+        of.rp = rp_or_nothing(str(match.kwargs.get("reference", "")))
+    if response.status_code >= 400:
+        problem = _problem(response)
+        of.reason = f"http-{response.status_code}" if problem is None else problem[0]
+    elif not of.rp:
+        shape = getattr(response, "data", None)
+        of.rp = rp_or_nothing(str(getattr(shape, "rp", "") or getattr(shape, "id", "")))
+    _say_who(of, getattr(request, "user", None))
+
+
+def _say_who(of: Access, user: Any) -> None:
+    if isinstance(user, SimpleLazyObject):
+        # The session was not loaded, so no view needed it, and SQL must not be queried here.
+        user = None if user.__dict__.get("_wrapped", empty) is empty else user._wrapped
+    if isinstance(user, ApiUser):
+        of.principal = user.principal
+    elif user is not None and user.is_authenticated:
+        of.client = "console"
+        of.principal = Principal(config().domain, user.get_username(), False, 0.0, {})
