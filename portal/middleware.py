@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.deprecation import MiddlewareMixin
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from portal.console.accounts.sessions import session_ends_at, session_note
+from portal.accounts.services.sessions import session_ends_at, session_note
 
 _PAGES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "

@@ -11,10 +11,11 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from eventing.core.client_address import is_loopback as is_local_address
 from eventing.core.config import Config
-from portal.console.oidc.fetching import is_loopback, secure_url
 
 SECRET_CHARACTERS_MIN = 12
 """Different characters that a random text of 32 or more has all but certainly; `aaaa...` and `1234...` have not."""
@@ -198,3 +199,19 @@ def _mode(path: Path) -> int:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
         return 0
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is this machine's own."""
+    return is_local_address(host) or host.endswith(".localhost")
+
+
+def secure_url(url: Any) -> bool:
+    """Return whether a secret may be sent to `url`: https, or http on this machine."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and (
+            parts.scheme == "https" or (parts.scheme == "http" and is_loopback(str(parts.hostname)))
+        )
+    except (ValueError, TypeError, AttributeError):
+        return False

@@ -143,7 +143,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HERALD.base_url.startswith("https:"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = (
     HERALD.console_session_s
-)  # from the last use; portal/console/accounts/sessions.py ends them in any case
+)  # from the last use; portal/accounts/services/sessions.py ends them in any case
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     *(["portal.console.oidc.backend.Backend"] if HERALD.oidc_issuer else []),
@@ -153,12 +153,10 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "portal" / "static", ("js", BASE_DIR / "client" / "js")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "portal.console.files.ConsoleFiles"},
+    "staticfiles": {"BACKEND": "portal.bundle.ConsoleFiles"},
 }
 WHITENOISE_USE_FINDERS = True  # served from the source tree: no collectstatic step to forget
-WHITENOISE_IMMUTABLE_FILE_TEST = (
-    r"/portal/dist/[\w.]+-[A-Z0-9]{8}\.(js|css)$"  # names with a hash: portal/console/files.py
-)
+WHITENOISE_IMMUTABLE_FILE_TEST = r"/portal/dist/[\w.]+-[A-Z0-9]{8}\.(js|css)$"  # names with a hash: portal/bundle.py
 
 USE_TZ = True
 TIME_ZONE = "UTC"

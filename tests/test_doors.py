@@ -69,7 +69,6 @@ ORM_ELSEWHERE = {
     "eventing/rest/idempotency_records.py": "the service of the one table of REST's plumbing",
     "eventing/sql/": "locks and pages, by which services and selectors make their queries",
     "portal/apps.py": "makes the groups of roles after a migration, by the models of that migration",
-    "portal/console/accounts/": "services of users, logins and sessions; the room holds nothing else",
     "client/": "no part of the server",
     "spark/": "never imports Django",
     "bench/": "no part of the server",

@@ -14,7 +14,7 @@ from tests.house import QUESTION, SPEECH, changing_classes, class_names, folders
     [
         ("eventing/operations/alarms/watcher.py", "eventing/operations"),
         ("eventing/conf.py", "eventing"),
-        ("portal/supervisor/diagnosis/peers.py", "portal/supervisor"),
+        ("portal/supervisor/diagnosis/checks.py", "portal/supervisor"),
         ("workers/tasks.py", "workers"),
     ],
 )

@@ -87,3 +87,11 @@ def _parse(text: str) -> Address | None:
 
 def _within(address: Address, networks: Sequence[Network]) -> bool:
     return any(address.version == network.version and address in network for network in networks)
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if a host's text denotes this machine; other names do not, whatever they resolve to."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -18,9 +18,10 @@ import httpx
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from eventing.access.verification.fetching import FetchFailed, fetch, host_of, is_loopback
+from eventing.access.verification.fetching import FetchFailed, fetch, host_of
 from eventing.conf import config
 from eventing.core import strict_json
+from eventing.core.client_address import is_loopback
 from eventing.core.container import per_process
 from eventing.core.errors import ApplicationError
 from eventing.core.signing import Signed

@@ -35,7 +35,7 @@ from eventing.gateway.admission.limits import AdmissionGateway, count_caller, co
 from eventing.gateway.endpoints.websocket import ENDED, websocket
 from eventing.gateway.gateway import running_gateway
 from eventing.sql.threads import in_database
-from portal.console.accounts.sessions import session_ends_at, sessions_alive
+from portal.accounts.services.sessions import session_ends_at, sessions_alive
 
 CONNECTION_S = 600  # bound: seconds of one connection; the page connects again
 """An open page uses its session at least this often."""

@@ -16,7 +16,7 @@ from django.db import connections
 
 from eventing.core.config import Config, unknown_setting, unknown_settings
 from eventing.telemetry import folder as metrics_folder
-from portal.console.files import HOW_TO_BUILD, NOT_BUILT, manifest
+from portal.bundle import HOW_TO_BUILD, NOT_BUILT, manifest
 from portal.security import refusal, warnings
 from portal.supervisor import children, data_folder, redis_server
 from portal.supervisor.child import Child, ChildSpec

@@ -11,7 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from eventing.access.services.tokens import ensure_domain_key
 from eventing.core.config import Config
-from portal.console.accounts import ensure_administrator, login_link_create
+from portal.accounts.services.login_links import ensure_administrator, login_link_create
 from portal.supervisor.errors import StartError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django import template
 
 from eventing.core.roles import ADMINISTRATOR
-from portal.console.files import HOW_TO_BUILD, NOT_BUILT, manifest
+from portal.bundle import HOW_TO_BUILD, NOT_BUILT, manifest
 from portal.console.pages.navigation import NavigationLink, links
 
 register = template.Library()

@@ -21,7 +21,8 @@ from cryptography.x509.oid import NameOID
 
 from eventing.access.rules.jwks import BYTES_MAX
 from eventing.access.verification import fetching
-from eventing.access.verification.fetching import FetchFailed, fetch, is_loopback, is_public
+from eventing.access.verification.fetching import FetchFailed, fetch, is_public
+from eventing.core.client_address import is_loopback
 from eventing.peering.peer_documents import document_fetch
 from tests.access.issuer_server import JWKS, IssuerServer
 

@@ -43,7 +43,7 @@ JSON_LOADS = {
     "portal/console/load_history.py": "this domain's own administrative events",
     "portal/console/rp_history.py": "this domain's own administrative events",
     "portal/auditing.py": "an answer that this process made",
-    "portal/console/files.py": "a file of the build",
+    "portal/bundle.py": "a file of the build",
 }
 """Modules that call json.load(s), and whose bytes they read so."""
 

@@ -20,11 +20,11 @@ from django.views.defaults import server_error
 from demo.harness.servers import Domain, manage
 from eventing.conf import config
 from eventing.core.config import Config
-from portal.console.accounts import login_link_create
-from portal.console.accounts.roles import role_store
+from portal.accounts.services.login_links import login_link_create
+from portal.accounts.services.roles import role_store
 from portal.middleware import SecurityHeaders, SessionLife
 from portal.security import Weakness, is_exposed, refusal, warnings, weaknesses
-from portal.supervisor.diagnosis.exposure import security_findings
+from portal.supervisor.diagnosis.checks import security_findings
 from portal.supervisor.diagnosis.settings_table import settings_in_use
 
 HEADERS = {
@@ -188,7 +188,7 @@ def test_a_session_ends_in_time_however_it_is_used(
 ) -> None:
     client = logged_in("ann")
     assert client.get("/account").status_code == 200
-    monkeypatch.setattr("portal.console.accounts.sessions.SESSION_S_MAX", -1)
+    monkeypatch.setattr("portal.accounts.services.sessions.SESSION_S_MAX", -1)
     assert client.get("/account").status_code == 302
     monkeypatch.undo()
     assert client.get("/account").status_code == 302, "it is gone, not asleep"

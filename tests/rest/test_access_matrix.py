@@ -70,7 +70,7 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
-from portal.console.accounts.users import user_invite
+from portal.accounts.services.users import user_invite
 made = {}
 for role in ("viewer", "operator", "administrator"):
     user, _ = user_invite(name=role, role=role)

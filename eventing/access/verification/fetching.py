@@ -96,15 +96,6 @@ def is_private(address: Address) -> bool:
     return not (inner.is_link_local or inner.is_multicast or inner.is_unspecified)
 
 
-def is_loopback(host: str) -> bool:
-    """Return True if a host, as returned by `host_of`, denotes this machine by its text; other names do not, whatever
-    they resolve to."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _unwrapped(address: Address) -> Address:
     """Return the IPv4 address embedded in an IPv6 one (mapped, 6to4, NAT64); else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 from eventing.client_address import scope_address
-from eventing.core.client_address import address_key
+from eventing.core.client_address import address_key, is_loopback
 from eventing.core.config import Config
 from eventing.core.container import memoized, per_process
 from eventing.core.errors import ApplicationError, Forbidden, MethodNotAllowed, Unauthenticated
@@ -81,22 +80,15 @@ def _only_this_machine(config: Config) -> bool:
         named = urlsplit(config.base_url).hostname or ""
     except ValueError:
         return False
-    return _is_loopback(config.host) and _is_loopback(named)
+    return is_loopback(config.host) and is_loopback(named)
 
 
 def _from_this_machine(scope: http.Scope) -> bool:
     """Return True if the connection is from loopback, to a local name, and not forwarded by a proxy."""
     client = scope.get("client")
-    if client is None or not _is_loopback(client[0]) or any(name in _FORWARDED for name, _ in scope["headers"]):
+    if client is None or not is_loopback(client[0]) or any(name in _FORWARDED for name, _ in scope["headers"]):
         return False
     try:
-        return _is_loopback(urlsplit(f"//{http.header(scope, b'host') or 'localhost'}").hostname or "")
+        return is_loopback(urlsplit(f"//{http.header(scope, b'host') or 'localhost'}").hostname or "")
     except ValueError:
         return False
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -39,6 +39,7 @@ from eventing.access.verification.fetching import (
 )
 from eventing.conf import config
 from eventing.core import strict_json
+from eventing.core.client_address import is_loopback
 from eventing.core.container import per_process
 from eventing.peering.peer_documents import document_refetch
 from eventing.peering.selectors.domain_documents import domain_keys
@@ -302,7 +303,7 @@ def _checked(url: httpx.URL, port: int) -> list[Address]:
     addresses: list[Address] = [ipaddress.ip_address(text) for text in texts]
     ours = host_of(httpx.URL(config().base_url))
     for address in addresses:
-        if address.is_loopback and _is_loopback(ours):
+        if address.is_loopback and is_loopback(ours):
             continue  # both domains are on this machine
         if not is_public(address) and not (config().allow_private_peers and is_private(address)):
             raise PeerError(
@@ -311,13 +312,6 @@ def _checked(url: httpx.URL, port: int) -> list[Address]:
         if url.scheme != "https" and not address.is_loopback:
             raise PeerError("unreachable", "http is spoken to domains on this machine only.")
     return addresses[:ADDRESSES_TRIED_MAX]
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def _post(

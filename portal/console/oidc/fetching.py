@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -12,31 +11,13 @@ import httpx
 
 from eventing.access.verification.fetching import tls_context
 from eventing.core.errors import Unavailable
+from portal.security import secure_url
 
 TIMEOUT_S = 5.0
 """For each step of a request; a person waits for the answer."""
 
 BYTES_MAX = 256 * 1024
 """Discovery documents and key sets have some kilobytes."""
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this machine's own."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def secure_url(url: Any) -> bool:
-    """Return whether a secret may be sent to `url`: https, or http on this machine."""
-    try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and (
-            parts.scheme == "https" or (parts.scheme == "http" and is_loopback(str(parts.hostname)))
-        )
-    except (ValueError, TypeError, AttributeError):
-        return False
 
 
 def fetch_json(

@@ -12,7 +12,8 @@ from eventing.conf import config
 from eventing.core.config import Config
 from eventing.core.container import per_process
 from eventing.core.errors import Unauthenticated, Unavailable
-from portal.console.oidc.fetching import fetch_json, secure_url
+from portal.console.oidc.fetching import fetch_json
+from portal.security import secure_url
 
 DISCOVERED_S = 3600
 """A discovery document is read again after this; providers change theirs once in years."""

@@ -18,7 +18,7 @@ from eventing.access.selectors.console_users import user_principal
 from eventing.core.errors import ApplicationError, Forbidden, Unauthenticated, Unavailable
 from eventing.core.principals import Principal
 from eventing.store.errors import RedisError
-from portal.console.accounts.users import may_administer_users
+from portal.accounts.services.users import may_administer_users
 
 View = Callable[..., HttpResponseBase]
 PRINCIPAL_S = 60.0

@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from portal.console.accounts.sessions import sessions_of
-from portal.console.accounts.users import sessions_end_all
+from portal.accounts.services.sessions import sessions_of
+from portal.accounts.services.users import sessions_end_all
 from portal.console.pages.access import current_user, page, principal_of
 from portal.console.pages.words import agent
 

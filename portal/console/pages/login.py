@@ -21,11 +21,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from eventing.audit.services import REFUSED, audit_record
 from eventing.conf import config
-from portal.console.accounts import login_link_redeem
-from portal.console.accounts.addresses import address_of
-from portal.console.accounts.sessions import BY_LINK, log_in, session_rekeyed
-from portal.console.accounts.throttling import Attempt, attempt_link, attempt_login
-from portal.console.accounts.users import password_changed, user_named
+from portal.accounts.services.login_links import login_link_redeem
+from portal.accounts.services.sessions import BY_LINK, address_of, log_in, session_rekeyed
+from portal.accounts.services.throttling import Attempt, attempt_link, attempt_login
+from portal.accounts.services.users import password_changed, user_named
 from portal.console.pages import words
 from portal.console.pages.access import current_user, page, principal_of
 

@@ -12,10 +12,9 @@ from eventing.audit.refusals import refusals
 from eventing.audit.services import audit_record
 from eventing.conf import config
 from eventing.core.errors import ApplicationError, Unauthenticated
-from portal.console.accounts.addresses import address_of
-from portal.console.accounts.external_users import external_user
-from portal.console.accounts.sessions import log_in
-from portal.console.accounts.throttling import attempt_provider, provider_succeeded
+from portal.accounts.services.external_users import external_user
+from portal.accounts.services.sessions import address_of, log_in
+from portal.accounts.services.throttling import attempt_provider, provider_succeeded
 from portal.console.oidc import flow
 from portal.console.pages import words
 from portal.console.pages.access import principal_of

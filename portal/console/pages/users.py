@@ -14,10 +14,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from eventing.access.selectors.console_users import role_of
 from eventing.core.errors import ApplicationError
-from portal.console.accounts import INVITATION_S
-from portal.console.accounts.roles import ABOUT, CHOICES
-from portal.console.accounts.sessions import sessions_of
-from portal.console.accounts.users import (
+from portal.accounts.services.login_links import INVITATION_S
+from portal.accounts.services.roles import ABOUT, CHOICES
+from portal.accounts.services.sessions import sessions_of
+from portal.accounts.services.users import (
     sessions_end_all,
     user_activate,
     user_deactivate,

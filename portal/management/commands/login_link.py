@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from eventing.conf import config
-from portal.console.accounts import LOGIN_LINK_S, ensure_administrator, login_link_create
-from portal.console.accounts.users import user_named
+from portal.accounts.services.login_links import LOGIN_LINK_S, ensure_administrator, login_link_create
+from portal.accounts.services.users import user_named
 
 
 class Command(BaseCommand):

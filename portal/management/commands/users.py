@@ -16,8 +16,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from eventing.access.selectors.console_users import role_of
 from eventing.core.errors import ApplicationError
 from eventing.core.roles import ROLES
-from portal.console.accounts.login_links import INVITATION_S
-from portal.console.accounts.users import (
+from portal.accounts.services.login_links import INVITATION_S
+from portal.accounts.services.users import (
     user_activate,
     user_deactivate,
     user_invite,

@@ -9,18 +9,92 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 
 from django.conf import settings
-from django.db import connections
+from django.db import DatabaseError, connections
 
+from eventing.access.selectors.keys import signing_key, verification_keys
 from eventing.conf import config
+from eventing.core.config import Config
 from eventing.core.container import per_process
+from eventing.peering.models import Peer
+from eventing.peering.rules.domain_documents import fingerprint_shown
+from eventing.peering.selectors.domain_documents import own_keys
+from eventing.peering.selectors.peers import peers_all
+from portal.bundle import FOLDER, HOW_TO_BUILD, NOT_BUILT, manifest
+from portal.security import is_exposed, weaknesses
 from portal.supervisor.diagnosis import machine, stores
-from portal.supervisor.diagnosis.console import console_finding
-from portal.supervisor.diagnosis.exposure import security_findings
-from portal.supervisor.diagnosis.findings import DiagnosisFinding, fail, warn
-from portal.supervisor.diagnosis.keys import key_finding
-from portal.supervisor.diagnosis.peers import peer_findings
+from portal.supervisor.diagnosis.findings import DiagnosisFinding, fail, ok, warn
 
+NAMED_MAX = 5  # peers named in one finding
 logger = logging.getLogger(__name__)
+
+
+def console_finding() -> DiagnosisFinding:
+    """Check that scripts and styles of the pages are built."""
+    missing = [name for name in manifest().values() if not (FOLDER / name).is_file()]
+    if missing or not manifest():
+        return warn("console", NOT_BUILT, f"{HOW_TO_BUILD}.")
+    return ok("console", "its scripts and styles are built")
+
+
+def security_findings(config: Config) -> list[DiagnosisFinding]:
+    """Return each weakness: a failure where it would refuse the start, else a warning."""
+    exposed = is_exposed(config)
+    found = [
+        (fail if weakness.grave and exposed else warn)(weakness.subject, weakness.says, weakness.do)
+        for weakness in weaknesses(config)
+    ]
+    reach = "other machines can reach this domain" if exposed else "only this machine can reach this domain"
+    return found or [ok("security", f"{reach}; no weak secrets, no readable private files")]
+
+
+def key_finding() -> DiagnosisFinding:
+    """Check that the domain can sign tokens."""
+    try:
+        signing, verifying = signing_key(), verification_keys()
+    except DatabaseError:  # no table yet, or no database: the finding about the database states which
+        return ok("keys", "none yet (make run creates the first key)")
+    if signing is not None:
+        return ok("keys", f"{signing['kid']} signs; {len(verifying)} verify")
+    if verifying:
+        return fail("keys", "No signing key is valid now, so no token can be issued.", "make run creates a new key.")
+    return warn("keys", "The domain has no key yet.", "make run creates the first key.")
+
+
+def peer_findings() -> list[DiagnosisFinding]:
+    """Check peers: the domain's fingerprint, the number of peers, pending requests, and peers that could not be
+    notified."""
+    try:
+        keys, peers = own_keys(), peers_all()
+    except DatabaseError:  # the finding about the database states the reason
+        return []
+    found = [ok("fingerprint", fingerprint_shown(keys[0]["kid"]))] if keys else []
+    active = sum(peer.active for peer in peers)
+    found.append(ok("peers", f"{active} active of {len(peers)}" if peers else "none (herald peer add URL)"))
+    asking = [peer for peer in peers if peer.state == "asked"]
+    if asking:
+        found.append(
+            warn(
+                "peers",
+                f"{_named(asking)} requested to become a peer.",
+                "Run herald peer show NAME, then approve or remove the peer.",
+            )
+        )
+    missed = [peer for peer in peers if peer.hello_problem]
+    if missed:
+        found.append(
+            warn(
+                "peers",
+                f"{_named(missed)} could not be notified of changes here.",
+                "Run herald peer show NAME for the reason.",
+            )
+        )
+    return found
+
+
+def _named(peers: list[Peer]) -> str:
+    names = ", ".join(peer.name for peer in peers[:NAMED_MAX])
+    return names if len(peers) <= NAMED_MAX else f"{names} and {len(peers) - NAMED_MAX} more"
+
 
 CHECKS: tuple[tuple[str, Callable[[], list[DiagnosisFinding]]], ...] = (
     ("settings", lambda: machine.settings_findings(os.environ)),

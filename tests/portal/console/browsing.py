@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import httpx
 
 from demo.harness.servers import Domain
-from portal.console.files import HOW_TO_BUILD, NOT_BUILT, manifest
+from portal.bundle import HOW_TO_BUILD, NOT_BUILT, manifest
 
 CHROMIUM = "/usr/bin/chromium"
 WITHIN_MS = 30_000

@@ -23,12 +23,12 @@ from eventing.audit.models import AuditEntry
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest
 from eventing.core.principals import OPERATIONS, Principal, Scope
 from eventing.core.roles import ROLES, operates, oversees, parse_role_mapping, reads_only, scopes_of, strongest
-from portal.console.accounts import throttling
-from portal.console.accounts.roles import role_store
-from portal.console.accounts.throttling import ACCOUNT, ADDRESS, PAIR, attempt_link, attempt_login
-from portal.console.accounts.users import user_deactivate, user_invite, user_reset, user_role_change
+from portal.accounts.models import LoginAttempts
+from portal.accounts.services import throttling
+from portal.accounts.services.roles import role_store
+from portal.accounts.services.throttling import ACCOUNT, ADDRESS, PAIR, attempt_link, attempt_login
+from portal.accounts.services.users import user_deactivate, user_invite, user_reset, user_role_change
 from portal.console.pages.access import principal_of
-from portal.models import LoginAttempts
 from tests.portal.console.identity_provider import IdentityProvider
 from tests.portal.console.people import PASSWORD, Person, link_in, text_of
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from portal.console.accounts.users import user_role_change
+from portal.accounts.services.users import user_role_change
 from tests.peering.other_domain import OtherDomain
 from tests.replication.shared_rp import peer_made
 

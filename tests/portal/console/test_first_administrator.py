@@ -8,8 +8,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from portal.console.accounts import LOGIN_LINK_S, ensure_administrator, login_link_create, login_link_redeem
-from portal.models import LoginLink
+from portal.accounts.models import LoginLink
+from portal.accounts.services.login_links import (
+    LOGIN_LINK_S,
+    ensure_administrator,
+    login_link_create,
+    login_link_redeem,
+)
 
 pytestmark = pytest.mark.django_db
 

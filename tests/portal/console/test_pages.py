@@ -27,10 +27,10 @@ from eventing.outbox.administrative_events import LOAD_SAMPLED, RP_PAUSED, admin
 from eventing.replication.services.proofs import event_proof
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
-from portal.console.accounts import login_link_create
+from portal.accounts.services.login_links import login_link_create
 from portal.console.pages.access import principal_of
 from portal.console.pages.start import TOKEN_S
-from portal.supervisor.diagnosis.console import console_finding
+from portal.supervisor.diagnosis.checks import console_finding
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -210,11 +210,11 @@ def test_the_navigation_lists_the_pages_that_exist_and_marks_this_one(logged_in:
 def test_without_its_scripts_a_page_says_how_to_build_them(
     logged_in: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.console.files._read_once", dict)
+    monkeypatch.setattr("portal.bundle._read_once", dict)
     assert "are not built. Stop the domain and start it with make run" in text_of(logged_in().get("/rps"))
     finding = console_finding()
     assert (finding.grade, finding.subject) == ("warn", "console")
-    monkeypatch.setattr("portal.console.files._read_once", lambda: {"rp_list.js": "rp_list-ABCDEFGH.js"})
+    monkeypatch.setattr("portal.bundle._read_once", lambda: {"rp_list.js": "rp_list-ABCDEFGH.js"})
     content = logged_in().get("/rps").content.decode()
     assert "are not built" not in content
     assert "/static/portal/dist/rp_list-ABCDEFGH.js" in content

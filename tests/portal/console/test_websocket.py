@@ -17,7 +17,7 @@ from eventing.access.services.revocations import revocation_create
 from eventing.access.verification.revocations import revocations
 from eventing.core.principals import Principal
 from eventing.gateway.delivery.close_codes import CLOSE_TOKEN_EXPIRED, CLOSE_TOKEN_REVOKED
-from portal.console.accounts.sessions import SESSION_S_MAX, STARTED, sessions_alive
+from portal.accounts.services.sessions import SESSION_S_MAX, STARTED, sessions_alive
 from portal.console.websocket import CONNECTION_S, _principal
 from tests.portal.console.identity_provider import IdentityProvider
 from tests.portal.console.people import Person

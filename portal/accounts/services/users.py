@@ -13,16 +13,17 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from eventing.access.selectors.console_users import role_of
+from eventing.access.services.revocations import revocation_create
 from eventing.audit.services import REFUSED, audit_record
+from eventing.conf import config
 from eventing.core.errors import ApplicationError, Conflict, Forbidden, InvalidRequest, NotFound
 from eventing.core.principals import Principal
 from eventing.core.roles import ADMINISTRATOR, ROLES
 from eventing.sql.locking import lock_domain
-from portal.console.accounts.login_links import INVITATION_S, login_url_create
-from portal.console.accounts.revoking import tokens_revoke
-from portal.console.accounts.roles import NO_ROLE, role_store
-from portal.console.accounts.sessions import sessions_end
-from portal.models import LoginLink
+from portal.accounts.models import LoginLink
+from portal.accounts.services.login_links import INVITATION_S, login_url_create
+from portal.accounts.services.roles import NO_ROLE, role_store
+from portal.accounts.services.sessions import sessions_end
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9._@+-]{0,62}[a-z0-9])?")
 """One spelling per name, of characters that look like no others; no `#`, which marks foreign principals."""
@@ -33,6 +34,7 @@ refused."""
 
 USERS_MAX = 1000
 """Console users, not clients: those bring tokens and have no rows."""
+DOMAIN = "domain"  # subject of what the domain does itself
 
 
 def user_invite(*, name: str, role: str, by: Principal | None = None) -> tuple[User, str]:
@@ -232,3 +234,15 @@ def _record(action: str, by: Principal | None, user: User, *, now: datetime | No
         details=details,
         now=now or timezone.now(),
     )
+
+
+def tokens_revoke(user: User, *, by: Principal | None, reason: str) -> None:
+    """Revoke all tokens issued so far in the user's name; connections that use them, and the user's console
+    connections, end.
+
+    `by` is an administrator; None for the domain itself. Tokens issued later are valid: a user who is activated again
+    needs no lifting of the revocation.
+    """
+    issuer = config().domain
+    domain = Principal(issuer, DOMAIN, True, float("inf"), {"iss": issuer, "sub": DOMAIN, "admin": True})
+    revocation_create(principal=by or domain, kind="subject", value=user.get_username(), reason=reason)

@@ -17,11 +17,10 @@ from eventing.conf import config
 from eventing.core.errors import Conflict, Forbidden
 from eventing.core.roles import parse_role_mapping, strongest
 from eventing.sql.locking import lock_domain
-from portal.console.accounts.revoking import tokens_revoke
-from portal.console.accounts.roles import NO_ROLE, role_store
-from portal.console.accounts.sessions import sessions_end
-from portal.console.accounts.users import EXTERNAL_PREFIX, USERS_MAX, weaker
-from portal.models import ExternalIdentity
+from portal.accounts.models import ExternalIdentity
+from portal.accounts.services.roles import NO_ROLE, role_store
+from portal.accounts.services.sessions import sessions_end
+from portal.accounts.services.users import EXTERNAL_PREFIX, USERS_MAX, tokens_revoke, weaker
 
 VALUES_MAX = 1000
 """Most values of the role claim that are looked at; directories list hundreds of groups."""

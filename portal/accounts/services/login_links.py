@@ -17,7 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from eventing.conf import config
-from portal.models import LoginLink
+from portal.accounts.models import LoginLink
 
 ADMINISTRATOR_NAME = "admin"
 

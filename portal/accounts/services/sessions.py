@@ -17,8 +17,8 @@ from django.contrib.sessions.models import Session
 from django.http import HttpRequest
 from django.utils import timezone
 
-from portal.console.accounts.addresses import address_of
-from portal.models import ADDRESS_CHARS_MAX, AGENT_CHARS_MAX, ConsoleSession
+from eventing.client_address import request_address
+from portal.accounts.models import ADDRESS_CHARS_MAX, AGENT_CHARS_MAX, ConsoleSession
 
 SESSION_S_MAX = 14 * 86_400
 """However often it is used, a session ends after this: a copied cookie is not for ever."""
@@ -34,6 +34,7 @@ SESSIONS_AT_ONCE = 500
 
 STARTED = "started_at"
 SEEN = "seen_at"
+UNKNOWN = "unknown"  # address of a client of which the server reports none
 BY_LINK = "logged_in_by_link"
 """Session key: this session began with a link, so a new password may be set without the old one."""
 
@@ -125,3 +126,9 @@ def _forget_expired(now: datetime) -> None:
     keys = list(Session.objects.filter(expire_date__lte=now).values_list("session_key", flat=True)[:SESSIONS_AT_ONCE])
     _end(keys)
     ConsoleSession.objects.filter(seen_at__lte=now - timedelta(seconds=SESSION_S_MAX)).delete()
+
+
+def address_of(request: HttpRequest) -> str:
+    """Return the client's address; behind trusted proxies the address that they report. UNKNOWN if the server reports
+    none."""
+    return request_address(request) or UNKNOWN

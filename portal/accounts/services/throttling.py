@@ -24,7 +24,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from portal.models import LoginAttempts
+from portal.accounts.models import LoginAttempts
 
 FORGOTTEN_S = 7 * 24 * 3600
 """A count is removed when nothing was added for so long; by then all is forgiven."""
