@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eventing.store.client import client, run_script
+from eventing.store.client import client, run_script, script_read
 from eventing.store.keys import OVERLAY_INBOX_KEY, OVERLAY_TURN_KEY, overlay_outbox_key
 from eventing.store.lease import LeaderLease
-from eventing.store.scripts import script_read
 
 INBOX_MAX = 1000  # bound: overlay requests that wait for the process of the overlay; 503
 OUTBOX_MAX = 128  # bound: overlay messages that wait for a domain's call; the oldest are dropped
