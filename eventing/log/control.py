@@ -179,20 +179,6 @@ def subscription_cursor(rp: str, subscription: str) -> Cursor | None:
     return Cursor.parse(text.decode()) if isinstance(text, bytes) else None
 
 
-def subscription_cursors(subscriptions: Sequence[tuple[str, str]]) -> list[Cursor | None]:
-    """Look up cursors as `subscription_cursor` for many subscriptions, by RP and id, in one round trip with one command per RP."""
-    of_rp: dict[str, list[str]] = {}
-    for rp, subscription in subscriptions:
-        of_rp.setdefault(rp, []).append(subscription)
-    pipeline = client().pipeline(transaction=False)
-    for rp, some in of_rp.items():
-        pipeline.hmget(keys.cursors_key(rp), some)
-    answers = zip(of_rp.items(), pipeline.execute(), strict=True)
-    found = {(rp, one): text for (rp, some), texts in answers for one, text in zip(some, texts, strict=True)}
-    held = (found[each] for each in subscriptions)
-    return [Cursor.parse(text.decode()) if isinstance(text, bytes) else None for text in held]
-
-
 def subscription_counts(rps: Iterable[str]) -> list[int]:
     """Count the durable subscriptions with a cursor in each log, in one round trip."""
     pipeline = client().pipeline(transaction=False)
@@ -207,16 +193,6 @@ def events_max_all(rps: Iterable[str]) -> list[int | None]:
     for rp in rps:
         pipeline.hget(keys.meta_key(rp), "m")
     return [None if found is None else int(found) for found in pipeline.execute()]
-
-
-def log_ends(rps: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Return epoch and next offset of each existing log, in one round trip."""
-    wanted = list(rps)
-    pipeline = client().pipeline(transaction=False)
-    for rp in wanted:
-        pipeline.hmget(keys.meta_key(rp), "e", "n")
-    answers = zip(wanted, pipeline.execute(), strict=True)
-    return {rp: (epoch.decode(), int(following)) for rp, (epoch, following) in answers if epoch is not None}
 
 
 def subscription_cursor_set(rp: str, subscription: str, cursor: Cursor) -> None:

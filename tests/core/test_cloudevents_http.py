@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eventing.core.errors import ApplicationError, InvalidEvent, TooLarge, UnsupportedMediaType
 from eventing.core.events.cloudevents import DEPTH_MAX, Event, parse_structured
-from eventing.core.events.cloudevents_http import parse_http
+from eventing.core.events.cloudevents_http import parse_body, read_head
 
 NOW = "2026-01-31T12:00:00Z"
 BINARY = {"ce-specversion": "1.0", "ce-id": "A1", "ce-source": "/s", "ce-type": "t"}
@@ -26,8 +26,8 @@ def parse(
 ) -> tuple[list[Event], bool]:
     if isinstance(headers, dict):
         headers = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    return parse_http(
-        headers,
+    return parse_body(
+        read_head(headers),
         body,
         bytes_max=bounds.get("bytes_max", 256 * 1024),
         events_max=bounds.get("events_max", 10),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventing.core.events.cloudevents_http import TRACESTATE_CHARS_MAX, parse_http
+from eventing.core.events.cloudevents_http import TRACESTATE_CHARS_MAX, parse_body, read_head
 
 TRACE = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 JSON = (b"content-type", b"application/json")
@@ -15,8 +15,8 @@ JSON = (b"content-type", b"application/json")
 
 def event(*headers: tuple[bytes, bytes], body: bytes = b"{}") -> dict[str, Any]:
     """The one event of a request with these headers."""
-    events, batch = parse_http(
-        headers,
+    events, batch = parse_body(
+        read_head(headers),
         body,
         bytes_max=10_000,
         events_max=10,

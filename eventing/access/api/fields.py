@@ -10,7 +10,6 @@ from rest_framework import serializers
 from eventing.access.rules.policy import PREDICATES_MAX, RULES_MAX
 from eventing.access.rules.policy_issuers import ADDRESS_CHARS_MAX
 from eventing.access.rules.policy_predicates import CLAIM_CHARS_MAX, TEXT_CHARS_MAX, VALUES_MAX
-from eventing.access.rules.tokens import PATTERN_CHARS_MAX, PATTERNS_MAX
 from eventing.core.principals import OPERATIONS
 from eventing.core.strict_json import INTEGER_MAX
 from eventing.rest.fields import JsonDocument
@@ -71,26 +70,6 @@ POLICY_SCHEMA: dict[str, Any] = {
         "required": ["issuer", "allow"],
         "additionalProperties": False,
     },
-}
-SCOPE_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "rps": {
-            "type": "array",
-            "description": "Patterns: an id, a name /authority/a/b/, all names under one /authority/a/*, or * for all.",
-            "items": {"type": "string", "minLength": 1, "maxLength": PATTERN_CHARS_MAX},
-            "minItems": 1,
-            "maxItems": PATTERNS_MAX,
-        },
-        "ops": {
-            "type": "array",
-            "items": {"type": "string", "enum": list(OPERATIONS)},
-            "minItems": 1,
-            "maxItems": len(OPERATIONS),
-        },
-    },
-    "required": ["rps", "ops"],
-    "additionalProperties": False,
 }
 
 

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from eventing.access.models import Revocation
 from eventing.access.rules.revocations import Kind, RevocationEntry
-from eventing.core.errors import InvalidCursor, NotFound
-from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.core.errors import NotFound
+from eventing.sql.pages import LIMIT_DEFAULT, Page, page_newest
 
 ENTRIES_AT_ONCE = 5000  # of one query; ~30 ms
 _SERIAL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
@@ -53,11 +53,4 @@ def revocations_page(
         rows = rows.filter(kind=kind)
     if value is not None:
         rows = rows.filter(value=value)
-    if cursor is not None:
-        key = key_of("revocation", cursor)
-        if not _SERIAL.fullmatch(key):
-            raise InvalidCursor("Use the `next` of the previous page, with the same filters.")
-        rows = rows.filter(id__lt=int(key))
-    found = list(rows[: limit + 1])
-    more, found = len(found) > limit, found[:limit]
-    return Page(found, cursor_of("revocation", str(found[-1].pk)) if more else None)
+    return page_newest(rows, "revocation", cursor=cursor, limit=limit)

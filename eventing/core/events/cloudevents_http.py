@@ -83,46 +83,14 @@ class EventHead:
     trace: Mapping[str, str]
 
 
-def parse_http(
-    headers: Collection[tuple[bytes, bytes]],
-    body: bytes,
-    *,
-    bytes_max: int,
-    events_max: int,
-    make_id: Callable[[], str],
-    now: Callable[[], str],
-    default_source: Callable[[], str],
-) -> tuple[list[Event], bool]:
-    """Read the events of one HTTP message; the second value is True for a batch.
+def read_head(headers: Collection[tuple[bytes, bytes]]) -> EventHead:
+    """Read the headers of a message.
 
     Args:
         headers: lower-case names and raw values, as ASGI has them.
-        body: the whole body; the caller has bounded it.
-        bytes_max: largest event taken, in bytes of its JSON form.
-        events_max: most events of a batch.
-        make_id: makes the id of a wrapped event, unique within its source.
-        now: makes the time of a wrapped event, RFC 3339.
-        default_source: makes the source of a wrapped event, a URI-reference.
 
-    Raises:
-        InvalidEvent: the message breaks a rule; the detail names the attribute or header (in a batch, the event) and
-            the rule.
-        TooLarge: more than `bytes_max` or `events_max`.
-        UnsupportedMediaType: another event format, or a content coding or character set that is not read here.
+    Raises InvalidEvent and UnsupportedMediaType as `parse_body`.
     """
-    return parse_body(
-        read_head(headers),
-        body,
-        bytes_max=bytes_max,
-        events_max=events_max,
-        make_id=make_id,
-        now=now,
-        default_source=default_source,
-    )
-
-
-def read_head(headers: Collection[tuple[bytes, bytes]]) -> EventHead:
-    """Read the headers of a message. Raises as `parse_http` for faults in headers."""
     content_type, ce_headers = _read_headers(headers)
     media_type, charset = media_type_of(content_type)
     if media_type.startswith(_PREFIX):
@@ -146,7 +114,23 @@ def parse_body(
     now: Callable[[], str],
     default_source: Callable[[], str],
 ) -> tuple[list[Event], bool]:
-    """Read the events of a body with these headers; arguments, result and errors as of `parse_http`."""
+    """Read the events of one HTTP message; the second value is True for a batch.
+
+    Args:
+        head: from `read_head`.
+        body: the whole body; the caller has bounded it.
+        bytes_max: largest event taken, in bytes of its JSON form.
+        events_max: most events of a batch.
+        make_id: makes the id of a wrapped event, unique within its source.
+        now: makes the time of a wrapped event, RFC 3339.
+        default_source: makes the source of a wrapped event, a URI-reference.
+
+    Raises:
+        InvalidEvent: the message breaks a rule; the detail names the attribute or header (in a batch, the event) and
+            the rule.
+        TooLarge: more than `bytes_max` or `events_max`.
+        UnsupportedMediaType: another event format, or a content coding or character set that is not read here.
+    """
     if head.media_type == STRUCTURED:
         return [parse_structured(body, bytes_max=bytes_max)], False
     if head.media_type == BATCH:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from eventing.core.errors import InvalidCursor, InvalidRequest, NotFound
+from eventing.core.errors import InvalidRequest, NotFound
 from eventing.operations.models import Alarm
-from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.sql.pages import LIMIT_DEFAULT, Page, page_newest
 
 STATES = ("open", "cleared", "all")
 OPEN_MAX = 1000
@@ -40,14 +40,7 @@ def alarms_page(
         rows = rows.filter(cleared_at__isnull=state == "open")
     if rp is not None:
         rows = rows.filter(rp=rp)
-    if cursor is not None:
-        key = key_of("alarms", cursor)
-        if not _SERIAL.fullmatch(key):
-            raise InvalidCursor("Use `next` of the previous page, with the same filters.")
-        rows = rows.filter(id__lt=int(key))
-    found = list(rows[: limit + 1])
-    more, found = len(found) > limit, found[:limit]
-    return Page(found, cursor_of("alarms", str(found[-1].id)) if more else None)
+    return page_newest(rows, "alarms", cursor=cursor, limit=limit)
 
 
 def alarm_get(alarm_id: str, *, lock: bool = False) -> Alarm:

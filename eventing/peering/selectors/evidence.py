@@ -6,13 +6,12 @@ import re
 from typing import NamedTuple
 
 from eventing.core.decoding import msgpack_reader
-from eventing.core.errors import InvalidCursor, NotFound
+from eventing.core.errors import NotFound
 from eventing.core.signing import Signed
 from eventing.peering.models import Evidence, EvidenceSpread
-from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.sql.pages import LIMIT_DEFAULT, Page, page_newest
 
 PENDING_MAX = 16  # proofs of one exchange: at most 16 KiB
-_SERIAL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _signed = msgpack_reader(Signed)
 
@@ -51,14 +50,7 @@ def evidence_page(
     rows = Evidence.objects.order_by("-id")
     if origin is not None:
         rows = rows.filter(origin=origin)
-    if cursor is not None:
-        key = key_of("evidence", cursor)
-        if not _SERIAL.fullmatch(key):
-            raise InvalidCursor("Use `next` of the previous page, with the same filters.")
-        rows = rows.filter(id__lt=int(key))
-    found = list(rows[: limit + 1])
-    more, found = len(found) > limit, found[:limit]
-    return Page(found, cursor_of("evidence", str(found[-1].id)) if more else None)
+    return page_newest(rows, "evidence", cursor=cursor, limit=limit)
 
 
 def evidence_get(digest: str) -> Evidence:

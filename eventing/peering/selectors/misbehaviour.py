@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from django.db.models import Q, Sum
 
-from eventing.core.errors import InvalidCursor
 from eventing.peering.models import Misbehaviour
-from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
-
-_ID = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
+from eventing.sql.pages import LIMIT_DEFAULT, Page, page_newest
 
 
 def misbehaviour_latest(count: int) -> list[Misbehaviour]:
@@ -41,11 +37,4 @@ def misbehaviour_page(
         rows = rows.filter(kind=kind)
     if domain is not None:
         rows = rows.filter(Q(carrier=domain) | Q(origin=domain))
-    if cursor is not None:
-        key = key_of("misbehaviour", cursor)
-        if not _ID.fullmatch(key):
-            raise InvalidCursor("Use `next` of the previous page, with the same filters.")
-        rows = rows.filter(id__lt=int(key))
-    found = list(rows[: limit + 1])
-    more, found = len(found) > limit, found[:limit]
-    return Page(found, cursor_of("misbehaviour", str(found[-1].pk)) if more else None)
+    return page_newest(rows, "misbehaviour", cursor=cursor, limit=limit)

@@ -6,19 +6,18 @@ import re
 from typing import Any, TypeVar
 
 from eventing.conf import config
-from eventing.core.errors import InvalidCursor, InvalidRequest, NotFound
+from eventing.core.errors import InvalidRequest, NotFound
 from eventing.core.timestamps import timestamp
 from eventing.reports.models import ReportRun
 from eventing.reports.rules.runs import JOBS, ReportRunState
 from eventing.reports.shapes import ReportEngine, ReportRunAnswer, ReportRunData
-from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.sql.pages import LIMIT_DEFAULT, Page, page_newest
 from eventing.store.presence import engine_problem_noted
 
 RUNS_IN_STATE = 100
 """Latest runs in the snapshot of the domain (eventing/reports/events.py)."""
+
 _ID = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
-
-
 RunAnswer = TypeVar("RunAnswer", bound=ReportRunAnswer)
 
 
@@ -48,14 +47,7 @@ def reports_page(
         rows = rows.filter(job=job)
     if state is not None:
         rows = rows.filter(state=state)
-    if cursor is not None:
-        key = key_of("report", cursor)
-        if not _ID.fullmatch(key):
-            raise InvalidCursor("Use `next` of the previous page, with the same filters.")
-        rows = rows.filter(id__lt=int(key))
-    found = list(rows[: limit + 1])
-    more, found = len(found) > limit, found[:limit]
-    return Page(found, cursor_of("report", str(found[-1].id)) if more else None)
+    return page_newest(rows, "report", cursor=cursor, limit=limit)
 
 
 def reports_latest() -> dict[str, ReportRunData]:
