@@ -27,7 +27,7 @@ from eventing.membership.services.directory import directory_store
 from eventing.membership.services.joining import overlay_found
 from eventing.membership.services.sponsorships import sponsorship_grant
 from eventing.membership.wire import codec, messages
-from eventing.overlay.directory import DomainRecord, Records
+from eventing.overlay.directory import EXPIRY_S, DomainRecord, Records
 from eventing.overlay.links import Neighbor, NeighborReply
 from eventing.peering.wire import endpoints, signatures
 from eventing.peering.wire.endpoints import OVERLAY
@@ -159,7 +159,7 @@ class TestAdmission:
 
     def test_a_record_of_the_past_or_the_future_introduces_nobody(self) -> None:
         new = sponsored()
-        for at in (NOW - 6000, NOW + 1000):
+        for at in (NOW - EXPIRY_S - 1, NOW + 1000):
             new.at = at
             with pytest.raises(Forbidden, match="clocks"):
                 sent(new, [Neighbor()], chain(new))

@@ -10,6 +10,7 @@ from typing import Any
 from eventing.conf import config
 from eventing.membership.process.candidates import LiveCandidates
 from eventing.membership.process.routes import Routes
+from eventing.membership.rules.link_counts import link_parameters
 from eventing.membership.rules.records import RecordVerifier, fingerprint_of
 from eventing.membership.selectors.directory import directory_identity, directory_records
 from eventing.membership.selectors.membership import founders
@@ -17,7 +18,6 @@ from eventing.membership.services.own_record import own_record_issue
 from eventing.membership.wire.endpoint import PEERS_ONLY
 from eventing.membership.wire.verification import pinned
 from eventing.overlay.directory import RECORDS_MAX, DirectoryTable, DomainDirectory, DomainRecord, Records
-from eventing.overlay.links import SUSPICIOUS
 from eventing.overlay.machine import Chance, MessageReceived, SetTimer
 from eventing.overlay.member import OverlayMember
 
@@ -69,7 +69,7 @@ def member_make(
     timers = _restore(directory, me, chance)
     routes = Routes(directory, peers_only)
     routes.read(0.0)
-    member = OverlayMember(me, directory, SUSPICIOUS, routes.anchors())
+    member = OverlayMember(me, directory, link_parameters(directory.count), routes.anchors())
     member.links.candidates = LiveCandidates(directory, frozenset(roots), lambda: routes.peers, peers_only)
     return member, routes, timers
 

@@ -12,7 +12,7 @@ from eventing.overlay.directory import DomainDirectory
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.peering.selectors.peers import peers_active
 
-READ_S = 5.0
+READ_S = 10.0
 
 
 class Route(NamedTuple):

@@ -29,6 +29,7 @@ from eventing.membership.process.assembly import member_make
 from eventing.membership.process.journal import Journal
 from eventing.membership.process.timers import Timers
 from eventing.membership.process.transport import Exchanged, NotExchanged, Transport
+from eventing.membership.rules.link_counts import link_parameters
 from eventing.membership.selectors.directory import chain_of
 from eventing.membership.selectors.membership import membership_get
 from eventing.membership.services.happenings import links_end
@@ -205,7 +206,9 @@ class OverlayRun:
             for output in outputs:
                 if type(output) is SetTimer and type(output.timer) is not RefreshDue:
                     self._timers.set(output.timer, self._now() + output.after_s)
-        self._member.links.anchors = self._routes.anchors()
+        links = self._member.links
+        links.anchors = self._routes.anchors()
+        links.parameters = link_parameters(self._member.directory.count)
 
     def _require_lease(self) -> None:
         if time.monotonic() >= self._held_until:

@@ -50,7 +50,8 @@ def chain_verified(chain: Sequence[DomainRecord], now_s: float) -> None:
     verifier = RecordVerifier(pinned, held, ancestor)
     for at, record in enumerate(reversed(above)):
         sender = at == len(above) - 1
-        if sender and not now_s - EXPIRY_S < record.issued_s <= now_s + AHEAD_S:
+        runs = now_s < record.expires_s <= record.issued_s + EXPIRY_S and record.issued_s <= now_s + AHEAD_S
+        if sender and not runs:
             raise Forbidden("The record that was presented has expired, or is of the future: compare the clocks.")
         if record.sponsorship is None:
             rooted = trusted.get(record.domain) == fingerprint_of(record)
