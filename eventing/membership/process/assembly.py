@@ -9,7 +9,7 @@ from typing import Any
 
 from eventing.conf import config
 from eventing.membership.process.candidates import LiveCandidates
-from eventing.membership.process.routes import Routes
+from eventing.membership.process.routes import READ_S, Routes
 from eventing.membership.rules.link_counts import link_parameters
 from eventing.membership.rules.records import RecordVerifier, fingerprint_of
 from eventing.membership.selectors.directory import directory_identity, directory_records
@@ -21,7 +21,7 @@ from eventing.overlay.directory import RECORDS_MAX, DirectoryTable, DomainDirect
 from eventing.overlay.machine import Chance, MessageReceived, SetTimer
 from eventing.overlay.member import OverlayMember
 
-PINS_CACHED = 4096
+HASHES_CACHED = 4096
 RESTORED = ""
 """Sender of records that were held before a restart."""
 
@@ -35,7 +35,7 @@ class LiveTable(DirectoryTable):
     """The table of the one directory of this process; `on_hold` is called with each record that is held."""
 
     def __init__(self, on_hold: Callable[[DomainRecord], None]) -> None:
-        super().__init__(lru_cache(PINS_CACHED)(key_hash))
+        super().__init__(lru_cache(HASHES_CACHED)(key_hash))
         self._on_hold = on_hold
 
     def hold(self, record: DomainRecord) -> int:
@@ -54,21 +54,24 @@ def member_make(
     """
     me, roots, peers_only = config().domain, founders(), config().overlay == PEERS_ONLY
     directory: DomainDirectory
-    fingerprints = lru_cache(PINS_CACHED)(pinned)
 
     def pin(name: str) -> str | None:
         record = directory.record(name)
         if name in roots:
             return roots[name]
-        return fingerprint_of(record) if record is not None else fingerprints(name)
+        peer = routes.peers.get(name)
+        if peer is not None:
+            return peer.fingerprint
+        return fingerprint_of(record) if record is not None else pinned(name)
 
     verifier = RecordVerifier(pin, lambda name: directory.record(name), directory_identity)
     directory = DomainDirectory(
         me, LiveTable(on_hold), issue=own_record_issue, genuine=verifier, founders=frozenset(roots), started_s=started_s
     )
-    timers = _restore(directory, me, chance)
     routes = Routes(directory, peers_only)
     routes.read(0.0)
+    timers = _restore(directory, me, chance)
+    routes.read(READ_S)
     member = OverlayMember(me, directory, link_parameters(directory.count), routes.anchors())
     member.links.candidates = LiveCandidates(directory, frozenset(roots), lambda: routes.peers, peers_only)
     return member, routes, timers

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from eventing.access.selectors.keys import signing_key
 from eventing.conf import config
-from eventing.membership.rules.records import keys_of
+from eventing.membership.rules.records import fingerprint_of, keys_of
 from eventing.overlay.directory import DomainDirectory
+from eventing.peering.rules.peers import PeeringState
 from eventing.peering.selectors.domain_documents import domain_keys
-from eventing.peering.selectors.peers import peers_active
+from eventing.peering.selectors.peers import peers_all
 
 READ_S = 10.0
 
@@ -22,11 +23,18 @@ class Route(NamedTuple):
     keys: Mapping[str, Mapping[str, Any]]
 
 
+class ApprovedPeer(NamedTuple):
+    """An active peer: the address and the fingerprint that administrators agreed on."""
+
+    url: str
+    fingerprint: str
+
+
 class Routes:
-    """Routes to the peers and, unless the mode forbids it, to the domains of the directory.
+    """Routes to the peers and, unless the mode forbids it, to the domains of the directory. None to suspended peers.
 
     Attributes:
-        peers: active peers that take part in gossip, with their addresses.
+        peers: active peers that take part in gossip.
         key: private JWK that signs requests now.
     """
 
@@ -34,7 +42,9 @@ class Routes:
         self._directory = directory
         self._peers_only = peers_only
         self._read_at = float("-inf")
-        self.peers: dict[str, str] = {}
+        self.peers: dict[str, ApprovedPeer] = {}
+        self._suspended: frozenset[str] = frozenset()
+        self._anchors: frozenset[str] = frozenset()
         self.key: dict[str, Any] | None = None
 
     def read(self, now: float) -> bool:
@@ -42,20 +52,31 @@ class Routes:
         if now - self._read_at < READ_S:
             return False
         self._read_at = now
-        self.peers = {row.name: row.url for row in peers_active() if row.gossip}
+        rows = peers_all()
+        self.peers = {row.name: ApprovedPeer(row.url, row.fingerprint) for row in rows if row.active and row.gossip}
+        self._suspended = frozenset(row.name for row in rows if row.state == PeeringState.SUSPENDED)
+        records = ((name, peer, self._directory.record(name)) for name, peer in self.peers.items())
+        self._anchors = frozenset(
+            name for name, peer, record in records if record is not None and fingerprint_of(record) == peer.fingerprint
+        )
         before, self.key = self.key, signing_key()
         return before is not None and before != self.key
 
     def anchors(self) -> frozenset[str]:
-        """Return the approved peers that are in the directory."""
-        return frozenset(name for name in self.peers if self._directory.record(name) is not None)
+        """Return the approved peers that the directory had when it was read last, with the approved identity key."""
+        return self._anchors
 
     def to(self, name: str) -> Route | None:
         """Return the route to a domain; None if there is none."""
-        record = self._directory.record(name)
-        peer_url = self.peers.get(name)
-        if name == config().domain or (peer_url is None and (record is None or self._peers_only)):
+        record, peer = self._directory.record(name), self.peers.get(name)
+        if (
+            name == config().domain
+            or name in self._suspended
+            or (peer is None and (record is None or self._peers_only))
+        ):
             return None
+        if peer is not None and (record is None or fingerprint_of(record) != peer.fingerprint):
+            return Route(peer.url, domain_keys(name))
         if record is None:
-            return Route(peer_url or "", domain_keys(name))
-        return Route(record.url and (peer_url or record.url), keys_of(record))
+            return None
+        return Route(record.url if peer is None or not record.url else peer.url, keys_of(record))

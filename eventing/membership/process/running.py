@@ -43,6 +43,8 @@ from eventing.store.overlay_queues import AGAIN, overlay_inbox_clear, overlay_le
 HELD_S = 12.0
 """Lease of the overlay; another process takes over after it."""
 RENEW_S = 4.0
+TURN_S = 0.5
+"""Inputs are taken for so long before timers and the lease are looked at: a whole directory takes seconds to verify."""
 TAKE_S = 10.0
 """Longest wait of one command for messages in Redis."""
 PAUSE_S = 1.0
@@ -108,12 +110,13 @@ class OverlayRun:
             except queue.Empty:
                 given = None
             self._require_lease()
+            turn_ends = time.monotonic() + TURN_S
             while given is not None:
                 if given == AGAIN:
                     return self._end()
                 self._input(given)
                 try:
-                    given = self._inputs.get_nowait()
+                    given = self._inputs.get_nowait() if time.monotonic() < turn_ends else None
                 except queue.Empty:
                     given = None
             now = self._now()
@@ -198,9 +201,13 @@ class OverlayRun:
         """Renew the lease, and read what administrators may have changed, when it is time."""
         now = time.monotonic()
         if now >= self._held_until - HELD_S + RENEW_S:
-            if not self._lease.renew():
-                raise LeaseLost
-            self._held_until = now + HELD_S
+            try:
+                if not self._lease.renew():
+                    raise LeaseLost
+                self._held_until = now + HELD_S
+            except RedisError as error:
+                log.warning("overlay: the lease could not be renewed yet: %s", error)
+                self._require_lease()
         if self._routes.read(self._now()):
             outputs = self._member.handle(Fired(REFRESH_DUE), self._now(), self._chance)
             for output in outputs:

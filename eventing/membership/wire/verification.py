@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eventing.conf import config
 from eventing.core.errors import Forbidden
 from eventing.membership.rules.records import RecordVerifier, fingerprint_of, identity_of
 from eventing.membership.selectors.directory import directory_fingerprint, directory_identity, directory_record
 from eventing.membership.selectors.membership import founders
 from eventing.overlay.directory import AHEAD_S, EXPIRY_S, DomainRecord
-from eventing.peering.selectors.domain_documents import domain_document
-from eventing.peering.selectors.peers import peer_found
+from eventing.peering.rules.peers import PeeringState
+from eventing.peering.selectors.domain_documents import document_fingerprint
+from eventing.peering.selectors.peers import peer_get
 
 
 def pinned(name: str) -> str | None:
     """Return the fingerprint that is trusted for a domain; None if none is known."""
-    peer = peer_found(name)
-    if peer is not None and peer.asked_document is None:
+    peer = peer_get(name)
+    if peer is not None and peer.state != PeeringState.ASKED:
         return str(peer.fingerprint)
-    known = directory_fingerprint(name)
-    if known is not None:
-        return known
-    document = domain_document(name) if name != config().domain else None
-    return founders().get(name) if document is None else document.fingerprint
+    return directory_fingerprint(name) or document_fingerprint(name) or founders().get(name)
 
 
 def chain_verified(chain: Sequence[DomainRecord], now_s: float) -> None:

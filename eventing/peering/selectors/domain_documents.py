@@ -33,6 +33,11 @@ def domain_keys(name: str) -> Mapping[str, Mapping[str, Any]]:
     return document.jwks if document is not None else {}
 
 
+def document_fingerprint(name: str) -> str | None:
+    """Return the fingerprint of a domain whose document is trusted; None if there is none."""
+    return DomainDocument.objects.filter(name=name).values_list("fingerprint", flat=True).first()
+
+
 def domain_document(name: str) -> Document | None:
     """Return the trusted document of the domain; None if there is none."""
     statement = domain_statement(name)
