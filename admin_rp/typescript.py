@@ -9,12 +9,27 @@ from typing import Any, Final
 from admin_rp.shapes import DomainSnapshot, RpSnapshot
 from eventing.core.shapes import Shape, components
 from eventing.gateway.shapes import CloudEventAnswer, PublishedAnswer
+from eventing.membership.shapes import (
+    OverlayAnswer,
+    OverlayDomainAnswer,
+    OverlayDomainExplanation,
+    OverlayLinkList,
+)
 from eventing.operations.shapes import GatewaySampleData
 from eventing.peering.shapes import PeerAnswer
 from eventing.rest.shapes import LeaseAnswer
 
 FILES: Final[Mapping[str, tuple[type[Shape], ...]]] = {
-    "portal/web/shapes.d.ts": (DomainSnapshot, RpSnapshot, GatewaySampleData, PeerAnswer),
+    "portal/web/shapes.d.ts": (
+        DomainSnapshot,
+        RpSnapshot,
+        GatewaySampleData,
+        PeerAnswer,
+        OverlayAnswer,
+        OverlayLinkList,
+        OverlayDomainAnswer,
+        OverlayDomainExplanation,
+    ),
     "client/js/answers.d.ts": (CloudEventAnswer, PublishedAnswer, LeaseAnswer),
 }
 """The files, each with the shapes that it declares, together with those that they consist of."""

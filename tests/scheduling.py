@@ -27,6 +27,7 @@ TOGETHER = {
         "tests/scenarios/test_overlay.py",
         "tests/scenarios/test_shared_subscriptions.py",
         "tests/portal/console/test_browser_federation.py",
+        "tests/portal/console/test_browser_overlay.py",
     ),
     "domain": (
         "tests/client/test_against_server.py",

@@ -51,6 +51,7 @@ class OverlayLinkAnswer(Shape):
     anchor: Annotated[bool, doc("The other domain is an approved peer: outside all limits.")]
     reason: Annotated[str, doc("Why it was made, or ended.")]
     since: Moment
+    zone: Annotated[str, doc("Of the other domain; empty: none is stated.")]
 
 
 class OverlayLinkList(Shape):

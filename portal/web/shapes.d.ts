@@ -607,3 +607,119 @@ export interface PeerDeliveryState {
   failure: string | null;
   detail: string | null;
 }
+
+/** This domain's part in the overlay. */
+export interface Overlay {
+  domain: string;
+  joined: boolean;
+  /** A process of this domain runs the overlay now. */
+  running: boolean;
+  /** HERALD_OVERLAY. */
+  mode: "peers" | "admitted" | "open";
+  /** Null: this domain takes part in no overlay. */
+  joined_at: string | null;
+  /** Null for a founder. */
+  sponsor: string | null;
+  /** Of this domain's newest record. */
+  version: number | null;
+  /** Of this domain's identity key. */
+  fingerprint: string | null;
+  founders: OverlayFounder[];
+  /** Domains in the directory, this one included. */
+  domains: number;
+  /** Links that stand. */
+  links: number;
+  /** The zones with the most domains. */
+  zones: OverlayZone[];
+  /** Sponsorships that this domain granted today (UTC). */
+  sponsored_today: number;
+  /** Sponsorships that this domain may grant in a day. */
+  quota: number;
+}
+
+/** A founder that this domain trusts. */
+export interface OverlayFounder {
+  name: string;
+  /** Of its identity key. */
+  fingerprint: string;
+  /** The sponsor whose chain of sponsors ended there. */
+  learned_from: string;
+  added_at: string;
+}
+
+/** Domains of one zone. */
+export interface OverlayZone {
+  /** Empty: no zone is stated. */
+  zone: string;
+  domains: number;
+}
+
+/** Links of the overlay: those that stand first. */
+export interface OverlayLinkList {
+  items: OverlayLink[];
+}
+
+/** A link of the overlay, or one that ended lately. */
+export interface OverlayLink {
+  peer: string;
+  up: boolean;
+  /** This domain chose the link; else the other one did. */
+  chosen: boolean;
+  /** The other domain is an approved peer: outside all limits. */
+  anchor: boolean;
+  /** Why it was made, or ended. */
+  reason: string;
+  since: string;
+  /** Of the other domain; empty: none is stated. */
+  zone: string;
+}
+
+/** A domain of the directory, as its own record states it. */
+export interface OverlayDomain {
+  name: string;
+  /** Of its identity key. */
+  fingerprint: string;
+  /** Null: it only calls others. */
+  url: string | null;
+  zone: string;
+  /** Class from 0 to 3, by its own word. */
+  capacity: number;
+  /** Null for a founder. */
+  sponsor: string | null;
+  version: number;
+  issued_at: string;
+  expires_at: string;
+  /** False: its record has expired; only its key is remembered. */
+  held: boolean;
+  /** When it was proved to have signed contradictory statements. */
+  convicted_at: string | null;
+}
+
+/** A domain of the directory with all that this domain knows of it. */
+export interface OverlayDomainExplanation {
+  name: string;
+  /** Of its identity key. */
+  fingerprint: string;
+  /** Null: it only calls others. */
+  url: string | null;
+  zone: string;
+  /** Class from 0 to 3, by its own word. */
+  capacity: number;
+  /** Null for a founder. */
+  sponsor: string | null;
+  version: number;
+  issued_at: string;
+  expires_at: string;
+  /** False: its record has expired; only its key is remembered. */
+  held: boolean;
+  /** When it was proved to have signed contradictory statements. */
+  convicted_at: string | null;
+  /** Its sponsor, that of the sponsor, and so on up to a founder. */
+  sponsors: string[];
+  /** The chain of sponsors ends with a founder that this domain trusts. */
+  rooted: boolean;
+  /** Its state as a peer of this domain; null: it is none. */
+  peer: string | null;
+  /** The link with it, or the last one; null: there was none lately. */
+  link: OverlayLink | null;
+}

@@ -40,7 +40,7 @@ from eventing.membership.shapes import (
 from eventing.membership.wire.joining import join
 from eventing.overlay.directory import DAY_S
 from eventing.peering.selectors.domain_documents import own_fingerprint
-from eventing.peering.selectors.peers import peer_found
+from eventing.peering.selectors.peers import peer_found, peers_active
 from eventing.rest import documents as docs
 from eventing.rest.base import View, page_answer
 from eventing.rest.fields import StrictObject, StrictString
@@ -144,7 +144,10 @@ class OverlayLinksView(View):
     def get(self, request: Request) -> Response:
         """List."""
         _require_overseer(self.principal)
-        return Response(OverlayLinkList(items=[OverlayLinkAnswer.of(row) for row in links_all()]))
+        rows, peers = links_all(), {peer.name for peer in peers_active()}
+        zones = directory.zones_of([row.peer for row in rows])
+        items = [OverlayLinkAnswer.of(row, anchor=row.peer in peers, zone=zones.get(row.peer, "")) for row in rows]
+        return Response(OverlayLinkList(items=items))
 
 
 class OverlayDomainsView(View):
@@ -188,6 +191,7 @@ class OverlayDomainView(View):
             raise NotFound("The directory has no such domain. `herald overlay domains` lists all domains.")
         chain = [record.domain for record in directory.chain_of(name)]
         link, peer = link_of(name), peer_found(name)
+        active = peer is not None and peer.active
         return Response(
             OverlayDomainExplanation.of(
                 row,
@@ -195,7 +199,7 @@ class OverlayDomainView(View):
                 sponsors=chain[1:],
                 rooted=bool(chain) and chain[-1] in founders(),
                 peer=None if peer is None else peer.state,
-                link=None if link is None else OverlayLinkAnswer.of(link),
+                link=None if link is None else OverlayLinkAnswer.of(link, anchor=active, zone=row.zone),
             )
         )
 

@@ -118,6 +118,11 @@ def zones_counted() -> list[tuple[str, int]]:
     return [(zone, count) for zone, count in rows.order_by("-count", "zone")[:ZONES_MAX]]
 
 
+def zones_of(names: list[str]) -> dict[str, str]:
+    """Return the zones of these domains, as far as the directory has them."""
+    return dict(DirectoryDomain.objects.filter(name__in=names).values_list("name", "zone"))
+
+
 @per_process
 def _keys() -> dict[str, tuple[float, Mapping[str, Mapping[str, Any]]]]:
     """Keys of domains with the time at which they were read."""

@@ -29,6 +29,7 @@ ENTRIES = (
     NavigationEntry("rp-list", "Rendezvous points", "rp", under=("rp",)),
     NavigationEntry("timescale", "Timescale", "timescale"),
     NavigationEntry("federation", "Federation", "federation", under=("federation", "peer")),
+    NavigationEntry("overlay", "Overlay", "overlay", under=("overlay-domain",)),
     NavigationEntry("subscriptions", "Subscriptions", "subscriptions", apart=True, under=("subscription",)),
     NavigationEntry("leases", "Leases", "leases"),
     NavigationEntry("keys", "Tokens and keys", "keys"),

@@ -282,6 +282,7 @@ EMPTY = (
     Shot("rps", "Rendezvous points", "/rps", "Before there are any."),
     Shot("timescale", "Timescale", "/timescale", "Before one is chosen.", live=False, phone=False),
     Shot("federation", "Federation", "/federation", "A domain without peers: what they are, and how one is added."),
+    Shot("overlay", "Overlay", "/overlay", "A domain without an overlay: what it is, and how to join one."),
     Shot("alarms", "Alarms", "/alarms", "Nothing is wrong.", phone=False),
     Shot("subscriptions", "Subscriptions", "/subscriptions", "Before there are any.", phone=False),
     Shot("leases", "Leases", "/leases", "Nothing that ends.", phone=False),

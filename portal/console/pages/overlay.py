@@ -1,0 +1,21 @@
+"""Page of the overlay: its map, its directory, and one domain in detail. Its script loads the data; rights are decided here."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from eventing.access.rules.permission import require_overseer
+from portal.console.accounts.users import may_administer_users
+from portal.console.pages.access import current_user, page, principal_of
+
+
+@page
+@require_GET
+def overlay(request: HttpRequest, name: str = "") -> HttpResponse:
+    """All domains of the overlay, and with `name` that one open."""
+    principal = principal_of(current_user(request))
+    require_overseer(principal)
+    context = {"shown": name, "may_administrate": may_administer_users(principal)}
+    return render(request, "portal/overlay.html", context)
