@@ -29,7 +29,7 @@ SIGNATURE_BYTES_MAX = 512  # bound: bytes of a row's signature, with its path in
 LEASE_REFRESHES = 3
 """A row's lease in refresh periods, as for records of the directory: two refreshes may be lost."""
 # bound: seconds between two rows of a contributor; beyond it, bytes grow with the number of contributors
-REFRESH_S_MAX = 3600.0
+REFRESH_S_MAX = 7200.0
 LEASE_S_MAX = int(LEASE_REFRESHES * REFRESH_S_MAX)  # bound: seconds from now to a row's expiry; the row is refused
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, lt=2**40)]

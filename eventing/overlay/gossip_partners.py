@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from eventing.overlay.directory import DomainDirectory
 from eventing.overlay.gossip_object import GossipScope
@@ -16,10 +17,18 @@ ZONE_TRIES = 32
 class MemberPartners:
     """Partners by links and directory."""
 
-    def __init__(self, me: Id, links: Links, directory: DomainDirectory) -> None:
+    def __init__(
+        self, me: Id, links: Links, directory: DomainDirectory, zone_of: Callable[[Id], Any] | None = None
+    ) -> None:
+        """Make partners.
+
+        Args:
+            zone_of: the zone that a domain is counted in, None for unknown domains; None: as the domains' records state.
+        """
         self._me = me
         self._links = links
         self._directory = directory
+        self._zone_of = zone_of if zone_of is not None else self._stated_zone
 
     def links(self) -> Sequence[Id]:
         """Peers of the links."""
@@ -34,6 +43,10 @@ class MemberPartners:
         return None
 
     def in_zone(self, peer: Id) -> bool:
-        """Return True if a domain states the same zone as this one."""
-        ours, theirs = self._directory.record(self._me), self._directory.record(peer)
-        return ours is not None and theirs is not None and ours.zone == theirs.zone
+        """Return True if a domain is in the same zone as this one."""
+        ours = self._zone_of(self._me)
+        return ours is not None and ours == self._zone_of(peer)
+
+    def _stated_zone(self, domain: Id) -> str | None:
+        record = self._directory.record(domain)
+        return None if record is None else record.zone

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.overlay import directory, gossip, links, liveness, scores, suspicion
+from eventing.overlay import aggregates, directory, gossip, links, liveness, scores, suspicion
+from eventing.overlay.aggregates import Aggregates, LoadMeasured
 from eventing.overlay.directory import DomainDirectory, Equivocated
 from eventing.overlay.directory_candidates import DirectoryCandidates
 from eventing.overlay.gossip import Contribute, Gossip, Withdraw
@@ -36,6 +37,7 @@ class OverlayMember:
         gossips: its gossip objects; None: it takes no part in gossip.
         suspects: its part in suspicion, over two of its gossip objects; None: it takes no part in it.
         scoring: scores of its links; None: no link is scored.
+        aggregating: its figures of the whole, over some of its gossip objects; None: it has none and contributes no load.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class OverlayMember:
         gossips: Gossip | None = None,
         suspects: Suspicion | None = None,
         scoring: Scores | None = None,
+        aggregating: Aggregates | None = None,
     ) -> None:
         self.me = me
         self.directory = of
@@ -58,6 +61,7 @@ class OverlayMember:
         self.scores = scoring
         if scoring is not None:
             self.links.unwelcome = scoring.held_back
+        self.aggregates = aggregating
         self._partners = MemberPartners(me, self.links, of)
 
     def handle(self, given: Any, now: float, chance: Chance) -> Outputs:
@@ -81,7 +85,7 @@ class OverlayMember:
             if message in gossip.MESSAGES:
                 return self._gossip(given, now, chance)
             if message in suspicion.MESSAGES:
-                return self._suspect(given, now, chance)
+                return self._contribute(self.suspicion, given, now, chance)
         elif kind is Fired:
             timer = type(given.timer)
             if timer in directory.TIMERS:
@@ -98,7 +102,9 @@ class OverlayMember:
             if timer in gossip.TIMERS:
                 return self._gossip(given, now, chance)
             if timer in suspicion.TIMERS:
-                return self._suspect(given, now, chance)
+                return self._contribute(self.suspicion, given, now, chance)
+            if timer in aggregates.TIMERS:
+                return self._contribute(self.aggregates, given, now, chance)
             if timer in scores.TIMERS:
                 return self._score(given, now, chance)
             if timer is RepairDue and not self.links.active:
@@ -107,15 +113,14 @@ class OverlayMember:
             self._contacts = given.contacts
             out += self.directory.begin(now, chance)
             out += self.liveness.begin(now, chance)
-            if self.gossip is not None:
-                out += self.gossip.begin(chance)
-            if self.suspicion is not None:
-                out += self.suspicion.begin(chance)
-            if self.scores is not None:
-                out += self.scores.begin(chance)
+            for machine in (self.gossip, self.suspicion, self.scores, self.aggregates):
+                if machine is not None:
+                    out += machine.begin(chance)
             self._join(out)
         elif kind is Contribute or kind is Withdraw:
             return self._gossip(given, now, chance)
+        elif kind is LoadMeasured:
+            return self._contribute(self.aggregates, given, now, chance)
         elif kind in _OBSERVATIONS:
             return self._score(given, now, chance)
         self._link(given, now, chance, out)
@@ -142,10 +147,10 @@ class OverlayMember:
                 self._link(DropLink(effect.peer), now, chance, out)
         return out
 
-    def _suspect(self, given: Any, now: float, chance: Chance) -> Outputs:
-        """Give an input to suspicion; what it contributes goes to gossip."""
+    def _contribute(self, machine: Suspicion | Aggregates | None, given: Any, now: float, chance: Chance) -> Outputs:
+        """Give an input to a machine over gossip objects; what it contributes goes to gossip."""
         out: Outputs = []
-        for output in [] if self.suspicion is None else self.suspicion.handle(given, now, chance):
+        for output in [] if machine is None else machine.handle(given, now, chance):
             if type(output) is Contribute or type(output) is Withdraw:
                 out += self._gossip(output, now, chance)
             else:

@@ -39,7 +39,7 @@ TRIES = 6
 QUORUM = 5
 """Accusations needed, of MONITORS (model: liars alone reach them with a probability of 0.033 if a fifth of all domains lie)."""
 GROUPS = 3
-"""Groups that the accusers are of, at least: no operator and no sponsor has a domain suspected alone."""
+"""Groups that the accusers are of, at least, if the monitors are: no operator and no sponsor has a domain suspected alone."""
 REBUT_S = 30.0
 """For the answer of the accused: gossip reaches it and comes back within a few seconds, with rounds only within 20 s."""
 SELF_SHARE = 0.1
@@ -267,7 +267,9 @@ class Suspicion:
 
     def _look(self, now: float, out: Outputs) -> None:
         accusers = self._accusers(now)
-        counted = {domain: by for domain, by in accusers.items() if len(by) >= QUORUM and self._groups(by) >= GROUPS}
+        counted = {
+            domain: by for domain, by in accusers.items() if len(by) >= QUORUM and self._groups_do(domain, by, now)
+        }
         mine = counted.pop(self.me, [])
         if mine:
             self._rebut(tuple(mine), now, out)
@@ -301,6 +303,11 @@ class Suspicion:
                     if by in monitors[domain]:
                         accusers.setdefault(domain, []).append(by)
         return accusers
+
+    def _groups_do(self, domain: Id, by: list[Id], now: float) -> bool:
+        """Return True if accusers are of enough groups: of all, where the monitors are of fewer than GROUPS (one sponsor of everybody)."""
+        present = self._groups(self._ring_now(now).monitors(domain))
+        return self._groups(by) >= min(GROUPS, present)
 
     def _groups(self, of: Iterable[Id]) -> int:
         return len(dict.fromkeys(map(self._group, of)))

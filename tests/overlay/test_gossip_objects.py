@@ -15,6 +15,7 @@ from eventing.overlay import gossip_objects
 from eventing.overlay.gossip import Contribute
 from eventing.overlay.gossip_messages import MESSAGE_BYTES_MAX
 from eventing.overlay.gossip_object import (
+    REFRESH_S_MAX,
     SIGNATURE_BYTES_MAX,
     GossipObject,
     Rows,
@@ -22,6 +23,8 @@ from eventing.overlay.gossip_object import (
     merge_rows,
     row_bytes,
 )
+from eventing.overlay.load_rows import AMOUNT_MAX, DomainLoad, ZoneTotals, payload_of
+from eventing.overlay.suspicion_rows import ACCUSED_MAX, accusation_payload
 from tests.overlay.gossiping import GossipWorld
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "gossip-object.md"
@@ -50,6 +53,13 @@ PAYLOADS: dict[str, st.SearchStrategy[bytes]] = {
     "software": st.text("0123456789.", max_size=32).map(lambda text: EXAMPLE["msgspec"].msgpack.encode([text])),
 }
 """Valid payloads of each object."""
+amounts = st.integers(0, AMOUNT_MAX)
+loads = st.builds(DomainLoad, amounts, amounts, amounts, amounts)
+PAYLOADS["load"] = PAYLOADS["load-sample"] = loads.map(payload_of)
+PAYLOADS["load-totals"] = st.builds(ZoneTotals, st.text(max_size=16), amounts, amounts, loads, loads).map(payload_of)
+PAYLOADS["rebuttals"] = st.just(b"")
+accused = st.tuples(st.integers(0, 2**32 - 1) | st.text("abc.", max_size=255), st.integers(0, 2**40 - 1))
+PAYLOADS["accusations"] = st.lists(accused, max_size=ACCUSED_MAX).map(lambda of: accusation_payload(tuple(of)))
 OBJECTS: list[GossipObject] = [Digits(), EXAMPLE["Software"](), *(one() for one in gossip_objects.ALL)]
 every_object = pytest.mark.parametrize("definition", OBJECTS, ids=lambda one: one.name)
 
@@ -96,7 +106,7 @@ def test_an_object_states_its_bounds(definition: GossipObject) -> None:
     largest = SignedRow("d" * 255, 1, 1, bytes(definition.payload_bytes_max), bytes(SIGNATURE_BYTES_MAX))
     assert 2 * row_bytes(largest) < MESSAGE_BYTES_MAX, "two contradictory rows do not fit into a message"
     assert definition.bytes_max >= definition.rows_max * definition.payload_bytes_max
-    assert definition.refresh_period_s(10**6, 10**3) <= 3600.0
+    assert definition.refresh_period_s(10**6, 10**3) <= REFRESH_S_MAX
     assert 0 < definition.share <= 16
 
 

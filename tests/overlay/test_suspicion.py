@@ -106,8 +106,14 @@ def test_domains_that_are_no_monitors_suspect_nobody(node: SuspectingNode) -> No
 
 
 def test_monitors_of_too_few_groups_suspect_nobody(node: SuspectingNode) -> None:
-    node.suspicion._group = lambda domain: domain % (GROUPS - 1)
-    assert accused(node, 9, monitors_of(9)) == []
+    by = monitors_of(9)[: QUORUM + 2]
+    node.suspicion._group = lambda domain: by.index(domain) % (GROUPS - 1) if domain in by else domain
+    assert accused(node, 9, by) == []
+
+
+def test_where_all_monitors_are_of_one_group_the_quorum_suffices(node: SuspectingNode) -> None:
+    node.suspicion._group = lambda domain: "the one sponsor"
+    assert accused(node, 9, monitors_of(9)) == [Suspected(9, tuple(monitors_of(9)))]
 
 
 def test_an_accusation_that_names_a_rebuttal_that_was_never_signed_counts_for_nothing(node: SuspectingNode) -> None:
