@@ -151,8 +151,12 @@ def rp_load_key(rp: str) -> str:
 
 
 # The overlay (eventing/store/overlay_queues.py). All keys are in one slot.
-OVERLAY_INBOX_KEY = "herald:{overlay}:inbox"  # list of messages of other domains for the process that runs the overlay
-OVERLAY_TURN_KEY = "herald:{overlay}:turn"  # lease of that process
+OVERLAY_TURN_KEY = "herald:{overlay}:turn"  # lease of the process that runs the overlay
+
+
+def overlay_inbox_key(owner: str) -> str:
+    """Return the key of the list of messages of other domains for the owner of the lease; a successor has another list."""
+    return f"herald:{{overlay}}:inbox:{owner}"
 
 
 def overlay_outbox_key(domain: str) -> str:

@@ -7,14 +7,16 @@ All functions raise redis.RedisError.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from eventing.store.client import client, run_script, script_read
-from eventing.store.keys import OVERLAY_INBOX_KEY, OVERLAY_TURN_KEY, overlay_outbox_key
+from eventing.store.keys import OVERLAY_TURN_KEY, overlay_inbox_key, overlay_outbox_key
 from eventing.store.lease import LeaderLease
 
 INBOX_MAX = 1000  # bound: overlay requests that wait for the process of the overlay; 503
+INBOX_KEPT_S = 60  # bound: seconds that overlay requests wait for the process of the overlay; all are dropped
 OUTBOX_MAX = 128  # bound: overlay messages that wait for a domain's call; the oldest are dropped
 OUTBOX_KEPT_S = 60  # bound: seconds that overlay messages wait for a domain's call; all are dropped
 TAKEN_MAX = 64  # entries taken from the inbox at once
@@ -39,8 +41,12 @@ def overlay_lease(owner: str, duration_ms: int) -> LeaderLease:
 
 def overlay_receive(sender: str, messages: bytes) -> list[bytes]:
     """Enqueue messages of a domain; return those that wait for it. Raises OverlayNotRunning, OverlayBusy."""
-    keys = (OVERLAY_TURN_KEY, OVERLAY_INBOX_KEY, overlay_outbox_key(sender))
-    found: Any = run_script(_RECEIVE, [len(keys), *keys, sender.encode() + _SEPARATOR + messages, INBOX_MAX])
+    return _entered(sender.encode() + _SEPARATOR + messages, overlay_outbox_key(sender))
+
+
+def _entered(entry: bytes, *outbox: str) -> list[bytes]:
+    keys = (OVERLAY_TURN_KEY, overlay_inbox_key(""), *outbox)
+    found: Any = run_script(_RECEIVE, [len(keys), *keys, entry, INBOX_MAX, INBOX_KEPT_S * 1000])
     if found == -1:
         raise OverlayNotRunning
     if found == -2:
@@ -49,8 +55,9 @@ def overlay_receive(sender: str, messages: bytes) -> list[bytes]:
 
 
 def overlay_again() -> None:
-    """Enqueue the command AGAIN of this domain for the process of the overlay."""
-    client().rpush(OVERLAY_INBOX_KEY, _SEPARATOR + AGAIN.encode())
+    """Enqueue the command AGAIN of this domain for the process of the overlay, if there is one."""
+    with suppress(OverlayNotRunning, OverlayBusy):
+        _entered(_SEPARATOR + AGAIN.encode())
 
 
 def overlay_running() -> bool:
@@ -58,22 +65,18 @@ def overlay_running() -> bool:
     return bool(client().exists(OVERLAY_TURN_KEY))
 
 
-def overlay_take(wait_s: float) -> list[tuple[str, bytes]]:
-    """Take what waits in the inbox, each with its sender (empty for commands); wait for the first entry at most `wait_s`."""
-    first: Any = client().blpop([OVERLAY_INBOX_KEY], timeout=wait_s)
+def overlay_take(owner: str, wait_s: float) -> list[tuple[str, bytes]]:
+    """Take what waits in an owner's inbox, each with its sender (empty for commands); wait for the first entry at most `wait_s`."""
+    inbox = overlay_inbox_key(owner)
+    first: Any = client().blpop([inbox], timeout=wait_s)
     if first is None:
         return []
-    more: Any = client().lpop(OVERLAY_INBOX_KEY, TAKEN_MAX - 1)
+    more: Any = client().lpop(inbox, TAKEN_MAX - 1)
     found = []
     for entry in (first[1], *(more or ())):
         sender, _, messages = entry.partition(_SEPARATOR)
         found.append((sender.decode(), messages))
     return found
-
-
-def overlay_inbox_clear() -> None:
-    """Drop what a former process left: links are requested anew."""
-    client().delete(OVERLAY_INBOX_KEY)
 
 
 def overlay_outbox_put(domain: str, messages: Sequence[bytes]) -> None:

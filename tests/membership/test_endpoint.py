@@ -88,7 +88,7 @@ def answered(request: signatures.SignedRequest, body: bytes) -> list[Any]:
 
 
 def inbox() -> list[tuple[str, list[Any]]]:
-    return [(sender, codec.decode_own(data)) for sender, data in overlay_take(0.1)]
+    return [(sender, codec.decode_own(data)) for sender, data in overlay_take("test", 0.1)]
 
 
 def refused_after(do: Callable[[], object]) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import DatabaseError, connection
 
+from eventing.conf import config
 from eventing.membership.ports import link_changed
 from eventing.membership.services.directory import directory_store
 from eventing.membership.services.happenings import (
@@ -119,6 +120,8 @@ class Journal:
                 by = up if event.peer == down else None
                 reason = "rotated" if by else "silent" if event.peer in silent else event.reason.name.lower()
                 self._happenings.append(LinkDropped(event.peer, reason, by))
+            case DomainAdmitted() if event.domain == config().domain:
+                return False
             case DomainAdmitted():
                 self._expired.pop(event.domain, None)
                 self._admitted[event.domain] = None

@@ -38,7 +38,7 @@ from eventing.overlay.directory import REFRESH_DUE, RefreshDue
 from eventing.overlay.links import FindLinks, Leave
 from eventing.overlay.machine import Down, Fired, MessageReceived, SendMessage, SetTimer
 from eventing.store.errors import RedisError
-from eventing.store.overlay_queues import AGAIN, overlay_inbox_clear, overlay_lease, overlay_take
+from eventing.store.overlay_queues import AGAIN, overlay_lease, overlay_take
 
 HELD_S = 12.0
 """Lease of the overlay; another process takes over after it."""
@@ -75,12 +75,16 @@ class OverlayRun:
 
     def run(self) -> bool:
         """Run until the end. Raises redis.RedisError, DatabaseError."""
-        membership = membership_get()
-        if membership is None or not self._lease.acquire():
+        if membership_get() is None or not self._lease.acquire():
             return False
         self._held_until = time.monotonic() + HELD_S
         self._began = time.monotonic()
-        overlay_inbox_clear()
+        membership = (
+            membership_get()
+        )  # again: a command after the lease was taken arrives, one before it is about what is read here
+        if membership is None:
+            self._lease.release()
+            return False
         links_end("stopped")
         self._member, self._routes, timers = member_make(self._held, time.time(), self._chance)
         self._journal = Journal(self._routes.anchors, lambda: list(map(str, self._member.links.chosen)))
@@ -225,7 +229,7 @@ class OverlayRun:
         """Wait for messages that gateways received, on a thread of its own."""
         while not self._ended.is_set() and not self._stopping():
             try:
-                entries = overlay_take(TAKE_S)
+                entries = overlay_take(self._lease.owner, TAKE_S)
             except RedisError as error:
                 log.warning("overlay: Redis does not answer: %s", error)
                 self._ended.wait(PAUSE_S)
