@@ -23,6 +23,7 @@ from eventing.sim.progress import Progress
 from eventing.sim.results import RunResult, as_json, as_text
 from eventing.sim.run import SimulationRun
 from eventing.sim.scenario import DOMAINS_MAX, Scenario, bundled_names, scenario_path, scenario_read
+from eventing.sim.trials import trial
 
 NODE = "node"
 
@@ -56,6 +57,7 @@ class Command(BaseCommand):
             nargs="?",
             help="name of a bundled scenario, or path of a .toml file; node: be a node of Maelstrom",
         )
+        parser.add_argument("--trial", action="store_true", help="draw a scenario with faults and liars from the seed")
         parser.add_argument("--domains", type=int, help="number of domains; the scenario's if absent")
         parser.add_argument("--duration", type=float, metavar="S", help="simulated seconds; the scenario's if absent")
         parser.add_argument("--seed", type=int, default=1, help="draws all that is left to chance; replays a run")
@@ -68,7 +70,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run and print."""
-        if not options["scenario"]:
+        if not options["scenario"] and not options["trial"]:
             self._list()
             return
         if options["scenario"] == NODE:
@@ -97,7 +99,10 @@ class Command(BaseCommand):
             self.stdout.write(f"{name:<24} {scenario.domains:>7,} domains  {scenario.title}")
 
     def _scenario(self, options: dict[str, Any]) -> Scenario:
-        scenario = scenario_read(scenario_path(options["scenario"]))
+        if options["trial"]:
+            scenario = trial(options["seed"], Random)
+        else:
+            scenario = scenario_read(scenario_path(options["scenario"]))
         if options["domains"] is not None:
             if not 2 <= options["domains"] <= DOMAINS_MAX:
                 raise ScenarioError(f"--domains: from 2 to {DOMAINS_MAX:,}")

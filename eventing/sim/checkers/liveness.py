@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping
 
 from eventing.overlay.member import OverlayMember
 from eventing.sim.checkers.violation import Violation
+from eventing.sim.federation import STARTED_S
 
 SPARE = 2
 """Links that may be missing at any moment because they are being replaced."""
+SPREAD_S = 75.0
+"""A new record is everywhere after this, even if an announcement is lost: one comparison and some seconds."""
 
 
 class LivenessChecker:
@@ -23,21 +26,28 @@ class LivenessChecker:
 
     def check(self, members: Mapping[int, OverlayMember], now: float) -> list[Violation]:
         """Check these members: all that are honest and run."""
-        return [Violation(self.seed, now, domain, what) for domain, what in self.wrong(members)]
+        return [Violation(self.seed, now, domain, what) for domain, what in self.wrong(members, now)]
 
-    def wrong(self, members: Mapping[int, OverlayMember]) -> Iterator[tuple[int | None, str]]:
+    def wrong(self, members: Mapping[int, OverlayMember], now: float) -> Iterator[tuple[int | None, str]]:
         """What does not hold, and where."""
         apart = _apart(members)
         if apart:
             yield apart[0], f"{len(apart)} of {len(members)} honest domains are not in the largest component"
+        settled = {domain: _settled(member, now) for domain, member in members.items()}
         for domain, member in members.items():
             ours = member.links.parameters
             wanted = min(ours.chosen, len(members) - 1)
             if len(member.links.active) < wanted - SPARE:
                 yield domain, f"it has {len(member.links.active)} links, of {wanted}"
-            missing = [other for other in members if _version(member, other) != _version(members[other], other)]
+            missing = [other for other, version in settled.items() if _version(member, other) < version]
             if missing:
                 yield domain, f"it holds no or an old record of {len(missing)} honest domains, {missing[0]} the first"
+
+
+def _settled(member: OverlayMember, now: float) -> int:
+    """The version of a domain's own record that all should hold; 1 (any) while a new one spreads."""
+    own = member.directory.record(member.me)
+    return own.version if own is not None and own.issued_s < STARTED_S + now - SPREAD_S else 1
 
 
 def _version(member: OverlayMember, domain: int) -> int:
