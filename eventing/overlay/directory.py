@@ -29,6 +29,7 @@ from typing import Any
 import msgspec
 
 from eventing.overlay import fingerprints
+from eventing.overlay.answer_allowance import AnswerAllowance
 from eventing.overlay.convictions import PROOFS_RELAYED, Convictions
 from eventing.overlay.fingerprints import Fingerprints, Range
 from eventing.overlay.machine import Chance, Fired, Id, MessageReceived, SendMessage, SetTimer
@@ -322,6 +323,7 @@ class DomainDirectory:
         self._orphans: dict[Id, tuple[Id, DomainRecord]] = {}  # by domain, with the peer that sent each
         self._variants: dict[int, DomainRecord] = {}  # by number, held records that are not the table's of that version
         self._brought: dict[int, int] = {}  # by number, exact counts where the table's count is beyond the quota
+        self._allowance = AnswerAllowance()
         self.convictions: Convictions[Equivocation] = Convictions()
 
     # What others read
@@ -753,7 +755,9 @@ class DomainDirectory:
         finer: list[tuple[Range, int]] = []
         listed: list[Range] = []
         entries: list[tuple[Id, int, int]] = []
-        for of in fingerprints.differing(self._sums, message.ranges[:RANGES_MAX]):
+        ranges = message.ranges[:RANGES_MAX]
+        first = self._sums[0] % max(1, len(ranges))  # each comparison begins elsewhere, as its end may be left out
+        for of in fingerprints.differing(self._sums, ranges[first:] + ranges[:first]):
             below = fingerprints.branches(of)
             if below and len(finer) + len(below) <= RANGES_MAX:
                 finer += [(branch, self._sums[branch]) for branch in below]
@@ -777,7 +781,9 @@ class DomainDirectory:
     def _listed(self, peer: Id, message: RangeEntries, now: float, out: Outputs) -> None:
         theirs = {domain: (version, content) for domain, version, content in message.versions[:LISTED_MAX]}
         newer = []
-        for of in [one for one in message.ranges[:RANGES_MAX] if fingerprints.is_range(one)]:
+        for of in dict.fromkeys(message.ranges[:RANGES_MAX]):
+            if not fingerprints.is_leaf(of):
+                continue
             for domain, version, content in self._entries(of):
                 stated = theirs.get(domain, (0, 0))
                 if version > stated[0] or (version == stated[0] and content != stated[1]):
@@ -788,16 +794,17 @@ class DomainDirectory:
             held = self._version(number) if number is not None else 0
             if version > held or (version == held and number is not None and content != self._hash(number)):
                 wanted.append(domain)
-        self._send([record for record in newer if record is not None], peer, out)
+        self._send([record for record in newer if record is not None], peer, now, out)
         if wanted:
             out.append(SendMessage(peer, Want(tuple(wanted))))
 
     def _asked(self, peer: Id, message: Want, now: float, out: Outputs) -> None:
         found = (self.record(domain) for domain in message.domains[:LISTED_MAX])
-        self._send([record for record in found if record is not None], peer, out)
+        self._send([record for record in found if record is not None], peer, now, out)
 
-    def _send(self, records: list[DomainRecord], peer: Id, out: Outputs) -> None:
-        """Send records, and the proofs against their domains after them."""
+    def _send(self, records: list[DomainRecord], peer: Id, now: float, out: Outputs) -> None:
+        """Send records, as many as the peer may have, and the proofs against their domains after them."""
+        records = records[: self._allowance.take(peer, len(records), self.count, now)]
         for first in range(0, len(records), RECORDS_MAX):
             out.append(SendMessage(peer, Records(tuple(records[first : first + RECORDS_MAX]))))
         if self.convictions:

@@ -42,6 +42,11 @@ def is_range(of: int) -> bool:
     return 0 <= of < _OFFSETS[DEPTH + 1]
 
 
+def is_leaf(of: int) -> bool:
+    """Return whether a number is that of a range without branches."""
+    return _OFFSETS[DEPTH] <= of < _OFFSETS[DEPTH + 1]
+
+
 def branches(of: Range) -> range:
     """The ranges that a range consists of; none for a leaf."""
     first = of * BRANCHING + 1

@@ -13,7 +13,24 @@ from eventing.sim.results import Series
 from eventing.sim.run import Plan, SimulationRun
 from eventing.sim.scenario import Expectation, bundled_names, scenario_parse, scenario_path, scenario_read
 
-LONG = {"partition-hour", "steady", "unsteady", "crash-80", "crash-70", "partition"}
+LONG = {
+    "crash-70",
+    "crash-80",
+    "liars-asking",
+    "liars-babbling",
+    "liars-colluding-10",
+    "liars-colluding-20",
+    "liars-colluding-30",
+    "liars-flooding-a-restart",
+    "liars-grabbing",
+    "liars-one-number",
+    "liars-shuffle-poisoning",
+    "liars-sybil-burst",
+    "partition",
+    "partition-hour",
+    "steady",
+    "unsteady",
+}
 """Bundled scenarios that take more than a few seconds even with few domains."""
 HEAD = 'title = "t"\nduration_s = 100\n'
 
