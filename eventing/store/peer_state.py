@@ -6,17 +6,20 @@ The peer lock is the right of one process to forward to a peer; with it go the R
 counted as received and sent; it is shown with the peer's delivery, and sampled (peering/traffic_samples.py). Broadcast
 trees are judged by redundant copies per event (overlay/broadcast.py): `copies` beside `events`.
 
-All functions raise redis.RedisError.
+All functions but `contact_note` raise redis.RedisError.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from eventing.core.container import per_process
 from eventing.store.client import client, run_script, script_read
+from eventing.store.errors import RedisError
 from eventing.store.keys import DELIVERIES_TOLD_KEY, PEERS_TRAFFIC_KEY, nonce_key, peer_key
 from eventing.store.lease import LeaderLease
 from eventing.telemetry import metrics
@@ -24,6 +27,9 @@ from eventing.telemetry.metrics import peer_label
 
 PAUSE_S_MAX = 3600
 SUPPLIED_S = 10
+CONTACT_S = 1.0  # least seconds between two notes of a process about one contact
+CONTACTS_MAX = 2000  # twice the number of peers
+log = logging.getLogger(__name__)
 _CUT = b"cut"
 TRAFFIC_NAMES = ("requests", "runs", "events", "copies", "sent")
 """Requests received from the peer, the runs in them, the new events of these, and the duplicate ones; events sent to
@@ -125,9 +131,26 @@ def hold_off(peer: str, pause_s: float) -> None:
     client().set(peer_key(peer, "sent"), "1", px=_pause_ms(pause_s))
 
 
+@per_process
+def _contacts() -> dict[tuple[str, str], float]:
+    """Monotonic seconds of the last notes of contacts, by peer and kind."""
+    return {}
+
+
 def contact_note(peer: str, what: Literal["request", "answer"]) -> None:
-    """Note that the peer has just sent a request, or the answer to one."""
-    client().hset(peer_key(peer, "contact"), what, repr(time.time()))
+    """Note that the peer has just sent an authenticated request, or the answer to one; at most once in CONTACT_S by each
+    process. If Redis does not answer, this is only logged.
+    """
+    noted, now = _contacts(), time.monotonic()
+    if now - noted.get((peer, what), -CONTACT_S) < CONTACT_S:
+        return
+    if len(noted) > CONTACTS_MAX:
+        noted.clear()
+    noted[peer, what] = now
+    try:
+        client().hset(peer_key(peer, "contact"), what, repr(time.time()))
+    except RedisError as error:
+        log.debug("The contact with %s could not be recorded: %s", peer, error)
 
 
 def standing_notes(peers: Sequence[str]) -> list[tuple[Sequence[bytes | None], bytes | None, bytes | None]]:

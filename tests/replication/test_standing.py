@@ -15,7 +15,6 @@ from eventing.peering.rules.deliveries import UNTAKEN_SHOWN_S, PeerStanding, Sta
 from eventing.peering.selectors.standing import standings
 from eventing.peering.services.deliveries import deliveries_shown
 from eventing.peering.services.peers import CONTACT_S
-from eventing.peering.wire import contacts
 from eventing.replication.forwarding import wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
@@ -99,14 +98,14 @@ def test_a_peer_that_answers_and_takes_nothing_is_named_until_it_takes_something
 
 
 def test_the_last_contact_is_that_of_either_direction(b: OtherDomain) -> None:
-    contacts._noted().clear()
+    peer_state._contacts().clear()
     before = seconds(asked()["heard_at"])
     Peer.objects.update(heard_at=datetime.fromisoformat("2026-01-01T00:00:00+00:00"))
-    contacts.contacted("b.test", "answer")
+    peer_state.contact_note("b.test", "answer")
     shown = asked()
     assert seconds(shown["heard_at"]) >= before
     assert shown["contact"] == {"request_at": None, "answer_at": shown["heard_at"]}
-    contacts.contacted("b.test", "request")
+    peer_state.contact_note("b.test", "request")
     shown = asked()
     assert isinstance(shown["contact"], dict)
     assert shown["contact"]["request_at"] == shown["heard_at"]

@@ -45,9 +45,9 @@ from eventing.peering.peer_documents import document_refetch
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.peering.selectors.recent_keys import Keys, domain_keys_recent
 from eventing.peering.wire import signatures
-from eventing.peering.wire.contacts import contacted
 from eventing.peering.wire.messages import BODY_BYTES_MAX
 from eventing.peering.wire.signatures import BadSignature
+from eventing.store.peer_state import contact_note
 from eventing.telemetry import tracing
 
 ANSWER_BYTES_MAX = BODY_BYTES_MAX
@@ -195,7 +195,7 @@ def _answer(
     except BadSignature as error:
         raise _not_theirs(raw, error) from None
     if keys is None:
-        contacted(domain, "answer")
+        contact_note(domain, "answer")
     if raw.status == 200:
         return raw.body
     raise _refused(raw, headers)

@@ -55,8 +55,8 @@ from eventing.peering.selectors.recent_keys import domain_keys_recent, recent_ke
 from eventing.peering.services.acquaintances import acquaintance_contacted
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.peers import CONTACT_S, asked_statement, peer_contacted
-from eventing.peering.wire import contacts, signatures
 from eventing.peering.wire import messages as wire
+from eventing.peering.wire import signatures
 from eventing.peering.wire.refusals import (
     bad_request_note,
     count_identified,
@@ -66,7 +66,7 @@ from eventing.peering.wire.refusals import (
 )
 from eventing.peering.wire.signatures import WINDOW_S, BadSignature
 from eventing.store.errors import RedisError
-from eventing.store.peer_state import nonce_note
+from eventing.store.peer_state import contact_note, nonce_note
 
 NONCE_KEPT_S = 2 * WINDOW_S + 5  # `created` may be WINDOW_S ahead of our clock, and is good until WINDOW_S after it
 PREFIX = "/federation/v1/"
@@ -299,7 +299,7 @@ def _identified(request: signatures.SignedRequest, path: str, domain: str) -> Ad
         count_request(acquaintance)
     _once(domain, proof)
     if acquaintance is not None:
-        contacts.contacted(domain, "request")
+        contact_note(domain, "request")
         acquaintance_contacted(acquaintance)
     return Admitted(request, path, Sender(domain, proof.kid, None, acquaintance=acquaintance))
 
@@ -433,7 +433,7 @@ def _once(domain: str, proof: signatures.VerifiedSignature, *, trusted: bool = T
 
 def _contacted(peer: Peer) -> None:
     """Record the contact and renew the peer's lease, a write that not each request needs. `peer` may be cached."""
-    contacts.contacted(peer.name, "request")
+    contact_note(peer.name, "request")
     if peer.heard_at is None or (timezone.now() - peer.heard_at).total_seconds() > CONTACT_S:
         peer_contacted(peer.name)
 

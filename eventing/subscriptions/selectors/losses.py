@@ -11,9 +11,8 @@ from eventing.store.errors import RedisError
 from eventing.store.inspection import require_answer
 from eventing.subscriptions.models import Subscription
 
-CHECKED_MAX = (
-    1000  # bound: durable subscriptions of an expired RP checked for loss; the alarm does not cover the others
-)
+# bound: durable subscriptions of an expired RP checked for loss; the alarm does not cover the others
+CHECKED_MAX = 1000
 """Durable subscriptions of an ending RP whose loss is checked; more would delay the end."""
 
 
