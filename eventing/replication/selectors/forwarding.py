@@ -17,7 +17,7 @@ from eventing.peering.selectors.partners import acquaintances
 from eventing.replication.models import ReplicaAdmission
 from eventing.replication.selectors.replicas import SKEW_S, links_of_rps
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.selectors.lease_use import rp_renewed_from
+from eventing.sql.leases import renewed_by_use_from
 
 CACHE_S = 1.0  # after this time every process sees a join, a leave or an admission
 CACHED_MAX = 20_000  # RPs; ~1 KiB each
@@ -116,7 +116,8 @@ def _read(rps: list[str]) -> dict[str, Participation]:
     now = timezone.now()
     found = dict.fromkeys(rps, NOBODY)
     for rp, (home, expires_at, asked_s, renew_on_use) in homes.items():
-        renewed_from = rp_renewed_from(expires_at, asked_s, renew_on_use=renew_on_use, home=home)
+        by_use = renew_on_use and not home
+        renewed_from = renewed_by_use_from(expires_at, asked_s, config().lease_s_default) if by_use else math.inf
         who = Participation(home or own, links.get(rp, ()), admitted.get(rp, {}), renewed_from)
         found[rp] = replace(who, links=_admitted_links(who, acquainted, now)) if acquainted else who
     return found

@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from eventing.access.rules.permission import require_overseer
-from portal.console.accounts.users import may_administer_users
+from portal.accounts.services.users import may_administer_users
 from portal.console.pages.access import current_user, page, principal_of
 
 
