@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from django.utils import timezone
 
@@ -30,8 +32,10 @@ from eventing.replication.selectors.replicas import LINKS_MAX, links_of_peer
 from eventing.replication.services.replica_statements import links_pending
 from eventing.store import connection, peer_state
 
-OLDEST_MAX = 200  # RPs of a peer at which the oldest waiting event is searched
-COMPARED_S = 5  # seconds between two comparisons of everything shared with a peer; timers are checked in every sweep
+OLDEST_MAX = 200  # RPs of a page at which the oldest waiting event is searched
+# Everything at once while delivery fails, after an outage and at the start; timers are checked in every sweep.
+COMPARED_S = 5  # seconds between two comparisons of what is shared with a peer, LINKS_MAX RPs at a time
+COMPARISONS_MAX = 2000  # bound: peers and acquaintances whose comparisons a process remembers; all are begun anew
 
 
 def peers_sweep() -> int:
@@ -51,7 +55,7 @@ def peers_sweep() -> int:
         compare = peer_state.compare_begin(peer.name, COMPARED_S) or delivery is not None
         behind = pending.get(peer.name, [])
         if compare:
-            lacking, backlog, oldest_at = _behind(peer.name)
+            lacking, backlog, oldest_at = _behind(peer.name, whole=delivery is not None)
             behind += lacking
             backlog_noted(peer=peer.name, backlog=backlog, oldest_at=oldest_at, now=now)
         if delivery is not None and not delivery_due(delivery, peer, now, False):
@@ -89,6 +93,8 @@ def _recover() -> None:
     names.update(wakeups.forwarding_locks_recover())
     if names:
         peer_state.compare_again(sorted(names))
+        for name in names:
+            _compared().pop(name, None)
     _outages().seen = failures
 
 
@@ -108,31 +114,84 @@ def begin_anew() -> None:
         peer_state.peer_lock_drop(peer.name)
 
 
-def _behind(peer: str) -> tuple[list[str], int, datetime | None]:
-    """Return the RPs with something to send to the peer, the number of events that it lacks in all, and the time of the
-    oldest.
+class PageBacklog(NamedTuple):
+    """What a page of RPs lacks: the number of events, and when the oldest of them was stored (Unix seconds)."""
+
+    events: int
+    oldest_at: float | None
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The comparison with one peer, a page of LINKS_MAX RPs at a time.
+
+    Attributes:
+        after: where the next page begins; empty at the beginning of a round.
+        pages: what was found last, by where the page begins.
+        visited: pages of this round.
     """
+
+    after: str = ""
+    pages: dict[str, PageBacklog] = field(default_factory=dict)
+    visited: set[str] = field(default_factory=set)
+
+
+@per_process
+def _compared() -> dict[str, Comparison]:
+    """Comparisons by peer; the first one of a process is whole."""
+    return {}
+
+
+def _behind(peer: str, *, whole: bool = True) -> tuple[list[str], int, datetime | None]:
+    """Compare the next page of what is shared with the peer, or everything.
+
+    Returns the RPs with something to send, and of all pages as compared last the number of events that the peer lacks,
+    and the time of the oldest.
+    """
+    compared = _compared()
+    if whole or peer not in compared:
+        if len(compared) >= COMPARISONS_MAX:
+            compared.clear()
+        compared[peer], whole = Comparison(), True
+    one, behind = compared[peer], []
+    while True:
+        rps = links_of_peer(peer, after=one.after)
+        lacking, one.pages[one.after] = _page_behind(peer, rps)
+        one.visited.add(one.after)
+        behind += lacking
+        done = len(rps) < LINKS_MAX
+        if done:
+            one.pages = {after: page for after, page in one.pages.items() if after in one.visited}
+            one.visited = set()
+        one.after = "" if done else rps[-1]
+        if done or not whole:
+            break
+    oldest_at = min((page.oldest_at for page in one.pages.values() if page.oldest_at is not None), default=None)
+    at = None if oldest_at is None else datetime.fromtimestamp(oldest_at, UTC)
+    return behind, sum(page.events for page in one.pages.values()), at
+
+
+def _page_behind(peer: str, rps: list[str]) -> tuple[list[str], PageBacklog]:
+    """Return those of these RPs with something to send to the peer, and the backlog of all of them."""
     now = time.time()
     me = config().domain
     behind: list[str] = []
     backlog = 0
     waiting: list[tuple[str, Mapping[str, int], str]] = []
-    for rps in _shared(peer):
-        known = watermarks.links_read(peer, rps)
-        for rp, head in zip(rps, federated.heads(rps), strict=True):
-            if head is None:
-                continue
-            link = known[rp]
-            if head.own > head.sealed or link_planning.plan(link, vector_of(me, head), now=now) is not LinkPlan.NOTHING:
-                behind.append(rp)
-            if link.met:
-                own = Feed(me, head.epoch).key
-                lacking = vectors.distance(link.theirs, {**head.foreign, own: head.own})
-                backlog += lacking
-                if lacking and len(waiting) < OLDEST_MAX:
-                    waiting.append((rp, link.theirs, own))
-    oldest_at = federated.oldest_lacking(waiting) if waiting else None
-    return behind, backlog, None if oldest_at is None else datetime.fromtimestamp(oldest_at, UTC)
+    known = watermarks.links_read(peer, rps)
+    for rp, head in zip(rps, federated.heads(rps), strict=True):
+        if head is None:
+            continue
+        link = known[rp]
+        if head.own > head.sealed or link_planning.plan(link, vector_of(me, head), now=now) is not LinkPlan.NOTHING:
+            behind.append(rp)
+        if link.met:
+            own = Feed(me, head.epoch).key
+            lacking = vectors.distance(link.theirs, {**head.foreign, own: head.own})
+            backlog += lacking
+            if lacking and len(waiting) < OLDEST_MAX:
+                waiting.append((rp, link.theirs, own))
+    return behind, PageBacklog(backlog, federated.oldest_lacking(waiting) if waiting else None)
 
 
 def _shared(peer: str) -> Iterator[list[str]]:

@@ -15,8 +15,9 @@ from django.utils import timezone
 from eventing.core.errors import ApplicationError, Unavailable
 from eventing.replication.joining.announcements import announce_end, announce_withdrawals, links_wake
 from eventing.replication.joining.client import replica_renew
+from eventing.replication.joining.link_offers import links_offer_due
 from eventing.replication.services.replica_ends import ends_due
-from eventing.replication.services.replica_links import Offered, links_offer
+from eventing.replication.services.replica_links import Offered
 from eventing.replication.services.replica_statements import links_pending
 from eventing.replication.services.replicas import renewal_note_failed, replicas_to_renew
 from eventing.replication.services.withdrawals import withdrawals_due
@@ -37,7 +38,7 @@ def replicas_sweep(*, now: datetime | None = None) -> int:
     Returns how many links began, leases were renewed, and ends and withdrawals were acknowledged.
     """
     now = now or timezone.now()
-    offered = links_offer(now=now)
+    offered = links_offer_due(now=now)
     links_wake([*offered, *(Offered(rp, peer) for peer, rp in links_pending())])
     renewed = _renewed(replicas_to_renew(now=now))
     return len(offered) + renewed + _announce_ends(now) + _announce_withdrawals(now)

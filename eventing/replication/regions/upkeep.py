@@ -43,7 +43,7 @@ from eventing.store.region_messages import region_messages_take
 
 REGION_PATH = "/federation/v1/region"
 REGIONS_S = 30.0  # between two reads of all regions: admissions expire without a change
-MEMBERS_S = 3.0  # between two looks for candidates: peers are approved, records appear
+MEMBERS_S = 3.0  # between two looks for changes: participants come and go, peers are approved, records appear
 CALL_S = 3.0  # bound: seconds of a message about a link; the domain counts as unreachable
 SENDERS = 8  # messages under way at once
 FAILING_S = 8.0  # bound: seconds that delivery to an acquaintance may fail; its link ends and is asked for anew
@@ -90,13 +90,13 @@ class RegionUpkeep:
 
     def _read(self, now: float, at: datetime, rows: Mapping[str, Acquaintance]) -> None:
         """Read the regions if participations changed, and their candidates."""
+        if self._version is not None and now - self._members_at < MEMBERS_S:
+            return
+        self._members_at = now
         version = regions_version()
         if version != self._version or now - self._read_at >= REGIONS_S:
             self._regions = regions_found(at)
-            self._version, self._read_at, self._members_at = version, now, float("-inf")
-        if now - self._members_at < MEMBERS_S:
-            return
-        self._members_at = now
+            self._version, self._read_at = version, now
         peers = {peer.name for peer in peers_active()}
         names = {name for region in self._regions.values() for name in region.participants} - {config().domain}
         groups = {name: sponsor for name in sorted(names - peers) if (sponsor := _identified(name)) is not None}

@@ -14,7 +14,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from eventing.conf import config
 from eventing.overlay.regions import region_id
 from eventing.peering.models import Acquaintance
-from eventing.replication.models import ReplicaAdmission
+from eventing.replication.models import ReplicaAdmission, ReplicaLink
 from eventing.replication.selectors.forwarding import Participation
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.statements import admission_read, unpacked
@@ -61,6 +61,17 @@ def regions_version() -> tuple[int, int]:
     """Return numbers that differ once participants change other than by expiry: one indexed read."""
     rows = RendezvousPoint.objects.exclude(descriptor=None).aggregate(count=Count("id"), changes=Sum("statements"))
     return int(rows["count"]), int(rows["changes"] or 0)
+
+
+def links_version() -> tuple[int, int, int]:
+    """Return numbers that differ once participants, or the rows of links, change other than by expiry."""
+    return (*regions_version(), ReplicaLink.objects.count())
+
+
+def admission_next_end(now: datetime) -> datetime | None:
+    """Return when the next admission expires; None for none."""
+    ends = ReplicaAdmission.objects.filter(expires_at__gt=now).order_by("expires_at")
+    return ends.values_list("expires_at", flat=True).first()
 
 
 def acquainted_at(homes: Mapping[str, str], names: Mapping[str, Acquaintance], now: datetime) -> dict[str, list[str]]:

@@ -61,6 +61,12 @@ def links_with(peer: str, *, after: str, count: int) -> list[ReplicaLink]:
     return list(rows[:count])
 
 
+def rps_stopped_before(moment: datetime) -> list[str]:
+    """Return RPs with links that stopped before this moment, at most LINKS_MAX."""
+    rows = ReplicaLink.objects.filter(state=ReplicaLink.State.STOPPED, changed_at__lte=moment)
+    return list(rows.order_by("rp").values_list("rp_id", flat=True).distinct()[:LINKS_MAX])
+
+
 def replica_kept(rp: str) -> RendezvousPoint | None:
     """Our replica of another domain's RP, until it is reaped; None if there is none."""
     return RendezvousPoint.objects.filter(id=rp).exclude(home="").first()
