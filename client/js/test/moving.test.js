@@ -12,7 +12,7 @@ const QUICK = { backoffMinMs: 5, backoffMaxMs: 50, restMs: 20, spreadMs: 5, hold
 
 async function until(condition, what) {
   for (let waited = 0; !condition(); waited += 5) {
-    assert.ok(waited < 5000, `${what} did not come`);
+    assert.ok(waited < 60_000, `${what} did not come`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
@@ -68,7 +68,7 @@ test("a token is not shown to domains that the program did not name", async (con
   context.after(() => alone.close());
   await alone.publish(RP, 1);
   a.say({ op: "redirect", rp: RP, to: [b.url] });
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await alone.publish(RP, "behind the redirect"); // whose answer comes after it
   await a.stop();
   await alone.publish(RP, 2);
   assert.deepEqual([a.tokens, b.tokens], [["secret"], [null]]);

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Domain } from "../../../client/js/test/domain.js";
 import { leave, makePage } from "./page.js";
 
-const WITHIN_MS = 5_000;
+const WITHIN_MS = 60_000;
 
 async function until(condition, about) {
   const deadline = performance.now() + WITHIN_MS;
