@@ -95,7 +95,7 @@ async def test_it_subscribes_over_websocket_and_publishes_nothing(
 
 
 async def test_the_live_session_is_closed_when_its_time_ends(live_gateway: LiveGateway, rp: str) -> None:
-    narrowed = delegate(biscuit(live_gateway), rps=[rp], operations=READ_ONLY, for_s=3)
+    narrowed = delegate(biscuit(live_gateway), rps=[rp], operations=READ_ONLY, for_s=6)
     ends = inspect(narrowed).expires_at
     assert ends is not None
     async with Client(live_gateway, token=narrowed) as client:

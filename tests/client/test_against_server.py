@@ -185,7 +185,7 @@ async def test_a_wrong_token_is_refused_and_an_expired_one_ends_the_connection(d
         with pytest.raises(Problem) as caught:
             await client.subscribe(rp)
         assert caught.value.code == "unauthenticated"
-    async with Client(domain.url, token=domain.token(subject="short", lease_s=3)) as client:
+    async with Client(domain.url, token=domain.token(subject="short", lease_s=6)) as client:
         subscription = await client.subscribe(rp)
         with pytest.raises(Closed) as closed:
             await take(subscription, 1)
@@ -241,9 +241,9 @@ async def test_a_pull_waits_for_the_next_event(client: Client, rp: str) -> None:
 
 
 async def test_an_attached_subscription_outlives_its_lease(client: Client, rp: str) -> None:
-    durable = await client.subscriptions.create(rp, lease_s=2)
+    durable = await client.subscriptions.create(rp, lease_s=4)
     async with client.attach(durable.id) as attached:
-        until = time.monotonic() + 5
+        until = time.monotonic() + 8
         while time.monotonic() < until:
             await client.publish(rp, 1)
             await take(attached, 1)

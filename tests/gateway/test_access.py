@@ -92,10 +92,10 @@ def test_health_needs_no_token(live_gateway: LiveGateway) -> None:
 
 async def test_a_session_ends_with_its_token_within_five_seconds(live_gateway: LiveGateway, rp: str) -> None:
     began = time.monotonic()
-    async with Client(live_gateway, lease_s=1.2) as client:
+    async with Client(live_gateway, lease_s=5.0) as client:
         await client.ok("subscribe", rp=rp)
         assert await client.closed() == (4100, "token-expired")
-        assert 1.0 <= time.monotonic() - began < 15  # five on a machine that does nothing else
+        assert 4.0 <= time.monotonic() - began < 20  # ten on a machine that does nothing else
         assert await client.frame() == {"op": "closing", "reason": "token-expired", "retry": False}
 
 
@@ -210,7 +210,7 @@ async def test_an_rp_deleted_while_subscribed_ends_its_readings_only(live_gatewa
 
 
 async def test_an_rp_whose_lease_has_ended_is_gone(live_gateway: LiveGateway) -> None:
-    rp = live_gateway.create_rp(lease_s=1)
+    rp = live_gateway.create_rp(lease_s=4)
     async with Client(live_gateway) as client:
         await client.ok("publish", rp=rp, event=event("a"))
         until = time.time() + 30

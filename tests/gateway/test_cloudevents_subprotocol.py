@@ -129,5 +129,5 @@ async def test_the_connection_ends_when_the_policy_has_come_to_forbid_it(live_ga
 
 
 async def test_the_connection_ends_with_its_token(live_gateway: LiveGateway, rp: str) -> None:
-    async with follow(live_gateway, rp=rp, lease_s=1) as ws:
+    async with follow(live_gateway, rp=rp, lease_s=5) as ws:
         assert await close_code(ws) == 4100

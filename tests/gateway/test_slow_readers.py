@@ -77,7 +77,7 @@ async def test_stalled_readers_cost_what_they_may_and_lose_nothing_that_is_held(
             most = 0
             for begin in range(61, EVENTS + 1, 60):
                 await asyncio.to_thread(publish_much, live_gateway, rp, begin, 60)
-                await live.events(60, within_s=10)
+                await live.events(60)
                 most = max(most, gateway.memory_info().rss)
         grown = most - before
         assert grown < BOUND, f"{grown / 1e6:.0f} MB, more than {BOUND / 1e6:.0f}"
@@ -179,7 +179,7 @@ async def test_a_stalled_reader_whose_token_ends_is_let_go(new_live_gateway: Cal
     live_gateway = new_live_gateway(session_buffer_bytes=32 * 1024, heartbeat_s=600)
     rp = live_gateway.create_rp(history={"max_events": 1000, "max_bytes": 100 << 20})
     with Raw(live_gateway, receive_buffer=16 * 1024) as raw, Raw(live_gateway, receive_buffer=16 * 1024) as stream:
-        token = live_gateway.token(lease_s=1.5)
+        token = live_gateway.token(lease_s=6)
         raw.send(raw.upgrade(f"/ws?access_token={token}").replace(b"Authorization", b"X-Other"))
         assert raw.take_head().startswith(b"HTTP/1.1 101")
         raw.ask({"op": "subscribe", "id": 1, "rp": rp})
@@ -192,4 +192,4 @@ async def test_a_stalled_reader_whose_token_ends_is_let_go(new_live_gateway: Cal
             peers = {raw.socket.getsockname(), stream.socket.getsockname()}
             return not any(tuple(one.raddr) in peers and one.status == "ESTABLISHED" for one in connections("tcp"))
 
-        await eventually(both_closed, 15, every_s=0.2)
+        await eventually(both_closed, every_s=0.2)

@@ -192,12 +192,12 @@ async def test_the_stream_ends_when_the_policy_has_come_to_forbid_it(live_gatewa
 
 async def test_the_stream_ends_within_five_seconds_of_its_tokens_end(live_gateway: LiveGateway, rp: str) -> None:
     began = time.monotonic()
-    async with stream(live_gateway, rp, lease_s=1.0) as reading:
+    async with stream(live_gateway, rp, lease_s=5.0) as reading:
         last = await reading.message()
         assert last is not None
         assert (last.event, last.json) == ("closing", {"reason": "token-expired", "retry": False})
         assert await reading.message() is None
-    assert 0.9 <= time.monotonic() - began < 15  # five on a machine that does nothing else
+    assert 4.0 <= time.monotonic() - began < 20  # ten on a machine that does nothing else
 
 
 async def test_an_idle_stream_is_kept_alive_by_comments(new_live_gateway: Callable[..., LiveGateway]) -> None:

@@ -51,7 +51,7 @@ def test_a_link_is_stored_hashed_and_expires(monkeypatch: pytest.MonkeyPatch) ->
     token = made(user)
     link = LoginLink.objects.get()
     assert token not in link.token_hash
-    assert abs((link.expires_at - timezone.now()).total_seconds() - LOGIN_LINK_S) < 10
+    assert abs((link.expires_at - timezone.now()).total_seconds() - LOGIN_LINK_S) < 60
     LoginLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert login_link_redeem(token) is None
 
