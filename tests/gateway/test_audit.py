@@ -103,7 +103,7 @@ async def test_strangers_are_recorded_by_their_address_and_never_with_what_they_
         return entries(live_gateway, after=before, outcome="refused", who="127.0.0.1")
 
     wanted = {"history", "rp.list", "connect"}
-    wait_for(lambda: wanted <= {entry["action"] for entry in found()}, 10, about="the refusals are recorded")
+    wait_for(lambda: wanted <= {entry["action"] for entry in found()}, about="the refusals are recorded")
     recorded = found()
     assert garbage not in json.dumps(recorded)
     assert {entry["token_id"] for entry in recorded} == {None}

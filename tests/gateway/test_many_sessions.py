@@ -200,7 +200,7 @@ async def test_sessions_that_come_and_go_leave_nothing_behind(new_live_gateway: 
     async def all_gone() -> bool:
         return gateway.num_fds() <= files
 
-    await eventually(all_gone, 10)
+    await eventually(all_gone)
     assert gateway.memory_info().rss - memory < 8 * 1024 * 1024
     async with httpx.AsyncClient(**PLAIN) as http:
         assert (await http.get(live_gateway.url() + "/livez")).status_code == 200

@@ -80,7 +80,7 @@ def test_trim_says_what_left_by_any_bound_since_the_last_call(new_log: Callable[
     fill(log, 10)
     assert log.trim() == (6, 7)
     assert log.trim() == (0, 7)
-    wait_for(lambda: log.trim() == (4, 11), 5)
+    wait_for(lambda: log.trim() == (4, 11))
     assert log.trim() == (0, 11)
 
 

@@ -460,7 +460,7 @@ async def test_who_keeps_its_threads_busy_leaves_threads_to_the_others(
     async with asyncio.TaskGroup() as tasks:
         waiting = [tasks.create_task(sent(busy)) for _ in range(4)]
         try:
-            await eventually(is_begun, 10)
+            await eventually(is_begun)
             with pytest.raises(Unavailable):
                 await sent(busy)
             for _ in range(4):

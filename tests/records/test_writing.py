@@ -89,10 +89,10 @@ def test_deliveries_of_a_minute_are_one_record(tmp_path: Path, writer: Writer) -
 def test_a_spool_becomes_a_segment_when_its_period_is_over_and_not_before(tmp_path: Path, writer: Writer) -> None:
     writer.take(_row(1))
     writer.mark(NOW + 59)
-    wait_for(lambda: writer.waiting == 0, 10, about="spooled")
+    wait_for(lambda: writer.waiting == 0, about="spooled")
     assert read_records(tmp_path / "records") == []
     writer.mark(NOW + 60)
-    wait_for(lambda: len(read_records(tmp_path / "records")) == 1, 10, about="a segment")
+    wait_for(lambda: len(read_records(tmp_path / "records")) == 1, about="a segment")
 
 
 def test_a_killed_gateways_spool_is_made_segments_by_the_next(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_reader_that_looks_all_the_time_never_meets_an_unreadable_file(tmp_pat
             one.mark(NOW + second + 1)
     for one in writers:
         assert one.close(20)
-    wait_for(lambda: len(looks) == 60, 10, about="every file has been looked at")
+    wait_for(lambda: len(looks) == 60, about="every file has been looked at")
     over.set()
     reader.join()
     assert wrong == []
@@ -214,11 +214,11 @@ def test_while_the_disk_refuses_records_wait_then_are_dropped_and_counted(tmp_pa
             buffer.flush()
     assert writer.waiting <= 5000
     buffer.flush()
-    wait_for(lambda: "cannot be written" in caplog.text, 10, about="the operator is told")
+    wait_for(lambda: "cannot be written" in caplog.text, about="the operator is told")
     assert caplog.text.count("cannot be written") == 1
     root.unlink()
     buffer.flush()
-    wait_for(lambda: writer.waiting == 0, 10, about="what waited is written")
+    wait_for(lambda: writer.waiting == 0, about="what waited is written")
     buffer.flush()
     buffer.note(NOW, ANN, "publish", RP)
     buffer.flush()
@@ -256,7 +256,7 @@ def test_a_chunk_that_cannot_be_encoded_is_counted_as_lost(tmp_path: Path, caplo
     writer.start()
     buffer.note(NOW, ANN, "publish", RP, "", "not a number")  # type: ignore[arg-type]
     buffer.flush()
-    wait_for(lambda: writer.dropped == 1, 10, about="dropped")
+    wait_for(lambda: writer.dropped == 1, about="dropped")
     buffer.note(NOW, ANN, "publish", RP)
     buffer.flush()
     assert writer.close(10)

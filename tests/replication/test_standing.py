@@ -90,7 +90,7 @@ def test_a_peer_that_answers_and_takes_nothing_is_named_until_it_takes_something
         forward("b.test")  # sends nothing while the pause lasts that a feed gets which the peer does not take
         return asked()["problem"] is None
 
-    wait_for(all_is_well, 10, about="it took something")
+    wait_for(all_is_well, about="it took something")
     redis_client().delete("herald:peer:{b.test}:compared")
     peers_sweep()
     assert asked()["problem"] is None
