@@ -439,7 +439,7 @@ async def test_who_keeps_its_threads_busy_leaves_threads_to_the_others(
     def serve(admitted: endpoints.Admitted, body: bytes) -> bytes:
         if admitted.sender is None or admitted.sender.domain == busy:
             begun.append(admitted)
-            assert let_go.wait(10)
+            assert let_go.wait(60)
         return body
 
     async def is_begun() -> bool:
