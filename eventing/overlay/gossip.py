@@ -25,8 +25,9 @@ from typing import Any, Protocol
 import msgspec
 
 from eventing.overlay import fingerprints
+from eventing.overlay.byte_budget import ByteBudget
 from eventing.overlay.fingerprints import Range
-from eventing.overlay.gossip_messages import GossipMessage, GossipPart, Outgoing, offer_bytes, packed
+from eventing.overlay.gossip_messages import WANTS_MAX, GossipMessage, GossipPart, Outgoing, offer_bytes, packed
 from eventing.overlay.gossip_object import LEASE_REFRESHES, GossipObject, GossipScope, RowChange, SignedRow, row_bytes
 from eventing.overlay.gossip_rows import Merged, RowSet
 from eventing.overlay.machine import Chance, Fired, Id, MessageReceived, SendMessage, SetTimer
@@ -40,8 +41,8 @@ OFFERS = 8
 the row by comparison. (With 6 offers once in 2^7.)"""
 DRAWN_ROUNDS = 8
 """Every so many rounds one partner is drawn from the directory, about once a minute: links alone may be those of liars."""
-WANT_S = 10.0
-"""A requested row that does not arrive is requested again after this."""
+WANT_S = 3.0
+"""A requested row that does not arrive is requested again after this, of the next domain that offers it (as in the directory)."""
 LIST_MAX = 16
 """Contributors of a range that are listed; larger ranges are divided."""
 LISTED_MAX = 128  # bound: contributors listed in one answer; the others are compared in a later round
@@ -154,6 +155,7 @@ class Gossip:
         self._urgent: list[tuple[str, Id, Id]] = []
         self._fresh: dict[str, dict[Id, tuple[int, Id]]] = {one.name: {} for one in definitions}
         self._wanted: dict[tuple[str, Id], float] = {}
+        self._budgets = {one.name: ByteBudget(one) for one in definitions}
         self._compared_at: dict[str, float] = {}
         self._answers: dict[Id, int] = {}
         self._rounds = 0
@@ -339,10 +341,12 @@ class Gossip:
 
     def _take(self, peer: Id, of: RowSet, part: GossipPart, now: float, answer: Outgoing, out: Outputs) -> None:
         """Merge rows and changes of rows."""
-        wall_s, name = self._wall_s(now), part.object
+        wall_s, name, budget = self._wall_s(now), part.object, self._budgets[part.object]
         rows: list[SignedRow | RowChange] = [*part.rows, *part.changes]
         for row in rows:
-            self._wanted.pop((name, row.owner), None)
+            if self._wanted.pop((name, row.owner), None) is None and budget.left(now) <= 0:
+                continue
+            budget.take(row_bytes(row))
             before = of.held(row.owner)
             if isinstance(row, SignedRow):
                 if row.owner == self.me:
@@ -372,13 +376,25 @@ class Gossip:
             self._sign(name, payload, row.version, now)
 
     def _want(self, of: RowSet, part: GossipPart, now: float, answer: Outgoing) -> None:
-        """Request what is offered and lacking, once."""
-        name = part.object
+        """Request what is offered and lacking, once; first of contributors whose rows are oldest, so that those that sign ever new rows
+        wait for the others."""
+        name, wall_s = part.object, self._wall_s(now)
+        lacking = []
         for owner, version, tag in part.offers:
-            if of.lacks(owner, version, tag) and now >= self._wanted.get((name, owner), 0.0):
+            if (
+                of.lacks(owner, version, tag)
+                and now >= self._wanted.get((name, owner), 0.0)
+                and of.accepts(owner, version, now, wall_s)
+            ):
                 held = of.held(owner)
-                self._wanted[name, owner] = now + WANT_S
-                answer.wants.append((owner, held[0].version if held and owner in of.rows else 0))
+                lacking.append((held[0].version if held and owner in of.rows else 0, owner))
+        left, size = self._budgets[name].left(now), of.definition.payload_bytes_max // 2
+        for have, owner in sorted(lacking, key=lambda one: one[0])[:WANTS_MAX]:
+            if left <= 0:
+                break
+            left -= size
+            self._wanted[name, owner] = now + WANT_S
+            answer.wants.append((owner, have))
 
     def _compare(self, of: RowSet, part: GossipPart, now: float, chance: Chance, answer: Outgoing) -> None:
         """Answer ranges that differ, with the sums of their branches or a list; offer what a list lacks."""

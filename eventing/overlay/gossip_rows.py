@@ -167,13 +167,16 @@ class RowSet:
         if row.expires_s <= wall_s:
             return Merged.EXPIRED
         if not held:
-            if not self._known(row.owner) or not ours.may_contribute(row.owner, now):
+            if not self._contributes(row.owner, now):
                 return Merged.NOT_A_CONTRIBUTOR
             if len(self.rows) + len(self.conflicts) >= ours.rows_max:
                 return Merged.TOO_MANY_ROWS
         if not ours.valid(row.owner, row.payload):
             return Merged.INVALID
         return None if self._genuine(ours.name, row) else Merged.SIGNATURE
+
+    def _contributes(self, owner: Id, now: float) -> bool:
+        return self._known(owner) and self.definition.may_contribute(owner, now)
 
     # Digest
 
@@ -232,6 +235,11 @@ class RowSet:
         if not held:
             return version > self._departed.get(owner, 0)
         return version > held[0].version or (version == held[0].version and tag != self._tags[owner])
+
+    def accepts(self, owner: Id, version: int, now: float, wall_s: float) -> bool:
+        """Return True if a row of a contributor could be merged: cheap checks before it is requested."""
+        full = len(self.rows) + len(self.conflicts) >= self.definition.rows_max
+        return version <= wall_s + AHEAD_S and (bool(self.held(owner)) or (not full and self._contributes(owner, now)))
 
     def delta(self, owner: Id, have: int) -> list[SignedRow | RowChange]:
         """Return what a domain needs that holds the version `have` of a contributor's row (0: none, or the whole row is wanted)."""

@@ -62,6 +62,7 @@ class OverlayMember:
         if scoring is not None:
             self.links.unwelcome = scoring.held_back
         self.aggregates = aggregating
+        self._begun = False
         self._partners = MemberPartners(me, self.links, of)
 
     def handle(self, given: Any, now: float, chance: Chance) -> Outputs:
@@ -113,7 +114,9 @@ class OverlayMember:
             self._contacts = given.contacts
             out += self.directory.begin(now, chance)
             out += self.liveness.begin(now, chance)
-            for machine in (self.gossip, self.suspicion, self.scores, self.aggregates):
+            machines = () if self._begun else (self.gossip, self.suspicion, self.scores, self.aggregates)
+            self._begun = True
+            for machine in machines:
                 if machine is not None:
                     out += machine.begin(chance)
             self._join(out)

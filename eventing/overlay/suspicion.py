@@ -112,10 +112,11 @@ Outputs = list[Any]
 
 
 class Watched(msgspec.Struct, gc=False):
-    """A target: when it last gave a sign of life, and pings without an answer since."""
+    """A target: when it last gave a sign of life, pings without an answer since, and whether all were in vain."""
 
     heard: float
     tries: int = 0
+    silent: bool = False
 
 
 class Suspicion:
@@ -193,6 +194,7 @@ class Suspicion:
         if target is not None:
             target.heard = now
             target.tries = 0
+            target.silent = False
 
     def evidence(self, peer: Id) -> GossipMessage | None:
         """Return the accusations of a domain that this one believes: they go with pings and beats to the accused, so that it can rebut
@@ -216,7 +218,7 @@ class Suspicion:
         targets = ring.targets(self.me)
         self._targets = {target: self._targets.get(target, Watched(now)) for target in targets}
         for target, watched in self._targets.items():
-            if now - watched.heard >= 0.9 * PROBE_S and watched.tries in (0, TRIES):
+            if now - watched.heard >= 0.9 * PROBE_S and (watched.tries == 0 or watched.silent):
                 self._ping(target, watched, now, out)
         self._accuse(now, out)
 
@@ -235,15 +237,12 @@ class Suspicion:
         if watched.tries < TRIES:
             self._ping(timer.target, watched, now, out)
         else:
+            watched.silent = True
             self._accuse(now, out)
-
-    def _is_silent(self, target: Id) -> bool:
-        watched = self._targets.get(target)
-        return watched is not None and watched.tries >= TRIES
 
     def _accuse(self, now: float, out: Outputs) -> None:
         """State the silent targets, unless they are so many that this domain is more likely cut off itself."""
-        silent = [target for target in self._targets if self._is_silent(target)]
+        silent = [target for target, watched in self._targets.items() if watched.silent]
         alone = [target for target in silent if target not in self.suspected]
         doubts = len(alone) > max(1.0, SELF_SHARE * len(self._targets))
         if doubts != self.doubts_itself:
@@ -251,10 +250,12 @@ class Suspicion:
             out.append(AccusesNobody(len(alone), len(self._targets)) if doubts else AccusesAgain())
         named = [] if doubts else silent[:ACCUSED_MAX]
         payload = accusation_payload(tuple((target, self._rebutted(target)) for target in sorted(named)))
-        if payload != self._said and (named or self._said):
+        own = self._accusations.rows.get(self.me)
+        stated = own.payload if own is not None else b""
+        if payload != self._said and (named or self._said or accused_of(stated)):
             self._said = payload
             out.append(Contribute(self._accusations.definition.name, payload))
-        elif self._said and not named and [row.payload for row in self._accusations.held(self.me)] == [payload]:
+        elif self._said and not named and stated == payload:
             self._said = b""
             out.append(Withdraw(self._accusations.definition.name))
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventing.overlay import gossip, gossip_rows
+from eventing.overlay.byte_budget import BURST_BYTES, FLOOD
 from eventing.overlay.gossip import (
     ANSWERS_MAX,
     ROUND_DUE,
@@ -21,7 +22,7 @@ from eventing.overlay.gossip import (
     Withdraw,
 )
 from eventing.overlay.gossip_messages import MESSAGE_BYTES_MAX, GossipMessage, GossipPart, Outgoing, packed
-from eventing.overlay.gossip_object import LEASE_S_MAX, GossipObject, GossipScope, RowChange, SignedRow
+from eventing.overlay.gossip_object import LEASE_S_MAX, GossipObject, GossipScope, RowChange, SignedRow, row_bytes
 from eventing.overlay.gossip_rows import AHEAD_S, DEPARTED_MAX
 from eventing.overlay.machine import Fired, MessageReceived, SendMessage
 from eventing.sim.federation import STARTED_S
@@ -181,7 +182,7 @@ def test_a_contributor_that_departs_leaves_with_its_lease_and_is_not_requested_a
 
 def test_no_more_than_500_departed_contributors_are_remembered(node: GossipNode) -> None:
     for owner in range(1, 701):
-        received(node, row(owner))
+        node.gossip.sets["load"].hold((row(owner),))
     node.handle(Fired(ROUND_DUE), 601.0, CHANCE)
     assert len(node.gossip.sets["load"]._departed) == DEPARTED_MAX
 
@@ -238,6 +239,35 @@ def test_a_peer_is_answered_so_often_in_a_round_and_no_more(node: GossipNode) ->
     assert sum(map(len, asked)) == ANSWERS_MAX
     node.handle(Fired(ROUND_DUE), 8.0, CHANCE)
     assert given_part(node, GossipPart("load", wants=((5, 0),)))
+
+
+def test_rows_of_strangers_and_of_times_to_come_are_not_requested(node: GossipNode) -> None:
+    offers = ((4000, NOW, 1), (5, NOW + int(AHEAD_S) + 2, 1), (6, NOW, 1))
+    (answer,) = given_part(node, GossipPart("load", offers=offers))
+    assert answer.message.parts[0].wants == ((6, 0),)
+
+
+def test_contributors_that_sign_ever_new_rows_cost_a_multiple_of_the_object_at_most_and_wait_for_others(
+    node: GossipNode,
+) -> None:
+    taken = 0
+    received(node, *(row(owner, bytes(100)) for owner in range(1, 101)))
+    for second in range(1, 200):
+        version = NOW + second
+        offers = (*((owner, version, 1) for owner in range(1, 101)), (500 + second, NOW, 1))
+        for answer in given_part(node, GossipPart("load", offers=offers), now=float(second)):
+            wants = [owner for owner, _ in answer.message.parts[0].wants]
+            assert wants[:1] == [500 + second], "who is new waits for who signs every second"
+            rows = [row(owner, bytes(100), version=version if owner <= 100 else NOW) for owner in wants]
+            taken += sum(map(row_bytes, rows))
+            received(node, *rows, now=float(second))
+    assert taken <= 1.3 * (BURST_BYTES + 200 * FLOOD * Load.bytes_per_s)
+
+
+def test_rows_that_were_not_requested_are_ignored_beyond_the_budget(node: GossipNode) -> None:
+    for first in range(1, 900, 100):
+        received(node, *(row(owner, bytes(128)) for owner in range(first, first + 100)))
+    assert len(rows_in(node)) < 250
 
 
 def test_objects_of_a_zone_stay_in_it() -> None:

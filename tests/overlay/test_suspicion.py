@@ -222,6 +222,13 @@ def test_a_half_detached_domain_accuses_nobody_and_says_so() -> None:
     assert [domain for domain, _, _ in made.of(AccusesAgain)] == [7]
 
 
+def test_a_domain_that_restarts_with_an_old_accusation_withdraws_it() -> None:
+    made = SuspectingWorld(20, 9)
+    made.world.give(3, Contribute("accusations", accusation_payload(((7, 0),))))
+    made.world.run(100.0)
+    assert [accused_of(one.payload) for one in made.nodes[5].gossip.sets["accusations"].rows.values()] == [()]
+
+
 def test_after_a_partition_nobody_is_suspected_any_more() -> None:
     made = SuspectingWorld(40, 6)
     made.world.run(60.0)
