@@ -20,7 +20,7 @@ DOMAINS = 200
 SETTLE_S = 30
 TROUBLE_S = 60
 """Duration of the time of trouble."""
-REPAIR_S = 180
+REPAIR_S = 150
 """After the last fault; comparisons of directories are 60 s apart, and several may be needed."""
 FAULTS_MAX = 3
 
@@ -61,7 +61,7 @@ def trial(seed: int, make_chance: MakeChance, domains: int = DOMAINS) -> Scenari
             "faults": [*faults, *after],
             "roles": roles,
             "measurements": [
-                {"kind": "safety", "every_s": 20.0, "domains": 50},
+                {"kind": "safety", "every_s": 20.0, "domains": 40},
                 {"kind": "liveness", "every_s": 1000.0, "due_s": TROUBLE_S + REPAIR_S},
             ],
             "name": "trial",

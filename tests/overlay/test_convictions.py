@@ -198,3 +198,14 @@ def test_entries_and_ranges_without_sense_are_ignored() -> None:
     ):
         directory.handle(MessageReceived(9, message), 1.0, CHANCE, ())
     assert directory.count == 2
+
+
+def test_no_id_is_drawn_more_often_however_it_was_chosen() -> None:
+    """A newcomer that grinds ids until their hashes are extreme gains nothing: draws read places in the own list, not hashes."""
+    ground = sorted(range(1_000, 41_000), key=mixed)[:20] + sorted(range(1_000, 41_000), key=mixed)[-20:]
+    others = list(range(100, 460))
+    directory = directory_of(5, DirectoryTable(mixed))
+    directory.fill(record(domain, sponsor=0) for domain in [*ground, *others])
+    draws = [directory.draw(CHANCE) for _ in range(20_000)]
+    share = sum(domain in ground for domain in draws) / len(draws)
+    assert abs(share - 40 / 401) < 0.01

@@ -24,6 +24,7 @@ LONG = {
     "liars-flooding-a-restart",
     "liars-grabbing",
     "liars-one-number",
+    "liars-replaying",
     "liars-shuffle-poisoning",
     "liars-sybil-burst",
     "partition",

@@ -66,11 +66,17 @@ class FutureVersions(LyingMember):
 
 @ROLES.add("replayer")
 class ReplayerRole(LyingRole, frozen=True, kw_only=True):
-    """Replayers of old records."""
+    """Replayers of old records.
+
+    Attributes:
+        every_s: seconds between two replays of each.
+    """
+
+    every_s: float = 5.0
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:
         """Make one."""
-        return Replayer(member, coalition)
+        return Replayer(member, coalition, self.every_s)
 
 
 @ROLES.add("future-versions")
