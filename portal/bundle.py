@@ -15,7 +15,7 @@ from django.contrib.staticfiles.storage import StaticFilesStorage
 
 from eventing.core.container import per_process
 
-FOLDER = Path(__file__).resolve().parent.parent / "static" / "portal" / "dist"
+FOLDER = Path(__file__).resolve().parent / "static" / "portal" / "dist"
 PREFIX = "portal/dist/"
 NOT_BUILT = "The console's scripts and styles are not built."
 HOW_TO_BUILD = "Stop the domain and start it with make run, or run: make .venv/.console-built"

@@ -6,7 +6,7 @@
  *
  * What comes out is in portal/static/portal/dist/: files whose names hold the hash of what they contain, so that browsers
  * keep them forever; .br and .gz beside each, which the domain serves to whoever takes them; source maps; manifest.json,
- * which tells the templates' {% static %} the names (portal/console/files.py).
+ * which tells the templates' {% static %} the names (portal/bundle.py).
  *
  * A file of an earlier build stays for KEPT_MS: a domain that runs while this builds still serves what its pages name.
  */
