@@ -408,7 +408,7 @@ class Config:
     overlay: str = _setting(
         "admitted",
         "peers, admitted or open",
-        "Domains with which this one has overlay links once it has joined. peers: approved peers only; admitted: every domain of the directory; open: also for rendezvous points that any domain may replicate.",
+        "Domains with which this one links once it has joined an overlay. peers: approved peers only. admitted: every domain of the directory; events are exchanged with those that a home admitted to the same rendezvous point, and those that a policy names may replicate. open: rules for anyone let domains of the directory replicate, too.",
     )
     overlay_callable: bool = _setting(
         True,
