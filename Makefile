@@ -12,7 +12,7 @@ PIP := $(PIP_SHOWN) --quiet
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-long screens check house docs bench bench-spark sim lock clean
+.PHONY: help run demo test test-long screens check house docs bench bench-spark sim sim-report lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -62,6 +62,9 @@ bench-spark: $(VENV)/.dev-installed ## measure reports over 10 and 100 million r
 
 sim: $(VENV)/.run-installed ## simulate a federation (ARGS='crash-half --domains 1000 --seed 2'; without ARGS: list the scenarios)
 	@$(BIN)/python manage.py simulate $(ARGS)
+
+sim-report: $(VENV)/.dev-installed ## run all bundled scenarios with 5 seeds, hours in all, and write docs/simulation (ARGS='--domains 1000 --seeds 1'); goes on where it stopped
+	@$(BIN)/python manage.py simulation_report $(ARGS)
 
 lock: $(VENV)/.dev-installed ## write requirements/*.txt anew from requirements/*.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/run.txt requirements/run.in

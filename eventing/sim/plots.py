@@ -68,7 +68,7 @@ def _draw(
             series = result.series.get(measurement)
             numbers = series.values.get(value, []) if series is not None else []
             if series is not None and numbers:
-                axis.plot(series.at_s[-len(numbers) :], numbers, linewidth=1.2, label=f"seed {result.seed}")
+                axis.plot(series.at_s, numbers, linewidth=1.2, label=f"seed {result.seed}")
         for at_s, _ in moments:
             axis.axvline(at_s, color="0.6", linewidth=0.8, linestyle="--")
         axis.set_ylabel(value.replace("_", " "))

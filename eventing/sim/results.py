@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 FORMAT = 1
 """Of the JSON document; raised when a field changes its meaning."""
+
+
+NOT_MEASURED = float("nan")
+"""In JSON null."""
 
 
 class Series(msgspec.Struct):
@@ -17,10 +22,12 @@ class Series(msgspec.Struct):
     values: dict[str, list[float]] = msgspec.field(default_factory=dict)
 
     def add(self, at_s: float, values: Mapping[str, float]) -> None:
-        """Add one sample."""
-        self.at_s.append(round(at_s, 3))
+        """Add one sample; a value that is absent now or was absent before is not a number."""
         for name, value in values.items():
-            self.values.setdefault(name, []).append(value)
+            self.values.setdefault(name, [NOT_MEASURED] * len(self.at_s)).append(value)
+        self.at_s.append(round(at_s, 3))
+        for of in self.values.values():
+            of.extend([NOT_MEASURED] * (len(self.at_s) - len(of)))
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -48,6 +55,7 @@ class RunResult(msgspec.Struct, kw_only=True):
         series: by measurement, values over time.
         wall_s, cpu_s, events_per_s, memory_bytes: cost of the run, added by whoever has a clock; 0: not measured.
         digest: hash over all messages and events; empty: not made.
+        scenario_digest: of the scenario's text, added by reports.
     """
 
     scenario: str
@@ -66,6 +74,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     events_per_s: float = 0.0
     memory_bytes: int = 0
     digest: str = ""
+    scenario_digest: str = ""
 
     @property
     def holds(self) -> bool:
@@ -74,8 +83,21 @@ class RunResult(msgspec.Struct, kw_only=True):
 
 
 def as_json(results: Sequence[RunResult]) -> bytes:
-    """The results as a JSON document; values that were not measured are null."""
-    return msgspec.json.format(msgspec.json.encode(list(results)), indent=1)
+    """The results as a JSON document."""
+    return msgspec.json.encode(list(results)) + b"\n"
+
+
+def from_json(document: bytes) -> list[RunResult]:
+    """Read the document that `as_json` makes. Raises msgspec.MsgspecError for any other."""
+    raw = msgspec.json.decode(document, type=list[dict[str, Any]])
+    for result in raw:
+        for values in result.get("summaries", {}).values():
+            values.update({name: NOT_MEASURED for name, value in values.items() if value is None})
+        for series in result.get("series", {}).values():
+            series["values"] = {
+                name: [NOT_MEASURED if one is None else one for one in of] for name, of in series["values"].items()
+            }
+    return msgspec.convert(raw, list[RunResult])
 
 
 def as_text(result: RunResult) -> str:

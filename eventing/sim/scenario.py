@@ -109,12 +109,14 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
         network: the network at the beginning.
         faults, roles, measurements: tables with a `kind` each; fields depend on the kind.
         expectations: what must hold.
+        sizes: further numbers of domains that a report runs, to show how values grow.
         quick_domains: the number of domains with which the scenario still says something; for tests and first tries.
     """
 
     title: Annotated[str, msgspec.Meta(min_length=1, max_length=120)]
     description: str = ""
     domains: Count = 1000
+    sizes: tuple[Count, ...] = ()
     quick_domains: Count = 100
     duration_s: Annotated[float, msgspec.Meta(gt=0.0, le=DURATION_S_MAX)]
     settle_s: Seconds = 60.0

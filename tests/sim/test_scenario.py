@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import msgspec
 import pytest
 
+from eventing.sim import catalogue
 from eventing.sim.errors import ScenarioError
 from eventing.sim.expectations import judge
+from eventing.sim.faults import FAULTS
+from eventing.sim.measurements.base import MEASUREMENTS
 from eventing.sim.results import Series
 from eventing.sim.run import Plan, SimulationRun
-from eventing.sim.scenario import Expectation, bundled_names, scenario_parse, scenario_path, scenario_read
+from eventing.sim.scenario import (
+    Expectation,
+    NetworkPlan,
+    Scenario,
+    bundled_names,
+    scenario_parse,
+    scenario_path,
+    scenario_read,
+)
 
 LONG = {
     "crash-70",
@@ -146,3 +158,21 @@ def quick_holds(name: str) -> None:
         if not one.holds and "speed." not in one.expectation
     ]
     assert not failed
+
+
+def test_the_guide_explains_every_kind_and_field() -> None:
+    guide = (Path(__file__).parents[2] / "docs/simulation/README.md").read_text()
+    catalogue.load()
+    names = [*Scenario.__struct_fields__, *NetworkPlan.__struct_fields__, *Expectation.__struct_fields__]
+    names = [name for name in names if name not in ("network", "faults", "roles", "measurements", "expectations")]
+    for registry in (FAULTS, MEASUREMENTS):
+        for kind, of in registry:
+            names += [kind, *of.__struct_fields__]
+    missing = [name for name in names if f"`{name}`" not in guide and f"`{name} = " not in guide]
+    assert not missing
+
+
+def test_the_example_of_the_guide_runs() -> None:
+    guide = (Path(__file__).parents[2] / "docs/simulation/README.md").read_text()
+    scenario = scenario_parse(guide.partition("```toml\n")[2].partition("```")[0], "example", "README.md")
+    assert SimulationRun(msgspec.structs.replace(scenario, domains=100), 1, Random).go().holds
