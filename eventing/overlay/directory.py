@@ -22,7 +22,7 @@ Measurements behind the numbers: docs/decisions/0057.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -47,6 +47,9 @@ COMPARE_S = 60.0
 """Between two comparisons, each with a domain drawn at random."""
 ANNOUNCE_S = 1.0
 """Interval in which news are gathered into one announcement."""
+ANNOUNCE_LINKS = 6
+"""Links that news are announced on, drawn each time: e**-6 of the domains hear of a record by a comparison only, and half of the bytes of
+an announcement on all of 12 links are saved."""
 WANT_S = 3.0
 """A requested record that does not arrive is requested again after this, from another domain that announces it."""
 ASKED_MAX = 8  # bound: peers remembered that were asked for a record in vain; the first are asked again
@@ -434,7 +437,7 @@ class DomainDirectory:
         elif type(given) is Fired:
             kind = type(given.timer)
             if kind is AnnounceDue:
-                self._announce(now, links, out)
+                self._announce(now, list(links), chance, out)
             elif kind is CompareDue:
                 out.append(SetTimer(COMPARE_DUE, COMPARE_S * (0.9 + 0.2 * chance.random())))
                 self.compare(self.draw(chance), out)
@@ -728,7 +731,7 @@ class DomainDirectory:
             del self._orphans[domain]
         table.forget(wall_s)
 
-    def _announce(self, now: float, links: Iterable[Id], out: Outputs) -> None:
+    def _announce(self, now: float, links: Sequence[Id], chance: Chance, out: Outputs) -> None:
         self._announcing = False
         fresh, self._fresh = self._fresh, {}
         window = int(now / RELAY_WINDOW_S)
@@ -740,10 +743,11 @@ class DomainDirectory:
                 self._relays[number] += 1
                 news.append((by, (self._table.domains[number], self._versions[number], self._hash(number))))
         proofs = self.convictions.relay()
-        for peer in links:
+        for peer in links if len(links) <= ANNOUNCE_LINKS else chance.sample(links, ANNOUNCE_LINKS):
             versions = [entry for by, entry in news if by != peer]
             for first in range(0, len(versions), LISTED_MAX):
                 out.append(SendMessage(peer, News(tuple(versions[first : first + LISTED_MAX]))))
+        for peer in links:
             out.extend(SendMessage(peer, proof) for by, proof in proofs if by != peer)
         if len(proofs) == PROOFS_RELAYED:
             self._announce_soon(out)

@@ -8,6 +8,7 @@ MODULES = (
     "eventing.sim.measurements.topology",
     "eventing.sim.measurements.failures",
     "eventing.sim.measurements.directories",
+    "eventing.sim.measurements.suspicions",
     "eventing.sim.measurements.traffic",
     "eventing.sim.measurements.speed",
     "eventing.sim.measurements.broadcasts",

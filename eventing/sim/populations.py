@@ -25,6 +25,7 @@ from eventing.sim.federation import (
     table_make,
 )
 from eventing.sim.scenario import Scenario
+from eventing.sim.suspecting import SharedRings, gossip_make, suspicion_make
 
 START_S = 10.0
 """Domains of a settled world start within this time."""
@@ -116,6 +117,7 @@ class SuspiciousPopulation(Population):
     ) -> None:
         super().__init__(scenario, chance, only_outbound, absent)
         self.table: DirectoryTable = table_make()
+        self._rings = SharedRings()
         self._full: list[DomainDirectory] = []
         if scenario.start != "joining":
             self._full = self._directories()
@@ -153,7 +155,11 @@ class SuspiciousPopulation(Population):
 
     def _member(self, domain: int, directory: DomainDirectory) -> Member:
         kind = OverlayMember if self.scenario.renew_records else MemberWithoutRenewals
-        return kind(domain, directory, links.SUSPICIOUS)
+        if not self.scenario.suspicion:
+            return kind(domain, directory, links.SUSPICIOUS)
+        gossips = gossip_make(domain, directory)
+        suspects = suspicion_make(domain, gossips, directory, self._rings)
+        return kind(domain, directory, links.SUSPICIOUS, gossips=gossips, suspects=suspects)
 
     def _contacts(self, domain: int) -> tuple[int, ...]:
         sponsorship = sponsor_of(domain)

@@ -106,6 +106,7 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
             `apart`: as settled, after a partition into halves of `apart_s`.
         apart_s: duration of the partition before time 0, with `apart`.
         renew_records: whether domains renew their records while the world runs; without, large worlds are much faster.
+        suspicion: whether domains monitor and accuse each other over gossip.
         network: the network at the beginning.
         faults, roles, measurements: tables with a `kind` each; fields depend on the kind.
         expectations: what must hold.
@@ -124,6 +125,7 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
     start: Literal["settled", "joining", "apart"] = "settled"
     apart_s: Seconds = 3600.0
     renew_records: bool = True
+    suspicion: bool = False
     network: NetworkPlan = NetworkPlan()
     faults: tuple[dict[str, Any], ...] = ()
     roles: tuple[dict[str, Any], ...] = ()
@@ -132,8 +134,8 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
     name: str = ""
 
     def __post_init__(self) -> None:
-        if self.parameters == "paper" and self.start == "apart":
-            raise ValueError("start 'apart' needs directories: parameters 'suspicious'")
+        if self.parameters == "paper" and (self.start == "apart" or self.suspicion):
+            raise ValueError("start 'apart' and 'suspicion' need directories: parameters 'suspicious'")
 
 
 def scenario_path(given: str) -> Path:

@@ -14,6 +14,8 @@ import msgspec
 
 from eventing.overlay import directory, links, liveness, passive_view
 from eventing.overlay.directory import DomainRecord, Sponsorship
+from eventing.overlay.gossip_messages import GossipMessage
+from eventing.overlay.suspicion import MonitorPing, MonitorPong
 
 NAME = "a" * 12 + ".example"
 """A domain's name of 20 bytes."""
@@ -84,6 +86,21 @@ SIZES: dict[type, Size] = {
     passive_view.ShuffleReply: _listed(passive_view.ShuffleReply(()), "members", NAME_BYTES),
 }
 DIRECTORY = directory.MESSAGES
+_SHORT_IDS = NAME_BYTES - 3
+"""What a name has more than a simulation's number of up to 65,535."""
+
+
+def _gossip_size(message: GossipMessage) -> int:
+    """As encoded, with a name for each owner."""
+    names = 0
+    for part in message.parts:
+        names += len(part.offers) + len(part.wants) + len(part.rows) + len(part.changes)
+    return encoded(message) + _SHORT_IDS * names
+
+
+SIZES[GossipMessage] = _gossip_size
+SIZES[MonitorPing] = _constant(MonitorPing())
+SIZES[MonitorPong] = _constant(MonitorPong())
 
 
 def size_add(message: type, size: Size) -> None:
