@@ -14,6 +14,8 @@ from eventing.overlay.machine import Chance, Id
 
 REFUSED_S = 60.0
 """A domain that refused a link is not asked again for this long (gossipsub: prune back-off 60 s)."""
+REFUSED_AGAIN_S = 10.0
+"""But again after this long if nobody else is left to ask: a newcomer is refused by all that do not have its record yet."""
 FAILED_S = 30.0
 FAILED_S_MAX = 3600.0  # bound: seconds before a domain that cannot be reached is asked again
 REMEMBERED_MAX = 1024  # bound: domains that refused or failed; the oldest are asked again early
@@ -48,7 +50,16 @@ class DirectoryCandidates:
             ):
                 not_these.add(domain)
                 found.append(domain)
-        return found
+        return found or self._refused_before(count, not_these, now)
+
+    def _refused_before(self, count: int, not_these: set[Id], now: float) -> list[Id]:
+        """Return domains that had no room some time ago, the longest ago first."""
+        again = now + REFUSED_S - REFUSED_AGAIN_S
+        return [
+            domain
+            for domain, (until, times) in self._held_back.items()
+            if not times and until <= again and domain not in not_these and domain not in self._directory.convictions
+        ][:count]
 
     def sample(self, but: Id, chance: Chance) -> tuple[Id, ...]:
         """Nothing: a peer has the directory, and would not use what others name."""

@@ -33,9 +33,7 @@ def judge(
 def _judged(one: Expectation, series: Mapping[str, Series], summaries: Mapping[str, Mapping[str, float]]) -> Outcome:
     measurement, _, name = one.value.partition(".")
     of = series[measurement]
-    samples = [
-        (at_s, value) for at_s, value in zip(of.at_s, of.values.get(name, ()), strict=False) if value is not None
-    ]
+    samples = [(at_s, value) for at_s, value in zip(of.at_s, of.values.get(name, ()), strict=False) if value == value]
     if one.at_s is not None:
         chosen = [sample for sample in samples if sample[0] >= one.at_s][:1]
     elif one.by_s is not None:

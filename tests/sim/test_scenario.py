@@ -59,7 +59,7 @@ HEAD = 'title = "t"\nduration_s = 100\n'
         (HEAD + 'parameters = "nice"', "$.parameters"),
         (HEAD + "[network]\nloss = 1.5", "$.network.loss"),
         (HEAD + "[network]\nlatency_scale = nan", "$.network.latency_scale"),
-        (HEAD + 'parameters = "paper"\nstart = "apart"', "needs directories"),
+        (HEAD + 'parameters = "paper"\nstart = "apart"', "need directories"),
         (HEAD + '[[expectations]]\nvalue = "x"\nat_least = 1', "MEASUREMENT.VALUE"),
         (HEAD + '[[expectations]]\nvalue = "x.y"', "'at_least' or 'at_most'"),
         (HEAD + '[[expectations]]\nvalue = "x.y"\nat_least = 1\nat_s = 5\nby_s = 6', "exclude each other"),
