@@ -14,6 +14,7 @@ from eventing.sim.expectations import judge
 from eventing.sim.faults import FAULTS
 from eventing.sim.measurements.base import MEASUREMENTS
 from eventing.sim.results import Series
+from eventing.sim.roles import ROLES
 from eventing.sim.run import Plan, SimulationRun
 from eventing.sim.scenario import (
     Expectation,
@@ -165,7 +166,7 @@ def test_the_guide_explains_every_kind_and_field() -> None:
     catalogue.load()
     names = [*Scenario.__struct_fields__, *NetworkPlan.__struct_fields__, *Expectation.__struct_fields__]
     names = [name for name in names if name not in ("network", "faults", "roles", "measurements", "expectations")]
-    for registry in (FAULTS, MEASUREMENTS):
+    for registry in (FAULTS, MEASUREMENTS, ROLES):
         for kind, of in registry:
             names += [kind, *of.__struct_fields__]
     missing = [name for name in names if f"`{name}`" not in guide and f"`{name} = " not in guide]
