@@ -13,6 +13,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from eventing.access.services.revocations import revocations_purge
 from eventing.audit.services import audit_purge
 from eventing.membership.process.running import overlay_keep
+from eventing.membership.services.directory import directory_forget
 from eventing.operations.services.leases import leases_reap, leases_warn
 from eventing.outbox.services import outbox_relay
 from eventing.peering.services.acquaintances import acquaintances_expire
@@ -193,5 +194,6 @@ SWEPT: tuple[tuple[Callable[[], int], str], ...] = (
     (_again(ends_purge), "forgot ended replicas"),
     (admissions_purge, "forgot admissions"),
     (documents_purge, "forgot domain documents"),
+    (_again(directory_forget), "forgot domains of the overlay"),
 )
 """Parts of a sweep, with their words for the log."""

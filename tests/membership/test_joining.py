@@ -21,7 +21,7 @@ from eventing.membership.rules.records import (
 )
 from eventing.membership.rules.sponsoring import FOUNDERS_QUOTA_PER_DAY, BadChain, chain_founder
 from eventing.membership.selectors.directory import chain_of, directory_identity, directory_record, directory_records
-from eventing.membership.services.directory import directory_store
+from eventing.membership.services.directory import directory_forget, directory_store
 from eventing.membership.services.joining import overlay_found, overlay_join, overlay_leave
 from eventing.membership.services.own_record import own_identity, own_record_issue
 from eventing.membership.services.sponsorships import sponsorship_grant
@@ -149,6 +149,22 @@ class TestSponsoring:
         overlay_found(principal=root)
         with pytest.raises(Conflict):
             sponsorship_grant(newcomer="new.example", key=Signer("new.example").x, fingerprint=founder().fingerprint)
+
+    def test_a_name_that_was_sponsored_with_another_key_is_not_sponsored_again(self, root: Principal) -> None:
+        overlay_found(principal=root)
+        _granted(Signer("new.example"))
+        with pytest.raises(Conflict, match="another identity key"):
+            _granted(Signer("new.example"))
+
+
+def test_the_keys_of_those_that_left_first_are_forgotten_beyond_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventing.membership.services.directory.REMEMBERED_MAX", 2)
+    signers = [Signer(f"n{number}.example", at=NOW + number) for number in range(4)]
+    directory_store([one.record() for one in signers], now=datetime.now(UTC))
+    assert directory_forget() == 0, "who is in the directory is never forgotten"
+    directory_store([], [one.name for one in signers[:3]], now=datetime.now(UTC))
+    assert directory_forget() == 2
+    assert [directory_identity(one.name) for one in signers] == [None, None, signers[2].x, signers[3].x]
 
 
 def test_versions_grow_over_restarts_and_clocks_that_were_set_back(root: Principal) -> None:

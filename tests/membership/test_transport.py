@@ -186,6 +186,16 @@ def test_a_request_that_failed_is_sent_once_more_before_the_domain_counts_as_unr
     assert played.received() == [[Neighbor()]] * 2
 
 
+def test_a_domain_whose_rate_is_exceeded_is_waited_for(played: Played) -> None:
+    played.answers = [(429, b"{}"), (429, b"{}"), [NeighborReply(True)]]
+    played.send(Neighbor(), 0.0)
+    for now in (0.0, 2.0):
+        assert isinstance(played.result(now), NotExchanged)
+        played.transport.due(now + 2.0)
+    assert played.result(4.0) == Exchanged(THEM.name, [NeighborReply(True)])
+    assert played.received() == [[Neighbor()]] * 3
+
+
 def test_a_domain_that_does_not_know_us_is_presented_our_records(played: Played) -> None:
     played.send(Neighbor(), 0.0)
     played.result(0.0)

@@ -70,6 +70,7 @@ def test_domains_that_share_a_sponsor_link_by_themselves_and_mend(overlay: Netwo
     assert status["version"] > version
 
 
+@pytest.mark.long
 def test_a_forwarder_that_was_killed_is_replaced_and_the_links_stand_again(overlay: Network) -> None:
     wait_for(lambda: linked(overlay, "b", "a", "c"), LINKED_WITHIN_S)
     pid = overlay["b"].kill("forwarder")

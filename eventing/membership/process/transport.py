@@ -39,6 +39,9 @@ RETRY_S = 1.0
 """A request that failed is sent once more after this; then the domain counts as unreachable."""
 TIE_S = 0.7
 """Of the two ends of a link, the one with the greater name calls this much later, so that usually one does."""
+BUSY_TRIES = 5
+"""Repetitions of a request that exceeds the other side's rate, as when a whole directory is sent."""
+PAUSE_S_MAX = 10.0  # bound: seconds of Retry-After that are waited for
 SILENT_S = 30.0
 """A domain that only calls out, and has not called for this long, counts as unreachable."""
 ABSENT_S = 3600.0
@@ -180,11 +183,11 @@ class Transport:
         unknown = isinstance(error, PeerError) and error.status in (401, 403) and not with_peer.introduce
         if isinstance(error, PeerError) and error.status == 404 and error.kind == "refused":
             with_peer.absent_until = now + ABSENT_S
-        elif unknown or with_peer.failures == 0:
+        elif unknown or with_peer.failures < (BUSY_TRIES if _is_rate(error) else 1):
             with_peer.introduce = with_peer.introduce or unknown
             with_peer.failures += 1
             with_peer.waiting = [*with_peer.sent, *with_peer.waiting][-WAITING_MAX:]
-            self._timers.set(Wake(peer, "retry"), now + (0.0 if unknown else RETRY_S))
+            self._timers.set(Wake(peer, "retry"), now + (0.0 if unknown else _pause_s(error)))
             return
         log.info("overlay: %s cannot be reached: %s", peer, error)
         with_peer.waiting, with_peer.sent, with_peer.failures = [], [], 0
@@ -262,3 +265,12 @@ class Transport:
             self._deliver(Exchanged(peer, found))
         finally:
             close_old_connections()
+
+
+def _is_rate(error: Exception) -> bool:
+    return isinstance(error, PeerError) and error.status == 429
+
+
+def _pause_s(error: Exception) -> float:
+    asked_s = error.retry_after_s if isinstance(error, PeerError) and error.retry_after_s is not None else RETRY_S
+    return min(max(float(asked_s), RETRY_S), PAUSE_S_MAX) if _is_rate(error) else RETRY_S

@@ -57,6 +57,8 @@ def _granted(newcomer: str, key: str, fingerprint: str, now: datetime) -> Sponso
         if membership is None:
             raise NotFound(f"{config().domain} takes part in no overlay: its administrator runs herald overlay found.")
         row = GrantedSponsorship.objects.filter(newcomer=newcomer).first()
+        if row is not None and row.key != key:
+            raise Conflict(f"{newcomer} was sponsored with another identity key, which others remember for its name.")
         if row is not None:
             given = Sponsorship(config().domain, newcomer, row.day, row.number)
             return SponsorshipGrant(given, bytes(row.signature))
