@@ -18,9 +18,8 @@ def names_check(scenario: Scenario, measurements: Iterable[str]) -> None:
         if name not in names:
             known = ", ".join(names) or "none"
             raise ScenarioError(f"{where}: {name!r} is not measured; measured: {known}")
-        latest = max(one.at_s or 0.0, one.by_s or 0.0, one.until_s or 0.0, one.from_s)
-        if latest > scenario.duration_s:
-            raise ScenarioError(f"{where}: {latest:g} s is after the end ({scenario.duration_s:g} s)")
+        if one.latest_s > scenario.duration_s:
+            raise ScenarioError(f"{where}: {one.latest_s:g} s is after the end ({scenario.duration_s:g} s)")
 
 
 def judge(

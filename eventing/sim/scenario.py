@@ -72,6 +72,11 @@ class Expectation(ScenarioPart, frozen=True, kw_only=True):
         if (self.at_s is not None) + (self.by_s is not None) + self.always > 1:
             raise ValueError("'at_s', 'by_s' and 'always' exclude each other")
 
+    @property
+    def latest_s(self) -> float:
+        """The latest moment that the expectation names."""
+        return max(self.at_s or 0.0, self.by_s or 0.0, self.until_s or 0.0, self.from_s)
+
     def holds(self, value: float) -> bool:
         """Return whether a value is within the bounds. NaN is not."""
         above = self.at_least is None or value >= self.at_least

@@ -218,3 +218,9 @@ def test_a_scenario_that_fails_ends_with_code_1_and_a_wrong_one_with_code_2(tmp_
     assert "FAIL components.largest ≤ 0.5" in runs[0].stdout
     assert "title" in runs[1].stderr
     assert "Traceback" not in runs[1].stderr
+
+
+def test_a_shorter_run_leaves_out_what_is_expected_later() -> None:
+    result = result_of("joining", "--domains", "10", "--duration", "30")
+    assert result["outcomes"] == []
+    assert result["duration_s"] == 30

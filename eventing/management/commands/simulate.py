@@ -22,7 +22,7 @@ from eventing.sim.plots import plots_write
 from eventing.sim.progress import Progress
 from eventing.sim.results import RunResult, as_json, as_text
 from eventing.sim.run import SimulationRun
-from eventing.sim.scenario import DOMAINS_MAX, Scenario, bundled_names, scenario_path, scenario_read
+from eventing.sim.scenario import DOMAINS_MAX, DURATION_S_MAX, Scenario, bundled_names, scenario_path, scenario_read
 from eventing.sim.trials import trial
 
 NODE = "node"
@@ -59,7 +59,12 @@ class Command(BaseCommand):
         )
         parser.add_argument("--trial", action="store_true", help="draw a scenario with faults and liars from the seed")
         parser.add_argument("--domains", type=int, help="number of domains; the scenario's if absent")
-        parser.add_argument("--duration", type=float, metavar="S", help="simulated seconds; the scenario's if absent")
+        parser.add_argument(
+            "--duration",
+            type=float,
+            metavar="S",
+            help="simulated seconds; expectations about later moments are left out",
+        )
         parser.add_argument("--seed", type=int, default=1, help="draws all that is left to chance; replays a run")
         parser.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
         parser.add_argument("--plot", metavar="DIR", help="draw the values over time into this directory")
@@ -108,7 +113,10 @@ class Command(BaseCommand):
                 raise ScenarioError(f"--domains: from 2 to {DOMAINS_MAX:,}")
             scenario = msgspec.structs.replace(scenario, domains=options["domains"])
         if options["duration"] is not None:
-            scenario = msgspec.structs.replace(scenario, duration_s=options["duration"])
+            if not 0 < options["duration"] <= DURATION_S_MAX:
+                raise ScenarioError(f"--duration: from 0 to {DURATION_S_MAX:,.0f} s")
+            within = tuple(one for one in scenario.expectations if one.latest_s <= options["duration"])
+            scenario = msgspec.structs.replace(scenario, duration_s=options["duration"], expectations=within)
         return scenario
 
     def _run(self, scenario: Scenario, options: dict[str, Any]) -> RunResult:
