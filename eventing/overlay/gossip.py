@@ -114,7 +114,7 @@ class GossipPartners(Protocol):
 ROUND_DUE = RoundDue()
 Outputs = list[Any]
 _REFUSED = frozenset({Merged.INVALID, Merged.SIGNATURE, Merged.TOO_LARGE, Merged.AHEAD_OF_TIME})
-"""What the sender could have found out. Contributors that only one side knows, and leases that end meanwhile, are nobody's fault."""
+"""Refusals for faults that the sender could have found. Contributors that only one side knows, and leases that end meanwhile, are nobody's fault."""
 
 
 class Gossip:

@@ -39,7 +39,7 @@ WantedRow = tuple[Id, Seconds]
 
 
 class GossipPart(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What one message says of one object.
+    """The part of a message that concerns one object.
 
     Attributes:
         object: its name.
@@ -64,7 +64,7 @@ class GossipMessage(msgspec.Struct, frozen=True, array_like=True, tag="gossip", 
 
 
 class Outgoing:
-    """What is to be sent of one object, in the order of urgency.
+    """The material of one object for the next message, in the order of urgency.
 
     Attributes:
         lists: ranges, each with the offers of every contributor; sent whole or not at all.

@@ -47,7 +47,7 @@ class GossipScope(IntEnum):
 
 
 class SignedRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What one domain contributes to one object.
+    """The contribution of one domain to one object.
 
     Attributes:
         owner: the contributor, the only domain that can sign its row.
@@ -148,7 +148,7 @@ class GossipObject:
 
 
 Rows = tuple[SignedRow, ...]
-"""What is held of one contributor: nothing, its newest row, or two contradictory rows of its newest version."""
+"""The rows held of one contributor: none, its newest row, or two contradictory rows of its newest version."""
 
 
 def merge_rows(one: Rows, other: Rows) -> Rows:

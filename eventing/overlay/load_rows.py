@@ -23,7 +23,7 @@ _Zone = Annotated[str, msgspec.Meta(max_length=ZONE_CHARS_MAX)]
 
 
 class DomainLoad(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a domain does.
+    """The load of a domain.
 
     Attributes:
         sessions: connected readers.
@@ -49,7 +49,7 @@ CAPACITY = (
 
 
 class ZoneTotals(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a reporter found in its zone.
+    """The totals of a zone, as one of its reporters found them.
 
     Attributes:
         domains: rows counted.

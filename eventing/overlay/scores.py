@@ -53,7 +53,7 @@ FORMAT = 1
 
 
 class Deed(Enum):
-    """What a peer did."""
+    """Kinds of behaviour of a peer on a link."""
 
     FIRST = "delivered an event first"
     INVALID = "sent what it could have found invalid"
@@ -179,7 +179,7 @@ LEVELS: tuple[tuple[float, type[Any]], ...] = (
 )
 
 
-class Account(msgspec.Struct, gc=False):
+class LinkAccount(msgspec.Struct, gc=False):
     """Deeds of one peer in one region.
 
     Attributes:
@@ -224,7 +224,7 @@ class Scores:
     """
 
     def __init__(self) -> None:
-        self.accounts: dict[tuple[str, Id], Account] = {}
+        self.accounts: dict[tuple[str, Id], LinkAccount] = {}
         self._until: dict[Id, float] = {}
         self._held: dict[
             str, tuple[dict[str, int], dict[str, int]]
@@ -277,13 +277,13 @@ class Scores:
         """Take up a dumped state; another format is ignored."""
         if state.get("format") == FORMAT:
             for region, peer, at, deeds, in_force, times in state["accounts"]:
-                self.accounts[region, peer] = Account(at, dict(deeds), tuple(in_force), times)
+                self.accounts[region, peer] = LinkAccount(at, dict(deeds), tuple(in_force), times)
             self._until = dict(state["until"])
 
     # Observations
 
     def _note(self, region: str, peer: Id, deed: Deed, count: float, now: float, out: Outputs) -> None:
-        account = self.accounts.pop((region, peer), None) or Account(now)
+        account = self.accounts.pop((region, peer), None) or LinkAccount(now)
         account.decay(now)
         limit = abs(WEIGHTS[deed].most / WEIGHTS[deed].each) + WEIGHTS[deed].free
         account.deeds[deed.name] = min(account.deeds.get(deed.name, 0.0) + count, limit)

@@ -111,7 +111,7 @@ PING, PONG = MonitorPing(), MonitorPong()
 Outputs = list[Any]
 
 
-class Watched(msgspec.Struct, gc=False):
+class MonitoredDomain(msgspec.Struct, gc=False):
     """A target: when it last gave a sign of life, pings without an answer since, and whether all were in vain."""
 
     heard: float
@@ -156,7 +156,7 @@ class Suspicion:
         self._started_s = started_s
         self._ring: MonitorRing | None = None
         self._ring_at = 0.0
-        self._targets: dict[Id, Watched] = {}
+        self._targets: dict[Id, MonitoredDomain] = {}
         self._accused_since: dict[Id, float] = {}
         self._accused_at: dict[Id, float] = {}
         self._accusers_of: dict[Id, list[Id]] = {}
@@ -216,13 +216,13 @@ class Suspicion:
     def _ping_due(self, now: float, out: Outputs) -> None:
         ring = self._ring_now(now)
         targets = ring.targets(self.me)
-        self._targets = {target: self._targets.get(target, Watched(now)) for target in targets}
+        self._targets = {target: self._targets.get(target, MonitoredDomain(now)) for target in targets}
         for target, watched in self._targets.items():
             if now - watched.heard >= 0.9 * PROBE_S and (watched.tries == 0 or watched.silent):
                 self._ping(target, watched, now, out)
         self._accuse(now, out)
 
-    def _ping(self, target: Id, watched: Watched, now: float, out: Outputs) -> None:
+    def _ping(self, target: Id, watched: MonitoredDomain, now: float, out: Outputs) -> None:
         watched.tries = min(watched.tries + 1, TRIES)
         out.append(SendMessage(target, PING))
         evidence = self.evidence(target)
