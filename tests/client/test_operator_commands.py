@@ -178,6 +178,23 @@ def test_the_domain_as_it_is_and_all_names_are_valid_at_a_cursor(operator: Opera
     assert [one["data"]["rp"]["id"] for one in changed if one["type"] == "io.herald.rp.deleted"] == [rp]
 
 
+def test_an_overlay_is_founded_described_and_left(operator: Operator) -> None:
+    assert "takes part in no overlay" in operator.says("overlay", "status")
+    refused = operator.herald("overlay", "join", "nobody.example")
+    assert refused.exit_code == 1
+    assert "is no peer" in refused.stderr
+    founded = operator.says("overlay", "found")
+    assert "a founder" in founded
+    assert "1 domains, 0 links" in founded
+    (own,) = operator.rows("overlay", "map")
+    assert operator.says("overlay", "map", "--search", "nothing-like-it") == ""
+    assert own["name"] in operator.says("overlay", "explain", own["name"])
+    assert operator.herald("overlay", "explain", "b.example").exit_code == 1
+    assert operator.rows("overlay", "links") == []
+    assert operator.herald("overlay", "found").exit_code == 1, "it takes part in one already"
+    assert "no overlay" in operator.says("overlay", "leave", "--yes")
+
+
 def test_a_table_comes_whole_in_chunks(operator: Operator, tmp_path: Path) -> None:
     """All of a table, as CSV and as Parquet, by the library and by the command; a refusal is a Problem, not a file."""
     run, file = operator.made["run"], tmp_path / "table.csv"
