@@ -384,7 +384,7 @@ def test_an_acquaintance_is_sent_nothing_of_rps_to_which_it_is_no_longer_admitte
     assert request_build("d.test", [scene.rp], {}, with_lazy=True)[0] is None
 
 
-def test_an_acquaintance_floods_at_a_twentieth_of_a_peer_s_rate(scene: Scene) -> None:
+def test_an_acquaintance_floods_at_less_than_a_peer_s_rates(scene: Scene) -> None:
     row = scene.acquainted()
     rates = inbound._rates_of(row)
     assert rates.limits == (bounds.REQUESTS_PER_S, bounds.EVENTS_PER_S, bounds.BYTES_PER_S)

@@ -17,10 +17,10 @@ from enum import StrEnum
 ACQUAINTANCES_MAX = 128  # bound: acquaintances; a further link is dropped
 # bound: seconds of an acquaintance's lease; it ends unless the region's link renews it
 LEASE_S = 900
-# A twentieth to an eighth of a peer's (rules/peers.py): below what forwarding to one peer sends at most.
+# Below a peer's (rules/peers.py). Forwarding sends 20 requests per second at most that are not full, to one of several gateways.
 EVENTS_PER_S = 2000  # bound: events per second of an acquaintance; it is told to wait
 BYTES_PER_S = 4 * 1024 * 1024  # bound: bytes per second of an acquaintance; it is told to wait
-REQUESTS_PER_S = 40  # bound: requests per second of an acquaintance; 429
+REQUESTS_PER_S = 80  # bound: requests per second of an acquaintance; 429
 # bound: RPs shared with all acquaintances together, by acquaintance; further RPs are exchanged with peers only
 LINKS_MAX = 50_000
 # Admitted domains of an RP are at most 48 (rps/rules/statements.py).
