@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import override_settings
 from django.utils import timezone
 
 from eventing.access.services.keys import ensure_domain_key
@@ -112,6 +114,12 @@ def test_an_acquaintance_may_exchange_probe_and_ask_about_replicas_and_nothing_e
     for name in ("invite", "subscriptions"):
         assert refused(d, f"/federation/v1/{name}") is Forbidden
     assert called(d, endpoints.HELLO).sender is None, "a hello is a stranger's, whose document is looked at first"
+
+
+def test_with_the_setting_peers_nobody_else_may_call(d: OtherDomain) -> None:
+    begun(d)
+    with override_settings(HERALD=dataclasses.replace(config(), overlay="peers")):
+        assert {refused(d, path) for path in (EXCHANGE, JOIN, REGION, endpoints.PROBE)} == {Forbidden}
 
 
 def test_an_acquaintance_is_shown_as_no_peer_and_may_neither_host_nor_gossip(d: OtherDomain) -> None:

@@ -274,7 +274,8 @@ def _identified(request: signatures.SignedRequest, path: str, domain: str) -> Ad
     Everything that costs more than a look into memory is counted first: anybody can call in any name.
     """
     acquaintance = acquaintance_get(domain)
-    found = identity(domain) if path in ACQUAINTED and not is_suspended(domain) else None
+    allowed = path in ACQUAINTED and config().overlay != "peers" and not is_suspended(domain)
+    found = identity(domain) if allowed else None
     if found is None or found.record is None or found.contradicted:
         _refuse_stranger(request, domain)
     elif acquaintance is not None and acquaintance.fingerprint != found.record.fingerprint:
