@@ -45,7 +45,14 @@ import msgspec
 
 from eventing.core.events.vectors import Vector
 from eventing.overlay.exchange import FeedGap
-from eventing.overlay.feed_tree import NOTHING_RECEIVED, ReceivedFeeds, tree_demoted, tree_grafted, tree_on_message
+from eventing.overlay.feed_tree import (
+    NOTHING_RECEIVED,
+    ReceivedFeeds,
+    tree_adopted,
+    tree_demoted,
+    tree_grafted,
+    tree_on_message,
+)
 from eventing.overlay.graft_timer import GRAFT_S_MAX, GRAFTS_FUTILE, timer_due, timer_on_message, timer_too_early
 from eventing.overlay.link_refusals import refusals_on_message
 from eventing.overlay.link_state import Link, holds
@@ -132,6 +139,16 @@ def on_message(
     presumed, mistaken = presumed_on_message(link.presumed, peer.theirs, grafted, answers=answers, now=now)
     refusals = refusals_on_message(link.refusals, peer.theirs, grafted)
     return MessageOutcome(Link(peer, tree, timer, presumed, refusals), received.holes, pruning, mistaken)
+
+
+def adopted(link: Link, feed_key: str, like: str) -> Link:
+    """Update the link when the first run of a feed is stored: the feed's tree begins as that of another feed.
+
+    Args:
+        like: the feed of the last new run before; all domains hold about the same.
+    """
+    tree = tree_adopted(link.tree, feed_key, like)
+    return link if tree is link.tree else _replace(link, tree=tree)
 
 
 def early(carrier: Link, feed_key: str) -> Link:

@@ -27,12 +27,14 @@ from eventing.overlay.dissemination_messages import (
     COMPARE_DUE,
     DEFAULTS,
     LAZY_DUE,
+    OVERDUE,
     CompareDue,
     DisseminationParameters,
     Grafted,
     LazyDue,
     LinkAnswer,
     LinkRequest,
+    Overdue,
     PeerDue,
     Publish,
     RunReceived,
@@ -98,7 +100,8 @@ class Dissemination:
         self._numbers = 0
         self._asked: dict[str, float] = {}
         self._gaps: dict[tuple[str, int], tuple[float, dict[Id, int]]] = {}
-        self._gathering = self._comparing = False
+        self._gathering = self._comparing = self._watching = False
+        self._active_feed = ""
         self._now = 0.0
         self._chance: Chance
         self._out: list[Any] = []
@@ -112,14 +115,17 @@ class Dissemination:
         elif kind is Fired:
             self._fired(given.timer)
         elif kind is Publish:
+            if self.log.own not in self.log.vector:
+                self._adopt(self.log.own, None)
             self.log.publish(given.event)
+            self._active_feed = self.log.own
             self._examine_all()
         elif kind is LinkUp:
             self._up(given.peer)
         elif kind is LinkDown:
             self.peers.pop(given.peer, None)
         elif kind is Down and given.peer in self.peers:
-            self._failed(given.peer)
+            self._failed(given.peer, self.parameters.retry_s)
         return self._out
 
     def forget_links(self) -> None:
@@ -127,12 +133,12 @@ class Dissemination:
         self.peers = {peer: PeerExchange() for peer in self.peers}
         self.steps = {}
         self._asked, self._gaps = {}, {}
-        self._gathering = self._comparing = False
+        self._gathering = self._comparing = self._watching = False
 
     def _up(self, peer: Id) -> None:
         if peer not in self.peers:
             self.peers[peer] = PeerExchange()
-        if not self._comparing:
+        if self.parameters.anti_entropy_s and not self._comparing:
             self._comparing = True
             self._compare_later()
         self._examine(peer, self.peers[peer])
@@ -151,27 +157,40 @@ class Dissemination:
                 self._examine(peer, one, gathered=True)
         elif kind is StepDue:
             self._step(timer.number)
+        elif kind is Overdue:
+            self._overdue()
         elif kind is CompareDue:
             self._compare()
 
     def _compare(self) -> None:
         self._compare_later()
-        for peer, one in self.peers.items():
-            if one.flying is not None and self._now - one.flying.since >= self.parameters.answer_s:
-                self._failed(peer)
-        if self.peers and self.parameters.anti_entropy_s:
+        if self.peers:
             peer = self._chance.choice(list(self.peers))
             self.peers[peer].compare = True
             self._examine(peer, self.peers[peer])
 
     def _compare_later(self) -> None:
-        every_s = self.parameters.anti_entropy_s or self.parameters.answer_s
-        self._out.append(SetTimer(COMPARE_DUE, every_s * (0.5 + self._chance.random())))
+        self._out.append(SetTimer(COMPARE_DUE, self.parameters.anti_entropy_s * (0.5 + self._chance.random())))
 
-    def _failed(self, peer: Id) -> None:
+    def _overdue(self) -> None:
+        """Fail the requests that were not answered in time."""
+        late = self._now - self.parameters.answer_s
+        for peer, one in self.peers.items():
+            if one.flying is not None and one.flying.since <= late:
+                self._failed(peer, 0.0)
+        self._watching = False
+        if any(one.flying is not None for one in self.peers.values()):
+            self._watch()
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._out.append(SetTimer(OVERDUE, self.parameters.answer_s))
+
+    def _failed(self, peer: Id, retry_s: float) -> None:
         one = self.peers[peer]
         one.flying = None
-        one.next_at = self._now + self.parameters.retry_s
+        one.next_at = self._now + retry_s
         self._wake(peer, one, one.next_at)
 
     # Steps: taken at once, or with others in between
@@ -195,6 +214,16 @@ class Dissemination:
             self._out.append(SetTimer(StepDue(number), self.parameters.work_s * self._chance.random()))
 
     # Sending
+
+    def _adopt(self, feed: str, sender: Id) -> None:
+        """Begin the tree of a new feed as that of the feed which was active last, with one link more: shortcuts for a
+        tree that was made for another origin."""
+        if not self._active_feed:
+            return
+        spare = self._chance.choice(list(self.peers)) if self.peers else None
+        for peer, one in self.peers.items():
+            if peer != sender and peer != spare:
+                one.link = broadcast.adopted(one.link, feed, self._active_feed)
 
     def _examine_all(self) -> None:
         for peer, one in self.peers.items():
@@ -270,6 +299,7 @@ class Dissemination:
         self._numbers += 1
         one.flying = InFlight(self._numbers, now, link, {run.feed: run.last for run in runs})
         one.next_at = now + self.parameters.spacing_s
+        self._watch()
         have = dict(ours) if whole else _difference(link, ours)
         self._out.append(
             SendMessage(peer, LinkRequest(self._numbers, whole, have, runs, asking, self.log.low_water_marks))
@@ -401,8 +431,12 @@ class Dissemination:
                 one.link = broadcast.early(one.link, run.feed)
                 return "redundant" if broadcast.feeds(one.link, run.feed) else "known"
             return "redundant" if run.feed == self.log.own else "known"
+        new = run.feed not in self.log.vector
         if not self.log.append(run, gap_to):
             return "hole"  # what was before it when it was judged has gone
+        if new:
+            self._adopt(run.feed, sender)
+        self._active_feed = run.feed
         self._out.append(RunReceived(run, True))
         return "new"
 

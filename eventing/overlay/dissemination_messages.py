@@ -25,7 +25,7 @@ class DisseminationParameters(msgspec.Struct, frozen=True):
 
     spacing_s: float = 0.05
     lazy_s: float = 0.25
-    answer_s: float = 5.0
+    answer_s: float = 3.0
     retry_s: float = 1.0
     anti_entropy_s: float = 10.0
     work_s: float = 0.0
@@ -92,11 +92,15 @@ class LazyDue(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompareDue(msgspec.Struct, frozen=True, gc=False):
-    """Timer: compare vectors with a peer, and fail requests without an answer."""
+    """Timer: compare vectors with a peer."""
 
 
-LAZY_DUE, COMPARE_DUE = LazyDue(), CompareDue()
+class Overdue(msgspec.Struct, frozen=True, gc=False):
+    """Timer: requests without an answer have failed."""
+
+
+LAZY_DUE, COMPARE_DUE, OVERDUE = LazyDue(), CompareDue(), Overdue()
 
 
 MESSAGES = frozenset({LinkRequest, LinkAnswer})
-TIMERS = frozenset({PeerDue, StepDue, LazyDue, CompareDue})
+TIMERS = frozenset({PeerDue, StepDue, LazyDue, CompareDue, Overdue})

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from eventing.core.events.vectors import Vector
 
 # The same as in peering/wire/messages.py: PATH_MAX.
-HOPS_MAX = 16  # bound: domains that a run passes through; the run is not forwarded further on that path
+HOPS_MAX = 32  # bound: domains that a run passes through; the run is not forwarded further on that path
 # bound: seconds to wait for events that no link claims to hold; a gap without a signed low-water mark is accepted
 GAP_PATIENCE_S = 10.0
 # Partitions last longer than seconds.

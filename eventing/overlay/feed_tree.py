@@ -92,3 +92,14 @@ def tree_demoted(tree: FeedTree, feeds: frozenset[str]) -> FeedTree:
 def tree_grafted(tree: FeedTree, wanted: frozenset[str]) -> FeedTree:
     """Make feeds eager again on this side; the next message asks the peer to do so too."""
     return FeedTree(tree.lazy - wanted, tree.pruned - wanted, tree.grafted | wanted)
+
+
+def tree_adopted(tree: FeedTree, feed_key: str, like: str) -> FeedTree:
+    """Begin the tree of a new feed as that of another.
+
+    Any tree reaches all, whoever the origin is; a feed that began with all links eager would flood them with its first event.
+    Prunes and grafts of its own fit the new tree to its origin.
+    """
+    lazy = tree.lazy | {feed_key} if like in tree.lazy and len(tree.lazy) < FEEDS_MAX else tree.lazy
+    pruned = tree.pruned | {feed_key} if like in tree.pruned else tree.pruned
+    return tree if lazy is tree.lazy and pruned is tree.pruned else FeedTree(lazy, pruned, tree.grafted)

@@ -11,8 +11,14 @@ import msgspec
 
 from eventing.core.events import vectors
 from eventing.core.events.vectors import SEQUENCE_MAX, Vector
-from eventing.overlay.link_refusals import refusals_on_sent, refusals_shut, refusals_unsendable
-from eventing.overlay.link_state import Link, holds
+from eventing.overlay.link_refusals import (
+    NOTHING_REFUSED,
+    refusals_cover,
+    refusals_on_sent,
+    refusals_shut,
+    refusals_unsendable,
+)
+from eventing.overlay.link_state import Link
 
 _replace = msgspec.structs.replace
 
@@ -31,11 +37,15 @@ def plan(link: Link, ours: Vector, *, now: float) -> LinkPlan:
         return LinkPlan.NOTHING
     if not link.met:
         return LinkPlan.VECTOR
-    if not vectors.covers(wanting(link, now=now), ours):
-        return LinkPlan.RUNS
-    if asks(link, now=now) or any(ours.get(feed, 0) > holds(link, feed) for feed in link.tree.lazy):
-        return LinkPlan.VECTOR
-    return LinkPlan.NOTHING
+    lazy = False
+    theirs, upto, tree, refusals = link.theirs, link.presumed.upto, link.tree.lazy, link.refusals
+    for feed, last in ours.items():  # as `wanting` and `holds` say, in one pass
+        if last > theirs.get(feed, 0) and last > upto.get(feed, 0):
+            if feed in tree:
+                lazy = True
+            elif refusals is NOTHING_REFUSED or not refusals_cover(refusals, feed, last, now):
+                return LinkPlan.RUNS
+    return LinkPlan.VECTOR if lazy or asks(link, now=now) else LinkPlan.NOTHING
 
 
 def asks(link: Link, *, now: float) -> bool:

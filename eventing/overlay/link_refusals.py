@@ -85,6 +85,12 @@ def refusals_unsendable(refusals: LinkRefusals, upto: Mapping[str, int], now: fl
     return LinkRefusals(refusals.deaf, left, refusals.shut_until, refusals.count)
 
 
+def refusals_cover(refusals: LinkRefusals, feed_key: str, last: int, now: float) -> bool:
+    """Return True if a feed is not sent now up to this sequence."""
+    deaf, left = refusals.deaf.get(feed_key), refusals.unsendable.get(feed_key)
+    return (deaf is not None and now < deaf[0]) or (left is not None and now < left[0] and last <= left[2])
+
+
 def refusals_until(refusals: LinkRefusals) -> list[float]:
     """Return the ends of all pauses."""
     times = [until for until, _ in refusals.deaf.values()]

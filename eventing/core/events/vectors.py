@@ -16,7 +16,10 @@ Vector = Mapping[str, int]
 
 def covers(one: Vector, other: Vector) -> bool:
     """Return True if `one` covers all of `other`."""
-    return all(one.get(feed, 0) >= sequence for feed, sequence in other.items())
+    for feed, sequence in other.items():  # noqa: SIM110 - all() takes twice the time, and links ask this often
+        if one.get(feed, 0) < sequence:
+            return False
+    return True
 
 
 def lacking(have: Vector, wanted: Vector) -> dict[str, tuple[int, int]]:

@@ -26,7 +26,7 @@ REQUEST_BYTES_MAX = 1024 * 1024
 BODY_BYTES_MAX = 4 * 1024 * 1024  # bound: bytes of a request or answer between domains; 413
 RPS_MAX = 1000  # bound: RPs of a request between domains; the others are in the next request
 RUNS_MAX = 1000  # runs of one RP in one request
-PATH_MAX = 16  # domains that carried a run: the hop bound
+PATH_MAX = 32  # domains that carried a run: the hop bound
 STATEMENTS_MAX = 64  # bound: statements of one part of a request; the others are in the next request
 
 Name = Annotated[str, Meta(max_length=253)]

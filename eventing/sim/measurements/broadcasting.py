@@ -58,19 +58,15 @@ class EventFate:
         delays_s: of the domains that it reached, in the order of arrival.
         copies: redundant ones.
         hops: of the longest path of a first arrival.
+        last_hop: of the path of the last arrival.
     """
 
-    __slots__ = ("at", "copies", "delays_s", "feed", "hops", "meant", "sequence")
+    __slots__ = ("at", "copies", "delays_s", "feed", "hops", "last_hop", "meant", "sequence")
 
     def __init__(self, feed: str, sequence: int, at: float, meant: int) -> None:
         self.feed, self.sequence, self.at, self.meant = feed, sequence, at, meant
         self.delays_s = array("f")
-        self.copies = self.hops = 0
-
-    @property
-    def rmr(self) -> float:
-        """Relative message redundancy: payloads received for each domain reached, less one."""
-        return self.copies / max(1, len(self.delays_s))
+        self.copies = self.hops = self.last_hop = 0
 
 
 class Fates:
@@ -97,7 +93,8 @@ class Fates:
                 fate.copies += 1
                 continue
             fate.delays_s.append(now - fate.at)
-            fate.hops = max(fate.hops, len(run.path))
+            fate.last_hop = len(run.path)
+            fate.hops = max(fate.hops, fate.last_hop)
 
     def values(self, of: list[EventFate]) -> Values:
         """Values over some events."""
@@ -110,6 +107,7 @@ class Fates:
             "reached": arrived / max(1, sum(fate.meant for fate in of)),
             "rmr": sum(fate.copies for fate in of) / max(1, arrived),
             "hops": max(fate.hops for fate in of),
+            "last_hop": max(fate.last_hop for fate in of),
             "hops_mean": sum(fate.hops for fate in of) / len(of),
             "t50_s": max(percentile(delays, 0.5) for delays in ends),
             "t99_s": max(percentile(delays, 0.99) for delays in ends),

@@ -14,6 +14,8 @@ from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Val
 from eventing.sim.measurements.broadcasting import TREE_WARM, BroadcastingMember, Fates, feed_of
 from eventing.sim.scenario import Positive, Seconds
 
+SETTLED = 0.3
+"""Samples are of the last event that is older than this share of the time between two."""
 FLOODED_HOPS_FROM = 5
 """Origins from which the hops of flooding are computed."""
 
@@ -23,7 +25,7 @@ class Broadcasts(Measurement, frozen=True, kw_only=True):
     """Events and their fates.
 
     Values: `reached`: share of the domains that ran at the publication which the last event has reached; `rmr`: redundant payloads for
-    each one that was needed; `hops`: of the longest path; `t50_s`, `t99_s`, `last_s`: from publication to arrival at half, 99 %
+    each one that was needed; `hops`: of the longest path; `last_hop`: of the path to the domain that was reached last; `t50_s`, `t99_s`, `last_s`: from publication to arrival at half, 99 %
     and all of those reached; `flooding_hops`: of flooding over the same links, at the first event.
     In the summary: `cold_…` of the first event, `warm_…` of the events of origins that had published 20 before, `…` of all events;
     `missed`: events that a running domain does not hold at the end, summed over domains.
@@ -108,10 +110,10 @@ class BroadcastsProbe:
 
     def sample(self) -> Values:
         """Values of the last event, or of the last round of `all`."""
-        last = self._fates.all[-1:]
-        if self._plan.origins == "all":
-            last = self._fates.all[-len(self._origins) :]
-        return self._fates.values(last)
+        many = len(self._origins) if self._plan.origins == "all" else 1
+        until = self._run.world.now - SETTLED * self._plan.gap_s
+        settled = sum(1 for fate in self._fates.all if fate.at <= until)
+        return self._fates.values(self._fates.all[max(0, settled - many) : max(settled, many)])
 
     def summary(self) -> Values:
         """Values over all events."""
