@@ -101,6 +101,7 @@ class Fates:
         if not of:
             return {}
         ends = [sorted(fate.delays_s) for fate in of]
+        pooled = sorted(delay for delays in ends for delay in delays)
         arrived = sum(len(fate.delays_s) for fate in of)
         return {
             "events": len(of),
@@ -111,5 +112,6 @@ class Fates:
             "hops_mean": sum(fate.hops for fate in of) / len(of),
             "t50_s": max(percentile(delays, 0.5) for delays in ends),
             "t99_s": max(percentile(delays, 0.99) for delays in ends),
+            "p99_s": percentile(pooled, 0.99),
             "last_s": max(delays[-1] if delays else float("nan") for delays in ends),
         }

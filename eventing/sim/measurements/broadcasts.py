@@ -26,7 +26,7 @@ class Broadcasts(Measurement, frozen=True, kw_only=True):
 
     Values: `reached`: share of the domains that ran at the publication which the last event has reached; `rmr`: redundant payloads for
     each one that was needed; `hops`: of the longest path; `last_hop`: of the path to the domain that was reached last; `t50_s`, `t99_s`, `last_s`: from publication to arrival at half, 99 %
-    and all of those reached; `flooding_hops`: of flooding over the same links, at the first event.
+    and all of those reached, of the slowest event; `p99_s`: below which 99 % of all arrivals are; `flooding_hops`: of flooding over the same links, at the first event.
     In the summary: `cold_…` of the first event, `warm_…` of the events of origins that had published 20 before, `…` of all events;
     `missed`: events that a running domain does not hold at the end, summed over domains.
 
