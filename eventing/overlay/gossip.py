@@ -222,7 +222,7 @@ class Gossip:
         for name, of in self.sets.items():
             held = [(row,) for row in state["rows"].get(name, ())] + list(state["conflicts"].get(name, ()))
             for rows in held:
-                of.hold(tuple(msgspec.convert(row, SignedRow) for row in rows))
+                of.hold(tuple(SignedRow(*row) for row in rows))
 
     # Rounds
 
