@@ -25,6 +25,7 @@ def star(network: Network) -> Iterator[Network]:
     yield network
     for name in "abc":
         network[name].ask("POST", "/api/v1/overlay/leave")
+    wait_for(lambda: not any(acquaintances(network, name) for name in "abc"), LINKED_WITHIN_S)
 
 
 def founded(network: Network, centre: str, others: str) -> None:
