@@ -72,6 +72,14 @@ def msgpack_reader(kind: type[T]) -> Reader[T]:
     return _reader(msgspec.msgpack.Decoder(kind).decode)
 
 
+def converted(plain: Any, kind: type[T]) -> T:
+    """Convert plain data, as parsers of TOML and others return it, into `kind`. Raises Undecodable, with the path of the wrong value."""
+    try:
+        return msgspec.convert(plain, kind)
+    except (ValueError, RecursionError) as error:
+        _refuse(error, b"")
+
+
 def _reader(decode: Callable[[Any], T]) -> Reader[T]:
     def read(data: Bytes) -> T:
         try:

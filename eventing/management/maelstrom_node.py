@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import time
 from collections.abc import Iterator
 from random import Random
@@ -11,6 +12,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from eventing.core.decoding import Undecodable, json_reader
 from eventing.sim.maelstrom import MaelstromMessage, MaelstromNode
 
 WORKLOADS = ("broadcast", "g-set", "pn-counter")
@@ -33,7 +35,7 @@ def maelstrom_node_run(source: BinaryIO, target: BinaryIO, *, seed: int, workloa
         workload: one of WORKLOADS; None: found out.
     """
     node = MaelstromNode(Random, seed, workload)
-    decoder, encoder = msgspec.json.Decoder(MaelstromMessage), msgspec.json.Encoder()
+    read, encoder = json_reader(MaelstromMessage), msgspec.json.Encoder()
 
     def write(messages: list[MaelstromMessage]) -> None:
         for message in messages:
@@ -42,8 +44,14 @@ def maelstrom_node_run(source: BinaryIO, target: BinaryIO, *, seed: int, workloa
 
     for lines in _lines(source.fileno(), node):
         for line in lines:
-            if line.strip():
-                write(node.handle(decoder.decode(line), time.time()))
+            if not line.strip():
+                continue
+            try:
+                message = read(line)
+            except Undecodable as error:
+                print(f"A line is no message of Maelstrom and is ignored: {error}.", file=sys.stderr)
+            else:
+                write(node.handle(message, time.time()))
         write(node.tick(time.time()))
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from eventing.core.decoding import Undecodable, converted
 from eventing.overlay.gossip_messages import GossipMessage
 from eventing.overlay.machine import Chance
 from eventing.sim.maelstrom_objects import MaelstromObjects
@@ -156,11 +157,11 @@ class MaelstromNode:
         """Take in a message of another node; one that is not as it should be is discarded."""
         try:
             if kind == EXCHANGE:
-                exchange = msgspec.convert(message.body["message"], MaelstromExchange)
+                exchange = converted(message.body["message"], MaelstromExchange)
                 answer = self.replica.receive(message.src, exchange, now, self._chance)
                 return [] if answer is None else [self._to(message.src, EXCHANGE, answer)]
-            gossip = msgspec.convert(message.body["message"], GossipMessage)
-        except (KeyError, msgspec.ValidationError):
+            gossip = converted(message.body["message"], GossipMessage)
+        except (KeyError, Undecodable):
             return []
         sent = self.objects.receive(message.src, gossip, now, self._chance)
         return [self._to(peer, GOSSIP, one) for peer, one in sent]

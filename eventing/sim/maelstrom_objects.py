@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.overlay.gossip import Contribute, Gossip
 from eventing.overlay.gossip_messages import GossipMessage
 from eventing.overlay.gossip_object import PAYLOAD_BYTES_MAX, GossipObject, GossipScope, SignedRow
@@ -27,6 +28,8 @@ REFRESH_S = 10.0
 """Least time of the machine between two rows of a node: half a second of the node."""
 
 _encode = msgspec.msgpack.Encoder().encode
+_elements = msgpack_reader(list[Any])
+_sums = msgpack_reader(tuple[int, int])
 
 
 class MaelstromObject(GossipObject):
@@ -40,12 +43,12 @@ class MaelstromObject(GossipObject):
         """Return True if a payload is what this object encodes."""
         try:
             self.read(payload)
-        except msgspec.DecodeError:
+        except Undecodable:
             return False
         return True
 
     def read(self, payload: bytes) -> Any:
-        """Decode a payload. Raises msgspec.DecodeError."""
+        """Decode a payload. Raises Undecodable."""
         raise NotImplementedError
 
 
@@ -56,7 +59,7 @@ class GrowOnlySet(MaelstromObject):
 
     def read(self, payload: bytes) -> list[Any]:
         """Decode the elements of a row."""
-        return msgspec.msgpack.decode(payload, type=list[Any])
+        return _elements(payload)
 
 
 class PositiveNegativeCounter(MaelstromObject):
@@ -66,7 +69,7 @@ class PositiveNegativeCounter(MaelstromObject):
 
     def read(self, payload: bytes) -> tuple[int, int]:
         """Decode the sums of a row."""
-        return msgspec.msgpack.decode(payload, type=tuple[int, int])
+        return _sums(payload)
 
 
 class MaelstromObjects:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import Any, Generic, TypeVar
 
-import msgspec
-
+from eventing.core.decoding import Undecodable, converted
 from eventing.sim.errors import ScenarioError
 
 Kind = TypeVar("Kind")
@@ -56,8 +55,8 @@ class Registry(Generic[Kind]):
             raise ScenarioError(f"{where}: there is no {self.noun} {name!r}; {hint}")
         fields = {key: value for key, value in item.items() if key != "kind"}
         try:
-            return msgspec.convert(fields, kind)
-        except msgspec.ValidationError as error:
+            return converted(fields, kind)
+        except Undecodable as error:
             raise ScenarioError(f"{where} ({name}): {error}") from None
 
     def _names(self) -> str:

@@ -61,7 +61,7 @@ def kept(run: ReportRun, into: Path) -> RunResult | None:
         return None
     try:
         (result,) = from_json(path.read_bytes())
-    except (msgspec.MsgspecError, ValueError):
+    except ValueError:
         return None
     return result if result.scenario_digest == scenario_digest(run.name) else None
 

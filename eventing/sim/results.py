@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from eventing.core.decoding import converted, json_reader
+
 FORMAT = 1
 """Of the JSON document; raised when a field changes its meaning."""
 
@@ -78,7 +80,7 @@ class RunResult(msgspec.Struct, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """Whether all expectations were fulfilled."""
+        """True if all expectations were fulfilled."""
         return all(outcome.holds for outcome in self.outcomes)
 
 
@@ -87,9 +89,12 @@ def as_json(results: Sequence[RunResult]) -> bytes:
     return msgspec.json.encode(list(results)) + b"\n"
 
 
+_read = json_reader(list[dict[str, Any]])
+
+
 def from_json(document: bytes) -> list[RunResult]:
-    """Read the document that `as_json` makes. Raises msgspec.MsgspecError for any other."""
-    raw = msgspec.json.decode(document, type=list[dict[str, Any]])
+    """Read the document that `as_json` makes. Raises Undecodable for any other."""
+    raw = _read(document)
     for result in raw:
         for values in result.get("summaries", {}).values():
             values.update({name: NOT_MEASURED for name, value in values.items() if value is None})
@@ -97,7 +102,7 @@ def from_json(document: bytes) -> list[RunResult]:
             series["values"] = {
                 name: [NOT_MEASURED if one is None else one for one in of] for name, of in series["values"].items()
             }
-    return msgspec.convert(raw, list[RunResult])
+    return converted(raw, list[RunResult])
 
 
 def as_text(result: RunResult) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from eventing.core.decoding import Undecodable, converted
 from eventing.sim.errors import ScenarioError
 
 BUNDLED = Path(__file__).parent / "scenarios"
@@ -176,8 +177,8 @@ def scenario_parse(text: str, name: str, where: str) -> Scenario:
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{where}: not TOML: {error}") from None
     try:
-        return msgspec.convert(document | {"name": document.get("name", name)}, Scenario)
-    except msgspec.ValidationError as error:
+        return converted(document | {"name": document.get("name", name)}, Scenario)
+    except Undecodable as error:
         raise ScenarioError(f"{where}: {error}") from None
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
+from eventing.core.decoding import converted
 from eventing.overlay.machine import Chance
 from eventing.sim.context import MakeChance
 from eventing.sim.run import SimulationRun
@@ -51,7 +50,7 @@ def trial(seed: int, make_chance: MakeChance, domains: int = DOMAINS) -> Scenari
     faults = [fault for draw in chance.sample(FAULTS, chance.randrange(FAULTS_MAX + 1)) for fault in draw(chance)]
     after = [{"kind": "heal", "at_s": TROUBLE_S}, {"kind": "restart", "share": 1.0, "within_s": 5.0, "at_s": TROUBLE_S}]
     roles = [{**chance.choice(LIARS), "until_s": TROUBLE_S}] if chance.random() < 0.8 else []
-    return msgspec.convert(
+    return converted(
         {
             "title": f"Trial {seed}",
             "domains": domains,
