@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench import report
 from bench.load import LoadError, compile_load
-from bench.measure import Bench, Measurement, Options
+from bench.measure import Bench, BenchMeasurement, Options
 from bench.peers import SERVERS
 from bench.processes import LOAD_CORE, SERVER_CORE, CannotStart, raise_file_limit
 from bench.scenarios import APART, LONG, SCENARIOS
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             servers.append(name)
     started = time.monotonic()
-    measurements: list[Measurement] = []
+    measurements: list[BenchMeasurement] = []
     for scenario in chosen.only:
         print(f"\n{report.TITLES[scenario]}", flush=True)
         for name in servers:
@@ -78,9 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if found and all(check.passed for check in found) else 1
 
 
-def _measure(scenario: str, name: str, bench: Bench, skipped: list[str]) -> list[Measurement]:
+def _measure(scenario: str, name: str, bench: Bench, skipped: list[str]) -> list[BenchMeasurement]:
     """Return the rows of one scenario and server. A server that fails is reported and does not stop the others."""
-    found: list[Measurement] = []
+    found: list[BenchMeasurement] = []
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=WORK))
     began = time.monotonic()
     try:

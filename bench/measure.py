@@ -38,7 +38,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class BenchMeasurement:
     """One row.
 
     Attributes:
@@ -61,7 +61,7 @@ class Measurement:
         return asdict(self)
 
 
-Scenario = Callable[["Bench", BenchServer], Iterator[Measurement]]
+Scenario = Callable[["Bench", BenchServer], Iterator[BenchMeasurement]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.measure import Measurement, Options
+from bench.measure import BenchMeasurement, Options
 from bench.peers import SERVERS
 from bench.targets import CHANGE_P99_MS_MAX, Check, checks
 
@@ -86,7 +86,7 @@ LATEST = "latest"
 _COLOURS = {"herald": "#c0392b", "nchan": "#2c7a3f", "nats": "#2b5fa8", "channels": "#8a6d3b"}
 
 
-def rows(scenario: str, measurements: Sequence[Measurement]) -> list[list[str]]:
+def rows(scenario: str, measurements: Sequence[BenchMeasurement]) -> list[list[str]]:
     """Return the table of one scenario, header first; cases together, so that servers are side by side."""
     mine = [m for m in measurements if m.scenario == scenario]
     columns = _COLUMNS[scenario]
@@ -143,7 +143,7 @@ def _version(command: Sequence[str]) -> str:
 
 def write(
     folder: Path,
-    measurements: Sequence[Measurement],
+    measurements: Sequence[BenchMeasurement],
     options: Options,
     elapsed_s: float,
     skipped: Sequence[str],
@@ -177,7 +177,7 @@ def write(
     return written
 
 
-def _markdown(measurements: Sequence[Measurement], found: Sequence[Check], about: dict[str, Any]) -> str:
+def _markdown(measurements: Sequence[BenchMeasurement], found: Sequence[Check], about: dict[str, Any]) -> str:
     where = ", ".join(
         f"{name} {value}" if name != "processor" else str(value) for name, value in about["machine"].items()
     )
@@ -205,7 +205,7 @@ def _markdown_table(table: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plot(measurements: Sequence[Measurement], path: Path) -> None:
+def plot(measurements: Sequence[BenchMeasurement], path: Path) -> None:
     """Plot deliveries per server CPU-second by rate, one line per server, both axes logarithmic."""
     import matplotlib
 
@@ -238,7 +238,7 @@ def plot(measurements: Sequence[Measurement], path: Path) -> None:
     pyplot.close(figure)
 
 
-def plot_console(measurements: Sequence[Measurement], path: Path) -> None:
+def plot_console(measurements: Sequence[BenchMeasurement], path: Path) -> None:
     """Plot the delay of each kind of change on the screen, and the memory of a page's scripts at each minute of an
     hour.
     """

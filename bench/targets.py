@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.measure import Measurement
+from bench.measure import BenchMeasurement
 
 FANOUT_AT_LEAST = {20.0: 80_000, 60.0: 110_000, 150.0: 250_000, 300.0: 500_000, 1000.0: 1_200_000}
 FANOUT_PEERS = ("nchan", "nats")
@@ -49,7 +49,7 @@ class Check:
     passed: bool
 
 
-def checks(measurements: Sequence[Measurement]) -> list[Check]:
+def checks(measurements: Sequence[BenchMeasurement]) -> list[Check]:
     """Return all targets that `measurements` allow to be judged."""
     found = [*_fanout(measurements), *_delay(measurements)]
     for measurement in measurements:
@@ -70,7 +70,7 @@ def _at_most(what: str, value: float, most: float, unit: str) -> Check:
     return Check(what, f"<= {most:,.4g} {unit}", f"{value:,.4g} {unit}", value <= most)
 
 
-def _fanout(measurements: Sequence[Measurement]) -> Iterator[Check]:
+def _fanout(measurements: Sequence[BenchMeasurement]) -> Iterator[Check]:
     rows = {(m.server, m.values["rate_per_s"]): m for m in measurements if m.scenario == "fanout"}
     for (server, rate), row in rows.items():
         if server != "herald":
@@ -84,7 +84,7 @@ def _fanout(measurements: Sequence[Measurement]) -> Iterator[Check]:
                 yield Check(f"fan-out at {rate:g}/s: against {peer}", "> 1", f"{ratio:.2f}", ratio > 1)
 
 
-def _delay(measurements: Sequence[Measurement]) -> Iterator[Check]:
+def _delay(measurements: Sequence[BenchMeasurement]) -> Iterator[Check]:
     rows = {m.server: m for m in measurements if m.scenario == "fanout" and m.values["rate_per_s"] == P99_RATE}
     if "herald" not in rows:
         return
@@ -95,7 +95,7 @@ def _delay(measurements: Sequence[Measurement]) -> Iterator[Check]:
         yield _at_most(f"p99 delay at {P99_RATE:g}/s: nchan's and the tick", ours, most, "ms")
 
 
-def _own(row: Measurement) -> Iterator[Check]:
+def _own(row: BenchMeasurement) -> Iterator[Check]:
     values = row.values
     if row.scenario == "publish":
         least = PUBLISH_WRK_AT_LEAST if row.case.startswith("wrk") else PUBLISH_AT_LEAST
@@ -115,7 +115,7 @@ def _own(row: Measurement) -> Iterator[Check]:
         yield from _console(row)
 
 
-def _federation(row: Measurement) -> Iterator[Check]:
+def _federation(row: BenchMeasurement) -> Iterator[Check]:
     values, what = row.values, f"domains, {row.case}"
     if row.case.startswith("delay"):
         yield _at_most(f"{what}: p99 delay", values["p99_ms"], FEDERATED_P99_MS_MAX, "ms")
@@ -131,7 +131,7 @@ def _federation(row: Measurement) -> Iterator[Check]:
         yield _at_most(f"{what}: redundant copies per event", values["redundant_per_event"], REDUNDANT_MAX, "")
 
 
-def _console(row: Measurement) -> Iterator[Check]:
+def _console(row: BenchMeasurement) -> Iterator[Check]:
     values, what = row.values, row.case
     if "p99_ms" in values:
         yield _at_most(f"{what}: p99", values["p99_ms"], CHANGE_P99_MS_MAX, "ms")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.measure import Bench, Measurement
+from bench.measure import Bench, BenchMeasurement
 from bench.peers.base import BenchServer, Route
 from bench.scenarios.publish import publish_case
 
@@ -17,7 +17,7 @@ BATCHES_IN_FLIGHT = 4
 IN_FLIGHT = 64
 
 
-def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
     """Yield one row per way of bulk publishing that the server has."""
     server.prepare(1)
     yield publish_case(bench, server, "batches", f"{IN_FLIGHT} in flight", server.fanout_route, 1, IN_FLIGHT, 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.load import LoadError, LoadPlan
-from bench.measure import Bench, Measurement, generator_notes, per
+from bench.measure import Bench, BenchMeasurement, generator_notes, per
 from bench.peers.base import BenchServer
 
 REPEATS = 3
@@ -19,7 +19,7 @@ FILLING_S_MAX = 120.0
 FILLING_PER_S = 20_000  # nchan numbers the messages of one second with 16 bits
 
 
-def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
     """Yield one row, or none if nothing is stored."""
     events = min(bench.options.stored_events, server.replay_events_max)
     if not events:
@@ -39,7 +39,7 @@ def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
         flaws += outcome.flaws
         notes = notes or generator_notes(outcome)
     total = REPEATS * events
-    yield Measurement(
+    yield BenchMeasurement(
         "catchup",
         f"{events:,} events",
         server.name,

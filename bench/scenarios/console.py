@@ -18,7 +18,7 @@ from contextlib import ExitStack
 
 import psutil
 
-from bench.measure import Bench, Measurement
+from bench.measure import Bench, BenchMeasurement
 from bench.peers.base import BenchServer
 from bench.peers.herald import LEASE_S, Herald
 from bench.scenarios.console_browser import Browser, ExpectedElement, Tab, chromium, settle
@@ -50,7 +50,7 @@ PER_FRAME = 20
 BUSY_MAX = 0.2  # share of the machine used by others, beyond which the row notes it
 
 
-def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
     """Yield all rows; none for other servers."""
     if not isinstance(server, Herald):
         return
@@ -96,7 +96,7 @@ def _addresses(rp: str) -> dict[str, tuple[str, ...]]:
 
 def _changes(
     domain: ConsoleDomain, browser: Browser, rp: str, peers: Sequence[str], busy: float
-) -> Iterator[Measurement]:
+) -> Iterator[BenchMeasurement]:
     """Yield a row for all kinds together, then one for each."""
     addresses = _addresses(rp)
     with ExitStack() as stack:
@@ -124,7 +124,7 @@ def _sessions() -> str:
 
 def _change_row(
     case: str, delays: Sequence[float], kinds: Mapping[str, ChangeKind], notes: tuple[str, ...]
-) -> Measurement:
+) -> BenchMeasurement:
     missing = sum(len(kind.missing) for kind in kinds.values())
     pages = sorted({page for kind in kinds.values() for page in kind.missing})
     flaws = (f"{missing} not seen on {', '.join(pages)}",) if missing else ()
@@ -132,13 +132,13 @@ def _change_row(
     if delays:
         values |= {f"p{part:g}_ms": quantile(delays, part / 100) * 1000 for part in (50, 99)}
         values["max_ms"] = max(delays) * 1000
-    return Measurement("console", case, "herald", values, flaws, notes)
+    return BenchMeasurement("console", case, "herald", values, flaws, notes)
 
 
 # -- pages ------------------------------------------------------------------------------------------------------------
 
 
-def _pages(browser: Browser, addresses: Mapping[str, Sequence[str]]) -> Iterator[Measurement]:
+def _pages(browser: Browser, addresses: Mapping[str, Sequence[str]]) -> Iterator[BenchMeasurement]:
     """Yield for each page its first load, and the next one."""
     for page, (path, *wanted) in addresses.items():
         with browser.tab() as tab:
@@ -149,13 +149,13 @@ def _pages(browser: Browser, addresses: Mapping[str, Sequence[str]]) -> Iterator
         values = {name: value for name, value in usable.items() if value is not None}
         sizes = {"kib": cold.wire_bytes / 1024, "warm_kib": warm.wire_bytes / 1024}
         flaws = tuple(f"never usable, {name.removesuffix('_ms')}" for name in usable if name not in values)
-        yield Measurement("console", f"page: {page}", "herald", {**sizes, **values}, flaws)
+        yield BenchMeasurement("console", f"page: {page}", "herald", {**sizes, **values}, flaws)
 
 
 # -- cost of consoles -------------------------------------------------------------------------------------------------
 
 
-def _cpu(domain: ConsoleDomain, browser: Browser, addresses: Mapping[str, Sequence[str]]) -> Measurement:
+def _cpu(domain: ConsoleDomain, browser: Browser, addresses: Mapping[str, Sequence[str]]) -> BenchMeasurement:
     """Measure the gateway's CPU without consoles and with ten, in turn."""
     pages = [OVERVIEW, LIST, ONE, OVERVIEW, LIST, ONE, SUBSCRIPTIONS, LEASES, ALARMS, FEDERATION]
     shares: dict[bool, list[float]] = {False: [], True: []}
@@ -177,7 +177,7 @@ def _cpu(domain: ConsoleDomain, browser: Browser, addresses: Mapping[str, Sequen
         "cost_percent": (with_ten - without) * 100,
         "relative_percent": (with_ten / without - 1) * 100,
     }
-    return Measurement("console", f"{len(pages)} consoles, {RATE:g} events/s", "herald", values)
+    return BenchMeasurement("console", f"{len(pages)} consoles, {RATE:g} events/s", "herald", values)
 
 
 def _share(domain: ConsoleDomain, tabs: list[Tab]) -> float:
@@ -190,7 +190,7 @@ def _share(domain: ConsoleDomain, tabs: list[Tab]) -> float:
 # -- an hour ----------------------------------------------------------------------------------------------------------
 
 
-def _hour(browser: Browser) -> Measurement:
+def _hour(browser: Browser) -> BenchMeasurement:
     """Measure the memory of the overview's scripts at each minute of an hour of samples, after a warm-up."""
     with browser.tab() as tab:
         tab.page.add_init_script(PLAYED_SOCKET)
@@ -203,4 +203,4 @@ def _hour(browser: Browser) -> Measurement:
                 heaps.append(tab.heap_bytes() / 2**20)
     values = {"heap_mib": heaps[0], "heap_most_mib": max(heaps), "heap_growth_mib": heaps[-1] - heaps[0]}
     minutes = {f"minute_{minute:02}_mib": heap for minute, heap in enumerate(heaps)}
-    return Measurement("console", "an hour of live updates", "herald", {**values, **minutes})
+    return BenchMeasurement("console", "an hour of live updates", "herald", {**values, **minutes})

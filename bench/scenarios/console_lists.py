@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from statistics import median
 
-from bench.measure import Measurement
+from bench.measure import BenchMeasurement
 from bench.processes import resident_of
 from bench.scenarios.console_browser import Browser, Tab
 from bench.scenarios.console_domain import MANY, ConsoleDomain
@@ -48,7 +48,7 @@ TRIES = 3
 TYPED = "line-42"
 
 
-def lists(domain: ConsoleDomain, browser: Browser) -> Iterator[Measurement]:
+def lists(domain: ConsoleDomain, browser: Browser) -> Iterator[BenchMeasurement]:
     """Yield a row for each list; the domain was filled before."""
     with browser.tab() as tab:
         tab.load("/rps", ROWS)  # scripts and styles are in the cache from now on
@@ -56,7 +56,7 @@ def lists(domain: ConsoleDomain, browser: Browser) -> Iterator[Measurement]:
             server_ms = _server_ms(tab, ASKED.get(case, path))
             yield _row(case, {"server_ms": server_ms}, tab.load(path, *wanted).usable_ms)
         for case in ("tree of names, first level", "tree of names, second level"):
-            yield Measurement("console", _case(case), "herald", {"server_ms": _server_ms(tab, ASKED[case])})
+            yield BenchMeasurement("console", _case(case), "herald", {"server_ms": _server_ms(tab, ASKED[case])})
         tab.load("/rps", ROWS)
         yield _row("RPs, typing a search", {}, tab.submit("#q", TYPED, ROWS))
         tab.load("/rps?sort=name", ROWS)
@@ -68,10 +68,10 @@ def _case(case: str) -> str:
     return f"{MANY:,}: {case}"
 
 
-def _row(case: str, values: dict[str, float], usable_ms: float | None) -> Measurement:
+def _row(case: str, values: dict[str, float], usable_ms: float | None) -> BenchMeasurement:
     if usable_ms is None:
-        return Measurement("console", _case(case), "herald", values, ("never usable",))
-    return Measurement("console", _case(case), "herald", {**values, "warm_ms": usable_ms})
+        return BenchMeasurement("console", _case(case), "herald", values, ("never usable",))
+    return BenchMeasurement("console", _case(case), "herald", {**values, "warm_ms": usable_ms})
 
 
 def _server_ms(tab: Tab, path: str) -> float:
@@ -84,7 +84,7 @@ def _server_ms(tab: Tab, path: str) -> float:
     return median(took)
 
 
-def _names(domain: ConsoleDomain) -> Measurement:
+def _names(domain: ConsoleDomain) -> BenchMeasurement:
     """Measure the export of names, and the growth of the gateway's memory meanwhile."""
     pid = domain.pid_of("gateway")
     before = most = resident_of(pid)
@@ -101,4 +101,4 @@ def _names(domain: ConsoleDomain) -> Measurement:
     complete = lines > MANY
     values = {"server_ms": elapsed_ms, "growth_mib": (most - before) / 2**20}
     flaws = () if complete else (f"{lines:,} lines only",)
-    return Measurement("console", _case("export of names"), "herald", values, flaws)
+    return BenchMeasurement("console", _case("export of names"), "herald", values, flaws)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.load import LoadPlan
-from bench.measure import Bench, Measurement, generator_notes, per
+from bench.measure import Bench, BenchMeasurement, generator_notes, per
 from bench.peers.base import BenchServer
 
 WINDOW = 64
@@ -18,7 +18,7 @@ LOW_RATE = 100.0  # up to this rate the measurement is twice as long: there is l
 HOPELESS = 0.5  # below this share of the asked pace, or of deliveries, higher rates are not tried
 
 
-def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
     """Yield one row per rate."""
     options = bench.options
     server.prepare(1)
@@ -42,7 +42,7 @@ def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
         )
         outcome, cpu_s = bench.run(server, plan)
         reached = outcome.published / (rate * seconds)
-        yield Measurement(
+        yield BenchMeasurement(
             "fanout",
             f"{rate:g} events/s",
             server.name,

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.load import LoadError, LoadOutcome, LoadPlan
-from bench.measure import Bench, Measurement, generator_notes
+from bench.measure import Bench, BenchMeasurement, generator_notes
 from bench.peers.base import BenchServer, Route
 from bench.peers.domain import BenchDomain
 from bench.peers.herald import Herald
@@ -41,7 +41,7 @@ REST_S = 20.0  # for the links to prune duplicates
 HELD_WITHIN_S = 120.0
 
 
-def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
     """Yield rows of two domains, then of five; none for other servers."""
     if not isinstance(server, Herald):
         return
@@ -54,7 +54,7 @@ def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
         yield _ring(bench, _started(folder, stack))
 
 
-def _two(bench: Bench, a: BenchDomain, b: BenchDomain) -> Iterator[Measurement]:
+def _two(bench: Bench, a: BenchDomain, b: BenchDomain) -> Iterator[BenchMeasurement]:
     _peered(a, b)
     a.prepare(1, HISTORY_ONE_EVENTS)
     b.join(a)
@@ -107,7 +107,9 @@ def _plan(bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, rate: fl
     )
 
 
-def _measured(bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, rate: float, seconds: float) -> Measurement:
+def _measured(
+    bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, rate: float, seconds: float
+) -> BenchMeasurement:
     """Measure one paced run, as a row without a name."""
     held, taken = b.held(streams), b.traffic(a)
     began = time.monotonic()
@@ -116,7 +118,7 @@ def _measured(bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, rate
     now = b.traffic(a)
     here = b.held(streams) - held
     flaws = [*outcome.flaws, *([] if here == outcome.published else [f"{outcome.published - here:,} not held"])]
-    return Measurement(
+    return BenchMeasurement(
         "federation",
         "",
         "herald",
@@ -137,14 +139,14 @@ def _pace_note(outcome: LoadOutcome, wanted: float) -> tuple[str, ...]:
     return (f"took {reached:.0%} of the pace",) if reached < 0.99 else ()
 
 
-def _delay(bench: Bench, a: BenchDomain, b: BenchDomain) -> Measurement:
+def _delay(bench: Bench, a: BenchDomain, b: BenchDomain) -> BenchMeasurement:
     row = _measured(bench, a, b, range(1), DELAY_RATE, 2 * bench.options.seconds)
     return replace(row, case="delay, 1 RP, 100 events/s")
 
 
 def _sustained(
     bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, name: str, against: float
-) -> Generator[Measurement, None, float]:
+) -> Generator[BenchMeasurement, None, float]:
     """Measure the target's rate, then higher ones until one is not sustained. Returns the events per second of the
     first.
     """
@@ -162,7 +164,7 @@ def _sustained(
     return row.values["events_per_s"]
 
 
-def _carried(row: Measurement) -> bool:
+def _carried(row: BenchMeasurement) -> bool:
     values = row.values
     return not row.flaws and values["p99_ms"] <= LAG_MS_MAX and values["events_per_s"] >= 0.95 * values["rate_per_s"]
 
@@ -175,7 +177,7 @@ def _await_held(domain: BenchDomain, streams: Sequence[int], events: int, within
         time.sleep(0.05)
 
 
-def _catchup(bench: Bench, a: BenchDomain, b: BenchDomain) -> Measurement:
+def _catchup(bench: Bench, a: BenchDomain, b: BenchDomain) -> BenchMeasurement:
     """Stop B while A accepts events; measure from the first that arrives after B's restart to the last."""
     before = b.held([0])
     b.processes.stop()
@@ -189,7 +191,7 @@ def _catchup(bench: Bench, a: BenchDomain, b: BenchDomain) -> Measurement:
         _await_held(b, [0], before + CATCHUP_EVENTS)
         elapsed_s = time.monotonic() - began
     held = b.held([0]) - before
-    return Measurement(
+    return BenchMeasurement(
         "federation",
         f"catch-up, {CATCHUP_EVENTS:,} events",
         "herald",
@@ -256,7 +258,7 @@ def _started(folder: Path, stack: ExitStack) -> list[BenchDomain]:
     return domains
 
 
-def _ring(bench: Bench, domains: list[BenchDomain]) -> Measurement:
+def _ring(bench: Bench, domains: list[BenchDomain]) -> BenchMeasurement:
     pairs = [*zip(domains, [*domains[1:], domains[0]], strict=True), (domains[0], domains[2])]
     for one, other in pairs:
         _peered(one, other)
@@ -279,7 +281,7 @@ def _ring(bench: Bench, domains: list[BenchDomain]) -> Measurement:
         rounds.append((published, after[0] - before[0], after[1] - before[1]))
     (first, _, restless), (published, events, copies) = rounds
     flaws = [f"{d.domain} holds {d.held([0]):,}" for d in domains if d.held([0]) != held + published]
-    return Measurement(
+    return BenchMeasurement(
         "federation",
         "ring of five with a chord",
         "herald",

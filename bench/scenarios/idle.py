@@ -11,14 +11,14 @@ import resource
 from collections.abc import Iterator
 
 from bench.load import LoadPlan
-from bench.measure import Bench, Measurement, per
+from bench.measure import Bench, BenchMeasurement, per
 from bench.peers.base import BenchServer
 
 FIRST_SESSIONS = 100
 FILES_KEPT = 300  # of the limit, for what is not a session
 
 
-def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
     """Yield one row."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_KEPT
     wanted = bench.options.idle_sessions
@@ -51,7 +51,7 @@ def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
         notes.append(
             f"{sessions:,} sessions: " + ("more take too long" if sessions == server.sessions_max else "file limit")
         )
-    yield Measurement("idle", f"{wanted:,} sessions", server.name, values, tuple(outcome.flaws), tuple(notes))
+    yield BenchMeasurement("idle", f"{wanted:,} sessions", server.name, values, tuple(outcome.flaws), tuple(notes))
 
 
 def _plan(server: BenchServer, sessions: int) -> LoadPlan:

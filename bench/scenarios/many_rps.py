@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bench.load import LoadPlan
-from bench.measure import Bench, Measurement, generator_notes, per
+from bench.measure import Bench, BenchMeasurement, generator_notes, per
 from bench.peers.base import BenchServer, Route
 
 RPS_PER_SESSION = 8
@@ -20,7 +20,7 @@ HISTORY_EVENTS = 100
 ROUNDS = 2
 
 
-def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
     """Yield one row per rate, or none where a connection cannot read many RPs."""
     if Route.WEBSOCKET not in server.routes:
         return
@@ -30,12 +30,12 @@ def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
         yield _compare(bench, server, streams, rate)
 
 
-def _compare(bench: Bench, server: BenchServer, streams: int, rate: float) -> Measurement:
+def _compare(bench: Bench, server: BenchServer, streams: int, rate: float) -> BenchMeasurement:
     one, many = _Sum(), _Sum()
     for _ in range(ROUNDS):  # by turns, so that neither is always the one that warms the other up
         one.add(bench, server, _plan(bench, server, streams, range(1), rate))
         many.add(bench, server, _plan(bench, server, streams, range(streams), rate))
-    return Measurement(
+    return BenchMeasurement(
         "many-rps",
         f"{streams:,} RPs, {rate:g} events/s",
         server.name,

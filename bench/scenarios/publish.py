@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from bench import wrk
 from bench.load import LoadPlan
-from bench.measure import GENERATOR_BUSY_MAX, Bench, Measurement, generator_notes, per
+from bench.measure import GENERATOR_BUSY_MAX, Bench, BenchMeasurement, generator_notes, per
 from bench.peers.base import BenchServer, Route
 
 CONNECTIONS = 16
 WRK = f"wrk -t1 -c{CONNECTIONS},"
 
 
-def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
+def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
     """Yield one row for each way to publish by wrk, and one by the load generator of this benchmark."""
     server.prepare(1)
     program = wrk.find()
@@ -33,7 +33,7 @@ def run(bench: Bench, server: BenchServer) -> Iterator[Measurement]:
     yield replace(own, notes=(*own.notes, *missing))
 
 
-def wrk_case(bench: Bench, server: BenchServer, program: str, post: wrk.Post) -> Measurement:
+def wrk_case(bench: Bench, server: BenchServer, program: str, post: wrk.Post) -> BenchMeasurement:
     """Publish to stream 0 with wrk, as fast as it is answered."""
     stored_before = server.stored(0)
     before, beside = server.processes.cpu_s(), server.beside_cpu_s()
@@ -53,7 +53,7 @@ def wrk_case(bench: Bench, server: BenchServer, program: str, post: wrk.Post) ->
         notes.append(f"wrk busy {busy:.0%}")
     if beside:
         notes.append(f"the domain's other processes: {beside / outcome.seconds:.1%} of a core")
-    return Measurement(
+    return BenchMeasurement(
         "publish",
         f"{WRK} {post.case}",
         server.name,
@@ -79,7 +79,7 @@ def publish_case(
     connections: int,
     window: int,
     events: int,
-) -> Measurement:
+) -> BenchMeasurement:
     """Publish to stream 0 as fast as it is answered, with `window` requests of `events` events in flight per connection."""
     answers = server.routes[route]
     plan = LoadPlan(
@@ -100,7 +100,7 @@ def publish_case(
     if stored_before is not None and stored_after is not None and stored_after - stored_before != outcome.published:
         flaws.append(f"{outcome.published - (stored_after - stored_before):,} answered but not in the log")
     answered = outcome.good * events
-    return Measurement(
+    return BenchMeasurement(
         scenario,
         case,
         server.name,

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from bench import report
-from bench.measure import Measurement, Options
+from bench.measure import BenchMeasurement, Options
 from bench.scenarios.console_changes import ChangeKind, all_delays, quantile, slowest
 from bench.scenarios.console_domain import _copy
 from bench.targets import checks
 
 
-def row(case: str, **values: float) -> Measurement:
-    return Measurement("console", case, "herald", values)
+def row(case: str, **values: float) -> BenchMeasurement:
+    return BenchMeasurement("console", case, "herald", values)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_each_number_of_the_issue_is_a_target(case: str, values: dict[str, float
 
 
 def test_a_change_that_was_never_seen_misses_a_target_however_quick_the_others_were() -> None:
-    lost = Measurement(
+    lost = BenchMeasurement(
         "console", "change: RP created", "herald", {"changes": 2, "p99_ms": 9}, ("1 not seen on leases",)
     )
     assert [check.passed for check in checks([lost])] == [True, False]

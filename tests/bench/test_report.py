@@ -12,17 +12,19 @@ import pytest
 
 from bench import __main__ as command
 from bench import report
-from bench.measure import Measurement, Options
+from bench.measure import BenchMeasurement, Options
 from bench.processes import ServerProcesses
 from bench.targets import checks
 
 
-def fanout(server: str, rate: float, deliveries_per_cpu_s: float, p99_ms: float = 20.0, *flaws: str) -> Measurement:
+def fanout(
+    server: str, rate: float, deliveries_per_cpu_s: float, p99_ms: float = 20.0, *flaws: str
+) -> BenchMeasurement:
     values = {
         "rate_per_s": rate, "published_per_s": rate, "deliveries_per_cpu_s": deliveries_per_cpu_s, "deliveries": 1.0,
         "lost": 0.0, "p50_ms": p99_ms / 2, "p99_ms": p99_ms, "server_cpu_s": 1.0, "generator_cpu_s": 1.0,
     }  # fmt: skip
-    return Measurement("fanout", f"{rate:g} events/s", server, values, flaws)
+    return BenchMeasurement("fanout", f"{rate:g} events/s", server, values, flaws)
 
 
 def test_herald_must_be_ahead_of_both_peers_at_every_rate() -> None:

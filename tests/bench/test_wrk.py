@@ -13,7 +13,7 @@ import pytest
 
 from bench import wrk
 from bench.load import LoadError
-from bench.measure import Measurement
+from bench.measure import BenchMeasurement
 from bench.targets import PUBLISH_WRK_AT_LEAST, checks
 
 POST = wrk.Post(
@@ -81,5 +81,5 @@ def test_a_server_that_is_not_there_is_an_error_that_says_so(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("reached", "passed"), [(PUBLISH_WRK_AT_LEAST, True), (PUBLISH_WRK_AT_LEAST - 1, False)])
 def test_what_wrk_measured_has_a_target_of_its_own(reached: float, passed: bool) -> None:
-    row = Measurement("publish", "wrk -t1 -c16, text/plain", "herald", {"events_per_cpu_s": reached})
+    row = BenchMeasurement("publish", "wrk -t1 -c16, text/plain", "herald", {"events_per_cpu_s": reached})
     assert [check.passed for check in checks([row]) if "wrk" in check.what] == [passed]

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventing.membership.process.routes import Route, Routes
-from eventing.membership.process.transport import ABSENT_S, TIE_S, Exchanged, NotExchanged, Transport
+from eventing.membership.process.routes import DomainRoute, Routes
+from eventing.membership.process.transport import ABSENT_S, TIE_S, Exchanged, NotExchanged, OverlayTransport
 from eventing.membership.rules.records import keys_of
 from eventing.membership.wire import codec, messages
 from eventing.overlay.links import Neighbor, NeighborReply
@@ -32,9 +32,9 @@ class RoutesToOne(Routes):
 
     def __init__(self, url: str) -> None:
         self.key = new_key()
-        self.route = Route(url, keys_of(THEM.record()))
+        self.route = DomainRoute(url, keys_of(THEM.record()))
 
-    def to(self, name: str) -> Route | None:
+    def to(self, name: str) -> DomainRoute | None:
         return self.route if name == THEM.name else None
 
 
@@ -55,8 +55,8 @@ class Played:
         self.routes = RoutesToOne(self.server.url)
         self.transport = self.make()
 
-    def make(self, *, can_be_called: bool = True) -> Transport:
-        return Transport(
+    def make(self, *, can_be_called: bool = True) -> OverlayTransport:
+        return OverlayTransport(
             ME, self.routes, can_be_called=can_be_called, chain=lambda: self.chain, deliver=self.results.put
         )
 
@@ -143,7 +143,7 @@ def test_an_exchange_of_either_side_puts_the_next_beat_off(played: Played) -> No
 
 
 def test_of_two_ends_the_one_with_the_greater_name_waits_a_little(played: Played) -> None:
-    later = Transport("z.example", played.routes, can_be_called=True, chain=list, deliver=played.results.put)
+    later = OverlayTransport("z.example", played.routes, can_be_called=True, chain=list, deliver=played.results.put)
     for transport in (played.transport, later):
         transport.received(THEM.name, 0.0)
         transport.send(SendMessage(THEM.name, BEAT), 1.0)
@@ -166,7 +166,7 @@ def test_a_domain_that_only_calls_out_polls_for_the_answer_and_beats_itself(play
 
 
 def test_messages_for_a_domain_that_only_calls_out_wait_for_its_call(played: Played) -> None:
-    played.routes.route = Route("", {})
+    played.routes.route = DomainRoute("", {})
     played.transport.received(THEM.name, 0.0)
     played.send(Neighbor(), 1.0)
     assert played.results.empty()
@@ -220,7 +220,7 @@ def test_a_domain_without_the_endpoint_is_left_alone(played: Played) -> None:
 
 
 def test_an_answer_that_another_key_signed_is_none(played: Played) -> None:
-    played.routes.route = Route(played.server.url, keys_of(Signer("x.example").record()))
+    played.routes.route = DomainRoute(played.server.url, keys_of(Signer("x.example").record()))
     played.send(Neighbor(), 0.0)
     found = played.result(0.0)
     assert isinstance(found, NotExchanged)

@@ -16,7 +16,7 @@ from eventing.peering.selectors.peers import peers_all
 READ_S = 10.0
 
 
-class Route(NamedTuple):
+class DomainRoute(NamedTuple):
     """The way to a domain. `url` is empty for one that only calls out; `keys` sign its answers."""
 
     url: str
@@ -66,7 +66,7 @@ class Routes:
         """Return the approved peers that the directory had when it was read last, with the approved identity key."""
         return self._anchors
 
-    def to(self, name: str) -> Route | None:
+    def to(self, name: str) -> DomainRoute | None:
         """Return the route to a domain; None if there is none."""
         record, peer = self._directory.record(name), self.peers.get(name)
         if (
@@ -76,7 +76,7 @@ class Routes:
         ):
             return None
         if peer is not None and (record is None or fingerprint_of(record) != peer.fingerprint):
-            return Route(peer.url, domain_keys(name))
+            return DomainRoute(peer.url, domain_keys(name))
         if record is None:
             return None
-        return Route(record.url if peer is None or not record.url else peer.url, keys_of(record))
+        return DomainRoute(record.url if peer is None or not record.url else peer.url, keys_of(record))

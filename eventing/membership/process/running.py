@@ -28,7 +28,7 @@ from eventing.membership.ports import process_stopping
 from eventing.membership.process.assembly import member_make
 from eventing.membership.process.journal import Journal
 from eventing.membership.process.timers import Timers
-from eventing.membership.process.transport import Exchanged, NotExchanged, Transport
+from eventing.membership.process.transport import Exchanged, NotExchanged, OverlayTransport
 from eventing.membership.rules.link_counts import link_parameters
 from eventing.membership.selectors.directory import chain_of
 from eventing.membership.selectors.membership import membership_get
@@ -88,7 +88,7 @@ class OverlayRun:
         links_end("stopped")
         self._member, self._routes, timers = member_make(self._held, time.time(), self._chance)
         self._journal = Journal(self._routes.anchors, lambda: list(map(str, self._member.links.chosen)))
-        self._transport = Transport(
+        self._transport = OverlayTransport(
             config().domain,
             self._routes,
             can_be_called=config().overlay_callable,

@@ -1,4 +1,4 @@
-"""Transport of the overlay's messages: signed requests to domains that can be called, and queues for those that only call out.
+"""OverlayTransport of the overlay's messages: signed requests to domains that can be called, and queues for those that only call out.
 
 To each domain at most one request is under way; messages meanwhile are in the next one. An exchange is a sign of life in both
 directions, whoever began it: the request shows the caller, the answer the process of the overlay at the other side (a gateway answers
@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from django.db import close_old_connections
 
-from eventing.membership.process.routes import Route, Routes
+from eventing.membership.process.routes import DomainRoute, Routes
 from eventing.membership.process.timers import Timers
 from eventing.membership.wire import codec, messages
 from eventing.membership.wire.codec import MESSAGES_MAX, BadOverlayMessage
@@ -77,7 +77,7 @@ class Wake(msgspec.Struct, frozen=True):
 
 
 class Correspondence(msgspec.Struct):
-    """What is under way with a domain.
+    """Requests and messages under way with a domain.
 
     Attributes:
         waiting: encoded messages for the next request.
@@ -100,7 +100,7 @@ class Correspondence(msgspec.Struct):
     absent_until: float = 0.0
 
 
-class Transport:
+class OverlayTransport:
     """The transport of one run of the overlay.
 
     Args:
@@ -139,7 +139,7 @@ class Transport:
 
     @property
     def calling(self) -> bool:
-        """Whether a request is under way."""
+        """True while a request is under way."""
         return any(one.calling for one in self._of.values())
 
     def send(self, output: SendMessage, now: float) -> None:
@@ -236,7 +236,7 @@ class Transport:
         if with_peer.waiting and route is not None and route.url:
             self._call(peer, with_peer, route)
 
-    def _call(self, peer: str, with_peer: Correspondence, route: Route) -> None:
+    def _call(self, peer: str, with_peer: Correspondence, route: DomainRoute) -> None:
         if with_peer.calling:
             return
         size = count = 0
@@ -251,7 +251,7 @@ class Transport:
         body = messages.request_encode(with_peer.sent, self._chain() if with_peer.introduce else ())
         self._threads.submit(self._exchange, peer, route, body)
 
-    def _exchange(self, peer: str, route: Route, body: bytes) -> None:
+    def _exchange(self, peer: str, route: DomainRoute, body: bytes) -> None:
         """Send a request, on a thread of its own."""
         try:
             answer = client.call(route.url, peer, OVERLAY, body, CALL_S, key=self._routes.key, keys=route.keys)

@@ -1,4 +1,4 @@
-"""How many links a domain chooses, by the size of its federation. Pure."""
+"""Number of links that a domain chooses, by the size of its federation. Pure."""
 
 from __future__ import annotations
 

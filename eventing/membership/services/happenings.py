@@ -1,4 +1,4 @@
-"""What happened in the overlay, stored and reported on `domain.admin`: each link made, dropped or replaced with its reason, domains
+"""Events of the overlay, stored and reported on `domain.admin`: each link made, dropped or replaced with its reason, domains
 admitted and expired, proofs of equivocation, own suspicions.
 """
 

@@ -37,7 +37,7 @@ class OverlayRequest(msgspec.Struct, array_like=True):
     chain: Chain = []
 
 
-class OverlayAnswer(msgspec.Struct, array_like=True):
+class OverlayResponse(msgspec.Struct, array_like=True):
     """The messages that waited for the sender of the request."""
 
     version: int
@@ -60,7 +60,7 @@ class SponsorAnswer(msgspec.Struct, array_like=True):
 
 
 _request = msgpack_reader(OverlayRequest)
-_answer = msgpack_reader(OverlayAnswer)
+_answer = msgpack_reader(OverlayResponse)
 _sponsor_request = msgpack_reader(SponsorRequest)
 _sponsor_answer = msgpack_reader(SponsorAnswer)
 
@@ -78,12 +78,12 @@ def request_read(body: bytes) -> OverlayRequest:
 
 def answer_encode(messages: Sequence[bytes]) -> bytes:
     """Encode an answer of encoded messages."""
-    return _encode(OverlayAnswer(VERSION, joined(messages)))
+    return _encode(OverlayResponse(VERSION, joined(messages)))
 
 
-def answer_read(body: bytes) -> OverlayAnswer:
+def answer_read(body: bytes) -> OverlayResponse:
     """Decode an answer but for its messages. Raises BadOverlayMessage."""
-    found: OverlayAnswer = _read(_answer, body)
+    found: OverlayResponse = _read(_answer, body)
     return found
 
 

@@ -15,7 +15,7 @@ from eventing.peering.selectors.recent_keys import Recent
 
 
 class Identity(NamedTuple):
-    """What is known of a domain by its name alone.
+    """Identity of a domain by its name alone.
 
     Attributes:
         record: of the directory; None if it names no such domain, or there is no directory.

@@ -115,14 +115,14 @@ def begin_anew() -> None:
 
 
 class PageBacklog(NamedTuple):
-    """What a page of RPs lacks: the number of events, and when the oldest of them was stored (Unix seconds)."""
+    """Lack of a page of RPs: the number of events, and when the oldest of them was stored (Unix seconds)."""
 
     events: int
     oldest_at: float | None
 
 
 @dataclass(slots=True)
-class Comparison:
+class SweepComparison:
     """The comparison with one peer, a page of LINKS_MAX RPs at a time.
 
     Attributes:
@@ -137,7 +137,7 @@ class Comparison:
 
 
 @per_process
-def _compared() -> dict[str, Comparison]:
+def _compared() -> dict[str, SweepComparison]:
     """Comparisons by peer; the first one of a process is whole."""
     return {}
 
@@ -152,7 +152,7 @@ def _behind(peer: str, *, whole: bool = True) -> tuple[list[str], int, datetime 
     if whole or peer not in compared:
         if len(compared) >= COMPARISONS_MAX:
             compared.clear()
-        compared[peer], whole = Comparison(), True
+        compared[peer], whole = SweepComparison(), True
     one, behind = compared[peer], []
     while True:
         rps = links_of_peer(peer, after=one.after)

@@ -20,7 +20,7 @@ ALL_S = 30  # bound: seconds between two looks at all RPs; a change that is not 
 
 
 class _Offers:
-    """What the last look at all RPs found, in this process."""
+    """Result of the last look at all RPs, in this process."""
 
     version: tuple[object, ...] | None = None
     until: datetime | None = None
