@@ -64,7 +64,7 @@ sim: $(VENV)/.run-installed ## simulate a federation (ARGS='crash-half --domains
 	@$(BIN)/python manage.py simulate $(ARGS)
 
 sim-report: $(VENV)/.dev-installed ## run all bundled scenarios with 5 seeds, hours in all, and write docs/simulation (ARGS='--domains 1000 --seeds 1'); goes on where it stopped
-	@$(BIN)/python manage.py simulation_report $(ARGS)
+	@$(BIN)/python manage.py simulation_results $(ARGS)
 
 lock: $(VENV)/.dev-installed ## write requirements/*.txt anew from requirements/*.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/run.txt requirements/run.in

@@ -56,7 +56,7 @@ def maelstrom_node_run(source: BinaryIO, target: BinaryIO, *, seed: int, workloa
 
 
 def _lines(descriptor: int, node: MaelstromNode) -> Iterator[list[bytes]]:
-    """The lines that have come, or none when the node has something to do."""
+    """The lines that were read, or none when the node has something to do."""
     rest = b""
     while True:
         due_at = node.due_at()

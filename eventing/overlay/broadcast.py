@@ -27,7 +27,7 @@ later are left for the next request, when the link includes their carrier. In an
 senders, and on pruned links: 0.6 redundant copies per event in the live domains, and in test_convergence.py, whose
 machines take the same steps one by one.
 
-A link (link_state.py) has five parts, each with its rules in a file of its own: the peer's vector (peer_vector.py), what it is
+A link (link_state.py) has five parts, each with its rules in a file of its own: the peer's vector (link_vector.py), what it is
 presumed to hold beyond that (presumed_vector.py), the trees (feed_tree.py), the timer (graft_timer.py), pauses
 (link_refusals.py). The rules here are for what is received, those of link_planning.py for what is sent; both give each part
 what it needs of the others. stored_links.py has the stored form.
@@ -56,7 +56,7 @@ from eventing.overlay.feed_tree import (
 from eventing.overlay.graft_timer import GRAFT_S_MAX, GRAFTS_FUTILE, timer_due, timer_on_message, timer_too_early
 from eventing.overlay.link_refusals import refusals_on_message
 from eventing.overlay.link_state import Link, holds
-from eventing.overlay.peer_vector import peer_doubted, peer_on_message, peer_on_vector
+from eventing.overlay.link_vector import peer_doubted, peer_on_message, peer_on_vector
 from eventing.overlay.presumed_vector import PATHS_DOUBTED_S, presumed_carried, presumed_on_message
 
 _replace = msgspec.structs.replace

@@ -220,7 +220,7 @@ class DirectoryTable:
         self.sponsors = array("I")
         """By number, domains that were ever admitted by this one itself."""
         self.crowded = False
-        """Whether some domain has brought in so many that directories have to count for themselves."""
+        """True once some domain has brought in so many that directories have to count for themselves."""
         self._key_hash = key_hash
         self._forgotten_s = 0.0
 

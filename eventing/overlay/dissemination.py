@@ -28,8 +28,8 @@ from eventing.overlay.dissemination_messages import (
     DEFAULTS,
     LAZY_DUE,
     OVERDUE,
-    CompareDue,
     DisseminationParameters,
+    FeedsCompareDue,
     Grafted,
     LazyDue,
     LinkAnswer,
@@ -50,7 +50,7 @@ from eventing.overlay.replica_log import FeedRun, ReplicaLog
 Steps = Generator[None, None, None]
 
 
-class InFlight(msgspec.Struct, gc=False):
+class RunsInFlight(msgspec.Struct, gc=False):
     """The request under way to a peer: the link when it was sent, and the last sequence of each feed sent."""
 
     number: int
@@ -75,7 +75,7 @@ class PeerExchange:
 
     def __init__(self) -> None:
         self.link = NEW
-        self.flying: InFlight | None = None
+        self.flying: RunsInFlight | None = None
         self.building = self.compare = False
         self.next_at = self.wake_at = 0.0
 
@@ -159,7 +159,7 @@ class Dissemination:
             self._step(timer.number)
         elif kind is Overdue:
             self._overdue()
-        elif kind is CompareDue:
+        elif kind is FeedsCompareDue:
             self._compare()
 
     def _compare(self) -> None:
@@ -297,7 +297,7 @@ class Dissemination:
             return
         one.compare = False
         self._numbers += 1
-        one.flying = InFlight(self._numbers, now, link, {run.feed: run.last for run in runs})
+        one.flying = RunsInFlight(self._numbers, now, link, {run.feed: run.last for run in runs})
         one.next_at = now + self.parameters.spacing_s
         self._watch()
         have = dict(ours) if whole else _difference(link, ours)

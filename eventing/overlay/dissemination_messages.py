@@ -91,7 +91,7 @@ class LazyDue(msgspec.Struct, frozen=True, gc=False):
     """Timer: the vectors on lazy links have been gathered."""
 
 
-class CompareDue(msgspec.Struct, frozen=True, gc=False):
+class FeedsCompareDue(msgspec.Struct, frozen=True, gc=False):
     """Timer: compare vectors with a peer."""
 
 
@@ -99,8 +99,8 @@ class Overdue(msgspec.Struct, frozen=True, gc=False):
     """Timer: requests without an answer have failed."""
 
 
-LAZY_DUE, COMPARE_DUE, OVERDUE = LazyDue(), CompareDue(), Overdue()
+LAZY_DUE, COMPARE_DUE, OVERDUE = LazyDue(), FeedsCompareDue(), Overdue()
 
 
 MESSAGES = frozenset({LinkRequest, LinkAnswer})
-TIMERS = frozenset({PeerDue, StepDue, LazyDue, CompareDue, Overdue})
+TIMERS = frozenset({PeerDue, StepDue, LazyDue, FeedsCompareDue, Overdue})

@@ -10,7 +10,7 @@ import msgspec
 from eventing.overlay.feed_tree import NEW_TREE, FeedTree
 from eventing.overlay.graft_timer import IDLE, GraftTimer
 from eventing.overlay.link_refusals import NOTHING_REFUSED, LinkRefusals, refusals_until
-from eventing.overlay.peer_vector import UNMET, PeerVector
+from eventing.overlay.link_vector import UNMET, PeerVector
 from eventing.overlay.presumed_vector import NOTHING_PRESUMED, PresumedVector
 
 

@@ -14,7 +14,7 @@ from eventing.overlay.feed_tree import FeedTree
 from eventing.overlay.graft_timer import GRAFT_S, GraftTimer
 from eventing.overlay.link_refusals import LinkRefusals
 from eventing.overlay.link_state import NEW, Link
-from eventing.overlay.peer_vector import PeerVector
+from eventing.overlay.link_vector import PeerVector
 from eventing.overlay.presumed_vector import PresumedVector
 
 FORMAT = 2

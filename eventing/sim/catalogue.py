@@ -1,33 +1,72 @@
-"""All kinds of measurements and roles: each of these modules adds its own to the registries when it is imported."""
+"""All kinds of faults, measurements and roles that scenario files name."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from typing import Final
 
-MODULES = (
-    "eventing.sim.measurements.topology",
-    "eventing.sim.measurements.failures",
-    "eventing.sim.measurements.directories",
-    "eventing.sim.measurements.suspicions",
-    "eventing.sim.measurements.traffic",
-    "eventing.sim.measurements.speed",
-    "eventing.sim.measurements.broadcasts",
-    "eventing.sim.measurements.checks",
-    "eventing.sim.measurements.liars",
-    "eventing.sim.liars.askers",
-    "eventing.sim.liars.babblers",
-    "eventing.sim.liars.colluders",
-    "eventing.sim.liars.equivocators",
-    "eventing.sim.liars.flappers",
-    "eventing.sim.liars.flooders",
-    "eventing.sim.liars.mutes",
-    "eventing.sim.liars.poisoners",
-    "eventing.sim.liars.replayers",
-    "eventing.sim.liars.sybils",
+from eventing.sim.faults import Crash, Fault, Heal, JoinFault, Loss, OneWay, Partition, Pause, Restart, Throttle
+from eventing.sim.liars.askers import AskerRole
+from eventing.sim.liars.babblers import BabblerRole
+from eventing.sim.liars.colluders import ColluderRole
+from eventing.sim.liars.equivocators import EquivocatorRole
+from eventing.sim.liars.flappers import FlapperRole
+from eventing.sim.liars.flooders import FlooderRole
+from eventing.sim.liars.mutes import MuteRole, SlowReaderRole
+from eventing.sim.liars.poisoners import ShufflePoisonerRole
+from eventing.sim.liars.replayers import FutureVersionsRole, ReplayerRole
+from eventing.sim.liars.sybils import SybilSponsorRole
+from eventing.sim.measurements.base import Measurement
+from eventing.sim.measurements.broadcasts import Broadcasts
+from eventing.sim.measurements.checks import LivenessChecked, SafetyChecked
+from eventing.sim.measurements.directories import Directories
+from eventing.sim.measurements.failures import LinkFailures
+from eventing.sim.measurements.liars import Caught, Liars
+from eventing.sim.measurements.speed import Speed
+from eventing.sim.measurements.suspicions import Suspicions
+from eventing.sim.measurements.topology import Components, Degree
+from eventing.sim.measurements.traffic import TrafficMeasured
+from eventing.sim.registry import Registry
+from eventing.sim.roles import Role
+
+FAULTS: Final[Registry[Fault]] = Registry(
+    "fault",
+    Crash,
+    Heal,
+    JoinFault,
+    Loss,
+    OneWay,
+    Partition,
+    Pause,
+    Restart,
+    Throttle,
 )
-
-
-def load() -> None:
-    """Import all modules."""
-    for module in MODULES:
-        import_module(module)
+MEASUREMENTS: Final[Registry[Measurement]] = Registry(
+    "measurement",
+    Broadcasts,
+    Caught,
+    Components,
+    Degree,
+    Directories,
+    Liars,
+    LinkFailures,
+    LivenessChecked,
+    SafetyChecked,
+    Speed,
+    Suspicions,
+    TrafficMeasured,
+)
+ROLES: Final[Registry[Role]] = Registry(
+    "role",
+    AskerRole,
+    BabblerRole,
+    ColluderRole,
+    EquivocatorRole,
+    FlapperRole,
+    FlooderRole,
+    FutureVersionsRole,
+    MuteRole,
+    ReplayerRole,
+    ShufflePoisonerRole,
+    SlowReaderRole,
+    SybilSponsorRole,
+)

@@ -27,7 +27,7 @@ CrashHandler = Callable[[int, bool], None]
 
 
 class Gauges(Protocol):
-    """What a process can find out about itself."""
+    """Measures that a process takes of itself."""
 
     def cpu_s(self) -> float:
         """Seconds of processor time so far."""

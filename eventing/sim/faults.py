@@ -1,18 +1,17 @@
 """Faults: what happens to a world at a time. Each `[[faults]]` table of a scenario file is one.
 
-To add one: a struct with its parameters as fields, decorated with `@FAULTS.add("kind")`; `apply` is called at `at_s`.
+To add one: a struct with its parameters as fields, with its `kind`, listed in catalogue.py; `apply` is called at `at_s`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from eventing.sim.context import SimulationContext
-from eventing.sim.registry import Registry
 from eventing.sim.scenario import Count, Positive, Seconds, Share
 from eventing.sim.world import DOWN, UP
 
@@ -26,6 +25,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         at_s: when, in seconds from the end of settling.
     """
 
+    kind: ClassVar[str]
     at_s: Seconds = 0.0
 
     def apply(self, run: SimulationContext) -> None:
@@ -57,10 +57,6 @@ class FaultOfSome(Fault, frozen=True, kw_only=True):
         return run.draw(self.number(run.scenario.domains), state)
 
 
-FAULTS: Registry[Fault] = Registry("fault")
-
-
-@FAULTS.add("crash")
 class Crash(FaultOfSome, frozen=True, kw_only=True):
     """Domains stop at once.
 
@@ -69,6 +65,7 @@ class Crash(FaultOfSome, frozen=True, kw_only=True):
         within_s: seconds over which the crashes are spread.
     """
 
+    kind: ClassVar[str] = "crash"
     silently: bool = False
     within_s: Seconds = 0.0
 
@@ -77,7 +74,6 @@ class Crash(FaultOfSome, frozen=True, kw_only=True):
         spread(run, self.domains(run), self.within_s, lambda domain: run.crash(domain, silently=self.silently))
 
 
-@FAULTS.add("restart")
 class Restart(FaultOfSome, frozen=True, kw_only=True):
     """Domains start with what is on their disks: the directory and their links by own choice.
 
@@ -87,6 +83,7 @@ class Restart(FaultOfSome, frozen=True, kw_only=True):
         down_s: seconds between stop and start of a domain that runs.
     """
 
+    kind: ClassVar[str] = "restart"
     of: Annotated[str, msgspec.Meta(pattern="^(down|all)$")] = "down"
     within_s: Seconds = 0.0
     down_s: Seconds = 5.0
@@ -104,8 +101,7 @@ class Restart(FaultOfSome, frozen=True, kw_only=True):
         spread(run, self.domains(run), self.within_s, turn)
 
 
-@FAULTS.add("join")
-class Join(FaultOfSome, frozen=True, kw_only=True):
+class JoinFault(FaultOfSome, frozen=True, kw_only=True):
     """Domains that were kept out until now join, all through one contact. They are part of `domains` and absent from the beginning.
 
     Attributes:
@@ -113,6 +109,7 @@ class Join(FaultOfSome, frozen=True, kw_only=True):
         within_s: seconds over which the starts are spread.
     """
 
+    kind: ClassVar[str] = "join"
     contact: Annotated[int, msgspec.Meta(ge=0)] = 0
     within_s: Seconds = 1.0
 
@@ -124,7 +121,6 @@ class Join(FaultOfSome, frozen=True, kw_only=True):
         spread(run, newcomers, self.within_s, lambda domain: run.join(domain, self.contact))
 
 
-@FAULTS.add("partition")
 class Partition(Fault, frozen=True, kw_only=True):
     """Nothing is delivered between the sides until `heal`.
 
@@ -132,6 +128,7 @@ class Partition(Fault, frozen=True, kw_only=True):
         shares: of each side; the rest is one more side.
     """
 
+    kind: ClassVar[str] = "partition"
     shares: Annotated[tuple[Share, ...], msgspec.Meta(min_length=1, max_length=8)] = (0.5,)
 
     def apply(self, run: SimulationContext) -> None:
@@ -147,7 +144,6 @@ class Partition(Fault, frozen=True, kw_only=True):
         run.network.conditions.sides = sides
 
 
-@FAULTS.add("one-way")
 class OneWay(FaultOfSome, frozen=True, kw_only=True):
     """Domains whose messages do not leave, while they receive all.
 
@@ -155,6 +151,7 @@ class OneWay(FaultOfSome, frozen=True, kw_only=True):
         direction: `out`: what they send is lost; `in`: what is sent to them is lost.
     """
 
+    kind: ClassVar[str] = "one-way"
     direction: Annotated[str, msgspec.Meta(pattern="^(out|in)$")] = "out"
 
     def apply(self, run: SimulationContext) -> None:
@@ -163,16 +160,16 @@ class OneWay(FaultOfSome, frozen=True, kw_only=True):
         mutes.update(dict.fromkeys(self.domains(run)))
 
 
-@FAULTS.add("heal")
 class Heal(Fault, frozen=True, kw_only=True):
     """The network is whole again: no partition, no one-way failures, no loss, no throttling."""
+
+    kind: ClassVar[str] = "heal"
 
     def apply(self, run: SimulationContext) -> None:
         """Reset the conditions."""
         run.network.conditions.heal()
 
 
-@FAULTS.add("loss")
 class Loss(Fault, frozen=True, kw_only=True):
     """Messages are lost without a sign.
 
@@ -180,6 +177,7 @@ class Loss(Fault, frozen=True, kw_only=True):
         share: of all messages.
     """
 
+    kind: ClassVar[str] = "loss"
     share: Share
 
     def apply(self, run: SimulationContext) -> None:
@@ -187,7 +185,6 @@ class Loss(Fault, frozen=True, kw_only=True):
         run.network.conditions.loss = self.share
 
 
-@FAULTS.add("throttle")
 class Throttle(FaultOfSome, frozen=True, kw_only=True):
     """All messages of and to some domains take longer.
 
@@ -195,6 +192,7 @@ class Throttle(FaultOfSome, frozen=True, kw_only=True):
         factor: on their times.
     """
 
+    kind: ClassVar[str] = "throttle"
     factor: Positive = 10.0
 
     def apply(self, run: SimulationContext) -> None:
@@ -202,7 +200,6 @@ class Throttle(FaultOfSome, frozen=True, kw_only=True):
         run.network.conditions.slow.update(dict.fromkeys(self.domains(run), self.factor))
 
 
-@FAULTS.add("pause")
 class Pause(FaultOfSome, frozen=True, kw_only=True):
     """Domains halt, and go on with everything that came meanwhile: garbage collection, a snapshot, a laptop's lid.
 
@@ -212,6 +209,7 @@ class Pause(FaultOfSome, frozen=True, kw_only=True):
         within_s: seconds over which the pauses of one round are spread.
     """
 
+    kind: ClassVar[str] = "pause"
     for_s: Positive = 10.0
     every_s: Seconds = 0.0
     within_s: Seconds = 0.0

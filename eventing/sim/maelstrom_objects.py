@@ -33,7 +33,7 @@ _sums = msgpack_reader(tuple[int, int])
 
 
 class MaelstromObject(GossipObject):
-    """What both objects have in common."""
+    """The common part of both objects."""
 
     payload_bytes_max = PAYLOAD_BYTES_MAX
     refresh_s = REFRESH_S

@@ -35,8 +35,8 @@ RESTART_CONTACTS = 3
 """Domains that a restarted domain may ask beside its former links."""
 
 
-class Member(Protocol):
-    """What all members have."""
+class SimulatedMember(Protocol):
+    """The common part of all members."""
 
     me: Id
     links: Links
@@ -65,11 +65,11 @@ class Population:
         """Make all domains."""
         self.members = [self.member(domain) for domain in range(self.scenario.domains)]
 
-    def member(self, domain: int) -> Member:
+    def member(self, domain: int) -> SimulatedMember:
         """Make one domain anew, without what it knew."""
         raise NotImplementedError
 
-    def again(self, domain: int) -> tuple[Member, FindLinks]:
+    def again(self, domain: int) -> tuple[SimulatedMember, FindLinks]:
         """Make a domain as after a restart from its disk, with the command that starts it."""
         raise NotImplementedError
 
@@ -82,7 +82,7 @@ class Population:
         of: Mapping[Id, Any] = self.members[domain].links.active
         return of
 
-    def newcomer(self, domain: int, contact: int) -> tuple[Member, FindLinks]:
+    def newcomer(self, domain: int, contact: int) -> tuple[SimulatedMember, FindLinks]:
         """Make a domain that joins through a contact."""
         self.members[domain] = made = self.member(domain)
         return made, FindLinks((contact,))
@@ -91,11 +91,11 @@ class Population:
 class PaperPopulation(Population):
     """HyParView as published: each domain joins through one that is there already."""
 
-    def member(self, domain: int) -> Member:
+    def member(self, domain: int) -> SimulatedMember:
         """Make one domain anew."""
         return PaperMember(domain)
 
-    def again(self, domain: int) -> tuple[Member, FindLinks]:
+    def again(self, domain: int) -> tuple[SimulatedMember, FindLinks]:
         """Make a domain that asks its former links."""
         known = tuple(self.links(domain))
         self.members[domain] = made = self.member(domain)
@@ -126,14 +126,14 @@ class SuspiciousPopulation(Population):
         """The half of the former partition in which a domain was."""
         return domain % 2
 
-    def member(self, domain: int) -> Member:
+    def member(self, domain: int) -> SimulatedMember:
         """Make one domain anew, with all records where the world begins settled."""
         directory = directory_make(domain, self.table, self._url(domain))
         if self._full:
             directory.copy_records(self._full[self.side(domain) % len(self._full)])
         return self._member(domain, directory)
 
-    def again(self, domain: int) -> tuple[Member, FindLinks]:
+    def again(self, domain: int) -> tuple[SimulatedMember, FindLinks]:
         """Make a domain that has its directory and asks its former links."""
         old = self.members[domain]
         directory = directory_make(domain, self.table, self._url(domain))
@@ -141,7 +141,7 @@ class SuspiciousPopulation(Population):
         self.members[domain] = made = self._member(domain, directory)
         return made, FindLinks(self._contacts(domain), tuple(old.links.chosen))
 
-    def newcomer(self, domain: int, contact: int) -> tuple[Member, FindLinks]:
+    def newcomer(self, domain: int, contact: int) -> tuple[SimulatedMember, FindLinks]:
         """Make a domain that knows nothing but its contact."""
         self.members[domain] = made = self._member(domain, directory_make(domain, self.table, self._url(domain)))
         return made, FindLinks((contact,))
@@ -153,7 +153,7 @@ class SuspiciousPopulation(Population):
         for domain in range(count):
             yield domain, FindLinks(self._contacts(domain)), domain * within / count
 
-    def _member(self, domain: int, directory: DomainDirectory) -> Member:
+    def _member(self, domain: int, directory: DomainDirectory) -> SimulatedMember:
         kind = OverlayMember if self.scenario.renew_records else MemberWithoutRenewals
         if not self.scenario.suspicion:
             return kind(domain, directory, links.SUSPICIOUS)

@@ -1,18 +1,25 @@
 """Registries: the kinds of faults, roles and measurements that scenario files name.
 
-A kind is added where it is written: `@FAULTS.add("crash")` over its class, in a module that `catalogue` imports.
+Each class states its `kind`; catalogue.py lists the classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from eventing.core.decoding import Undecodable, converted
 from eventing.sim.errors import ScenarioError
 
-Kind = TypeVar("Kind")
+
+class Named(Protocol):
+    """A class that scenario files name."""
+
+    kind: ClassVar[str]
+
+
+Kind = TypeVar("Kind", bound=Named)
 
 
 class Registry(Generic[Kind]):
@@ -20,22 +27,14 @@ class Registry(Generic[Kind]):
 
     Args:
         noun: of one entry, for error messages.
+        kinds: the classes. Raises ValueError for two of one name.
     """
 
-    def __init__(self, noun: str) -> None:
+    def __init__(self, noun: str, *kinds: type[Kind]) -> None:
         self.noun = noun
-        self._kinds: dict[str, type[Kind]] = {}
-
-    def add(self, name: str) -> Callable[[type[Kind]], type[Kind]]:
-        """Decorate a class to be found under a name. Raises ValueError for a name that is taken."""
-
-        def added(kind: type[Kind]) -> type[Kind]:
-            if name in self._kinds:
-                raise ValueError(f"there is a {self.noun} {name!r} already")
-            self._kinds[name] = kind
-            return kind
-
-        return added
+        self._kinds = {kind.kind: kind for kind in kinds}
+        if len(self._kinds) < len(kinds):
+            raise ValueError(f"two kinds of {noun} have one name")
 
     def __iter__(self) -> Iterator[tuple[str, type[Kind]]]:
         return iter(sorted(self._kinds.items()))

@@ -33,7 +33,7 @@ class Series(msgspec.Struct):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of one expectation.
+    """The outcome of one expectation.
 
     Attributes:
         expectation: as text.

@@ -7,11 +7,11 @@ called before any domain is made, with the domains that it was given; it replace
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
 from eventing.sim.context import SimulationContext
-from eventing.sim.registry import Registry
 from eventing.sim.scenario import Share
 
 
@@ -22,11 +22,9 @@ class Role(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         share: of all domains; domains are drawn by the seed, each has one role at most, and the founder has none.
     """
 
+    kind: ClassVar[str]
     share: Share = 0.0
 
     def begin(self, run: SimulationContext, domains: Sequence[int]) -> None:
         """Take the domains of this role before they are made."""
         raise NotImplementedError
-
-
-ROLES: Registry[Role] = Registry("role")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from eventing.sim import catalogue
+from eventing.sim.catalogue import FAULTS, MEASUREMENTS, ROLES
 from eventing.sim.context import Gauges, MakeChance, SimulationContext
 from eventing.sim.errors import ScenarioError
 from eventing.sim.expectations import judge, names_check
-from eventing.sim.faults import FAULTS, Fault, Join
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe
+from eventing.sim.faults import Fault, JoinFault
+from eventing.sim.measurements.base import Measurement, MeasurementProbe
 from eventing.sim.network import SimulatedNetwork
 from eventing.sim.populations import POPULATIONS
 from eventing.sim.results import RunResult, Series
-from eventing.sim.roles import ROLES, Role
+from eventing.sim.roles import Role
 from eventing.sim.scenario import Scenario, moments
 from eventing.sim.world import DOWN, World
 
@@ -27,7 +27,6 @@ class Plan:
     """The tables of a scenario, decoded. Raises ScenarioError for what makes no sense."""
 
     def __init__(self, scenario: Scenario) -> None:
-        catalogue.load()
         where = scenario.name
         self.faults: list[Fault] = [
             FAULTS.decode(item, f"{where}: faults[{at}]") for at, item in enumerate(scenario.faults)
@@ -41,7 +40,7 @@ class Plan:
                 raise ScenarioError(f"{where}: measurements[{at}]: there is a {name!r} already; give it a 'name'")
             self.measurements[name] = measurement
         names_check(scenario, self.measurements)
-        self.absent = sum(fault.number(scenario.domains) for fault in self.faults if isinstance(fault, Join))
+        self.absent = sum(fault.number(scenario.domains) for fault in self.faults if isinstance(fault, JoinFault))
         if self.absent >= scenario.domains:
             raise ScenarioError(
                 f"{where}: faults: all {scenario.domains} domains join later; none is there to be asked"
@@ -71,7 +70,9 @@ class SimulationRun(SimulationContext):
         self.population = make(scenario, chance, outbound, frozenset(self.absent))
         self.world = World([], self.network, chance)
         self._roles_begin()
-        self.probes: dict[str, Probe] = {name: one.begin(self) for name, one in self.plan.measurements.items()}
+        self.probes: dict[str, MeasurementProbe] = {
+            name: one.begin(self) for name, one in self.plan.measurements.items()
+        }
         self.series: dict[str, Series] = {name: Series() for name in self.probes}
         self._begin(outbound)
         self._plan_actions()

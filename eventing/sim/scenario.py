@@ -45,7 +45,7 @@ class NetworkPlan(ScenarioPart, frozen=True, kw_only=True):
 
 
 class Expectation(ScenarioPart, frozen=True, kw_only=True):
-    """What must hold of a measured value.
+    """A condition of a measured value.
 
     Attributes:
         value: name of a measurement and of one of its values, with a dot between: "components.largest".
@@ -84,7 +84,7 @@ class Expectation(ScenarioPart, frozen=True, kw_only=True):
         return above and (self.at_most is None or value <= self.at_most)
 
     def text(self) -> str:
-        """The expectation as one would say it."""
+        """The expectation in words."""
         bounds = [f"≥ {self.at_least:g}"] if self.at_least is not None else []
         bounds += [f"≤ {self.at_most:g}"] if self.at_most is not None else []
         when = ""

@@ -21,7 +21,7 @@ from eventing.core.seals import seals
 from eventing.core.signing import Signed
 from eventing.overlay import link_state, stored_links
 from eventing.overlay.link_state import Link
-from eventing.overlay.peer_vector import PeerVector
+from eventing.overlay.link_vector import PeerVector
 from eventing.peering.wire import messages as wire
 from eventing.replication.joining import messages as replica_messages
 from eventing.rps.rules.statements import BadStatement

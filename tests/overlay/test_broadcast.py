@@ -19,7 +19,7 @@ from eventing.overlay import (
     link_planning,
     link_refusals,
     link_state,
-    peer_vector,
+    link_vector,
     presumed_vector,
     stored_links,
 )
@@ -29,7 +29,7 @@ from eventing.overlay.graft_timer import GraftTimer
 from eventing.overlay.link_planning import LinkPlan
 from eventing.overlay.link_refusals import LinkRefusals
 from eventing.overlay.link_state import Link
-from eventing.overlay.peer_vector import PeerVector
+from eventing.overlay.link_vector import PeerVector
 from eventing.overlay.presumed_vector import PresumedVector
 from eventing.peering.rules import deliveries
 from eventing.peering.rules.deliveries import Failure
@@ -55,7 +55,7 @@ def test_a_peer_that_never_spoke_is_told_a_vector_first_and_runs_when_it_has_sai
 
 def test_a_peer_that_was_met_is_asked_once_more_when_all_that_was_on_its_way_to_it_has_come_or_never_will() -> None:
     link = hear(link_state.NEW, {}, {}, answers=True).link
-    at = NOW + peer_vector.CONFIRM_S
+    at = NOW + link_vector.CONFIRM_S
     assert link_state.again_at(link) == at
     assert link_planning.plan(link, {}, now=at - 0.01) is LinkPlan.NOTHING
     assert link_planning.plan(link, {}, now=at) is LinkPlan.VECTOR
@@ -367,7 +367,7 @@ MESSAGES = st.tuples(VECTORS, SOME, SOME, st.booleans(), st.floats(0, 5), st.sam
 
 @given(VECTORS, st.lists(MESSAGES, min_size=10, max_size=25))
 def test_a_link_stays_small_whatever_the_peer_says(ours: dict[str, int], messages: list[Any]) -> None:
-    assert peer_vector.THEIRS_MAX >= 3 * FEEDS_MAX, "ours, what it said last and what is waited for"
+    assert link_vector.THEIRS_MAX >= 3 * FEEDS_MAX, "ours, what it said last and what is waited for"
     link, now = link_state.NEW, NOW
     for have, graft, prune, answers, pause_s, what in messages:
         now += pause_s
@@ -379,8 +379,8 @@ def test_a_link_stays_small_whatever_the_peer_says(ours: dict[str, int], message
             more: dict[str, Any] = {"graft": graft, "prune": prune, "answers": answers}
             link = broadcast.on_message(link, have, ours=ours, now=now, jitter=0.0, **more).link
             assert all(link.theirs.get(feed, 0) >= last for feed, last in have.items()), "what it said last is believed"
-        assert max(len(link.theirs), len(link.timer.awaited)) <= peer_vector.THEIRS_MAX
-        assert len(link.tree.grafted | link.tree.pruned | link.tree.lazy) <= peer_vector.THEIRS_MAX + 2 * FEEDS_MAX
+        assert max(len(link.theirs), len(link.timer.awaited)) <= link_vector.THEIRS_MAX
+        assert len(link.tree.grafted | link.tree.pruned | link.tree.lazy) <= link_vector.THEIRS_MAX + 2 * FEEDS_MAX
         assert len(stored_links.stored(link)) <= 32_768
 
 
@@ -392,7 +392,7 @@ def test_who_claims_ever_other_feeds_is_asked_for_what_it_claimed_first_and_foun
         link = broadcast.on_message(link, have, ours={F: 1}, now=now, jitter=0.0).link
         due = broadcast.due(link, ours={F: 1}, now=now, jitter=0.0)
         link, futile = due.link, futile or due.futile
-        assert len(link.theirs) <= peer_vector.THEIRS_MAX
+        assert len(link.theirs) <= link_vector.THEIRS_MAX
     assert futile
 
 

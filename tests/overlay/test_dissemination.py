@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from eventing.core.events.feeds import FEEDS_MAX
-from eventing.overlay import broadcast, peer_vector
+from eventing.overlay import broadcast, link_vector
 from eventing.overlay.dissemination import Dissemination
 from eventing.overlay.dissemination_messages import (
     DisseminationParameters,
@@ -20,9 +20,9 @@ from eventing.overlay.dissemination_messages import (
 from eventing.overlay.feed_tree import FeedTree, ReceivedFeeds
 from eventing.overlay.graft_timer import GRAFT_S
 from eventing.overlay.link_state import Link
+from eventing.overlay.link_vector import PeerVector
 from eventing.overlay.links import LinkDown, LinkUp, Reason
 from eventing.overlay.machine import Down, Fired, MessageReceived, SendMessage
-from eventing.overlay.peer_vector import PeerVector
 from eventing.overlay.replica_log import FeedRun, ReplicaLog
 
 F, G = "f" * 16, "g" * 16
@@ -106,8 +106,8 @@ def test_what_is_remembered_of_announcements_is_bounded() -> None:
     for at in range(100):
         one.heard(1, {f"{number:0>16}": 10**9 for number in range(at * 64, at * 64 + 64)})
     link = one.machine.peers[1].link
-    assert len(link.theirs) <= peer_vector.THEIRS_MAX
-    assert len(link.timer.awaited) <= peer_vector.THEIRS_MAX
+    assert len(link.theirs) <= link_vector.THEIRS_MAX
+    assert len(link.timer.awaited) <= link_vector.THEIRS_MAX
     assert len(link.tree.lazy) <= FEEDS_MAX
 
 

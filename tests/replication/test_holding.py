@@ -11,7 +11,7 @@ from django.utils import timezone
 from eventing.core.errors import Unavailable
 from eventing.log import federated, watermarks
 from eventing.overlay.link_state import Link
-from eventing.overlay.peer_vector import PeerVector
+from eventing.overlay.link_vector import PeerVector
 from eventing.replication.forwarding import holding
 from eventing.replication.models import SealHead
 from eventing.replication.services.proofs import event_proof

@@ -17,7 +17,7 @@ from eventing.core.signing import Signed
 from eventing.log import control, federated, federated_bulk, gaps, watermarks
 from eventing.log.federated import ReceivedRun
 from eventing.log.federated_bulk import Incoming
-from eventing.overlay import link_state, peer_vector
+from eventing.overlay import link_state, link_vector
 from eventing.peering.models import Evidence, Peer, Quarantine
 from eventing.peering.services.misbehaviour import misbehaviour_flush
 from eventing.peering.wire import messages as wire
@@ -396,7 +396,7 @@ def test_a_peer_that_invents_feeds_does_not_make_its_link_grow(scene: Scene) -> 
         kept = watermarks.links_read("b.test", [scene.rp])[scene.rp]
         sizes.add(len(kept.theirs))
         assert kept.theirs.keys() >= set(have)
-    assert max(sizes) == peer_vector.THEIRS_MAX
+    assert max(sizes) == link_vector.THEIRS_MAX
 
 
 def test_an_rp_that_is_not_shared_with_the_sender_is_not_found_and_the_others_go_on(scene: Scene) -> None:

@@ -8,13 +8,10 @@ from random import Random
 import msgspec
 import pytest
 
-from eventing.sim import catalogue
+from eventing.sim.catalogue import FAULTS, MEASUREMENTS, ROLES
 from eventing.sim.errors import ScenarioError
 from eventing.sim.expectations import judge
-from eventing.sim.faults import FAULTS
-from eventing.sim.measurements.base import MEASUREMENTS
 from eventing.sim.results import Series
-from eventing.sim.roles import ROLES
 from eventing.sim.run import Plan, SimulationRun
 from eventing.sim.scenario import (
     Expectation,
@@ -163,7 +160,6 @@ def quick_holds(name: str) -> None:
 
 def test_the_guide_explains_every_kind_and_field() -> None:
     guide = (Path(__file__).parents[2] / "docs/simulation/README.md").read_text()
-    catalogue.load()
     names = [*Scenario.__struct_fields__, *NetworkPlan.__struct_fields__, *Expectation.__struct_fields__]
     names = [name for name in names if name not in ("network", "faults", "roles", "measurements", "expectations")]
     for registry in (FAULTS, MEASUREMENTS, ROLES):

@@ -1,4 +1,4 @@
-"""OverlayTransport of the overlay's messages: signed requests to domains that can be called, and queues for those that only call out.
+"""Transport of the overlay's messages: signed requests to domains that can be called, and queues for those that only call out.
 
 To each domain at most one request is under way; messages meanwhile are in the next one. An exchange is a sign of life in both
 directions, whoever began it: the request shows the caller, the answer the process of the overlay at the other side (a gateway answers

@@ -29,7 +29,7 @@ class LivenessChecker:
         return [Violation(self.seed, now, domain, what) for domain, what in self.wrong(members, now)]
 
     def wrong(self, members: Mapping[int, OverlayMember], now: float) -> Iterator[tuple[int | None, str]]:
-        """What does not hold, and where."""
+        """Violations: each with its place."""
         apart = _apart(members)
         if apart:
             yield apart[0], f"{len(apart)} of {len(members)} honest domains are not in the largest component"

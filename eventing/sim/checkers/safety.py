@@ -47,7 +47,7 @@ class SafetyChecker:
         ]
 
     def wrong(self, member: OverlayMember, now: float) -> Iterator[str]:
-        """What does not hold in a member."""
+        """Violations in one member."""
         yield from self._records(member.directory, now)
         yield from self._convictions(member.directory)
         yield from _memories(member)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from eventing.overlay.directory import Compare, RangeEntries, Records, Want
 from eventing.overlay.machine import Chance, Id, SendMessage
 from eventing.sim.liars.lying_member import Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 
 RANGES = tuple(range(256))
 
@@ -32,7 +31,6 @@ class Asker(LyingMember):
         return None
 
 
-@ROLES.add("asker")
 class AskerRole(LyingRole, frozen=True, kw_only=True):
     """Askers.
 
@@ -40,6 +38,7 @@ class AskerRole(LyingRole, frozen=True, kw_only=True):
         every_s: seconds between two questions of each.
     """
 
+    kind: ClassVar[str] = "asker"
     every_s: float = 1.0
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:

@@ -8,18 +8,17 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from enum import Enum
-from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from eventing.core.container import memoized
 from eventing.overlay.directory import DomainRecord
 from eventing.overlay.machine import Chance, SendMessage
 from eventing.overlay.member import MESSAGES
 from eventing.sim.federation import sponsor_of
 from eventing.sim.liars.lying_member import FORGED, Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 
 NUMBERS = (0, -1, 1, 255, 2**31, 2**32 - 1, 2**63, 2**64 - 1, -(2**63))
 FRACTIONS = (float("nan"), float("inf"), float("-inf"), -1.0, 0.0, 1e9, 1e308, -1e308)
@@ -79,15 +78,16 @@ _SIMPLE: dict[Any, Callable[[Chance], Any]] = {
 }
 
 
-@cache
+@memoized(256)
 def _hints(kind: type) -> dict[str, Any]:
     """The types of a struct's fields, without their bounds, which a live domain's decoder has checked."""
     return get_type_hints(kind)
 
 
-@ROLES.add("babbler")
 class BabblerRole(LyingRole, frozen=True, kw_only=True):
     """Babblers."""
+
+    kind: ClassVar[str] = "babbler"
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:
         """Make one."""

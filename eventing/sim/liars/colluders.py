@@ -7,7 +7,7 @@ domains have for others.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -17,7 +17,6 @@ from eventing.overlay.machine import Chance, Id, SendMessage
 from eventing.overlay.member import OverlayMember
 from eventing.sim.liars.lying_member import Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 
 LINKS_MAX = 1_000_000
 """A colluder has room for all."""
@@ -68,7 +67,6 @@ class Colluder(LyingMember):
         return output
 
 
-@ROLES.add("colluder")
 class ColluderRole(LyingRole, frozen=True, kw_only=True):
     """Colluders.
 
@@ -77,6 +75,7 @@ class ColluderRole(LyingRole, frozen=True, kw_only=True):
         grab: requests of each for links with honest domains, in a minute.
     """
 
+    kind: ClassVar[str] = "colluder"
     refuse: bool = False
     grab: float = 0.0
 

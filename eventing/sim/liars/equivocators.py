@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from eventing.overlay.directory import Records
 from eventing.overlay.machine import Chance, SendMessage
 from eventing.overlay.member import OverlayMember
 from eventing.sim.liars.lying_member import Coalition, Lied, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 
 
 class Equivocator(LyingMember):
-    """A domain that tells its links one thing and some others another.
+    """A domain that shows its links one record and some other domains another.
 
     Args:
         begin_s: when it begins.
@@ -42,7 +41,6 @@ class Equivocator(LyingMember):
             out.append(SendMessage(self.coalition.victim(chance), Records((other,))))
 
 
-@ROLES.add("equivocator")
 class EquivocatorRole(LyingRole, frozen=True, kw_only=True):
     """Equivocators.
 
@@ -51,6 +49,7 @@ class EquivocatorRole(LyingRole, frozen=True, kw_only=True):
         told: domains beside its links that are shown the other record.
     """
 
+    kind: ClassVar[str] = "equivocator"
     begin_s: float = 60.0
     told: int = 3
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from eventing.overlay.links import Disconnect, Neighbor, NeighborReply, Reason
 from eventing.overlay.machine import Chance, SendMessage
 from eventing.sim.liars.lying_member import Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 
 REASONS = tuple(Reason)
 
@@ -29,9 +28,10 @@ class Flapper(LyingMember):
             out.append(SendMessage(chance.choice(list(self.links.active)), ended))
 
 
-@ROLES.add("flapper")
 class FlapperRole(LyingRole, frozen=True, kw_only=True):
     """Flappers."""
+
+    kind: ClassVar[str] = "flapper"
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:
         """Make one."""

@@ -7,7 +7,7 @@ members, so that draws from the victim's directory are draws of liars.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from eventing.overlay.directory import RECORDS_MAX, DomainRecord, Records
 from eventing.overlay.links import Neighbor
@@ -17,7 +17,6 @@ from eventing.sim.context import SimulationContext
 from eventing.sim.federation import sponsor_of
 from eventing.sim.liars.lying_member import Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 from eventing.sim.scenario import Seconds
 
 
@@ -44,7 +43,6 @@ class Flooder(LyingMember):
         out.append(SendMessage(victim, Records(tuple(reversed(records.values()))[:RECORDS_MAX])))
 
 
-@ROLES.add("flooder")
 class FlooderRole(LyingRole, frozen=True, kw_only=True):
     """Flooders of domains that restart.
 
@@ -54,6 +52,7 @@ class FlooderRole(LyingRole, frozen=True, kw_only=True):
         per_s: requests of each flooder, in a second.
     """
 
+    kind: ClassVar[str] = "flooder"
     victims: int = 1
     at_s: Seconds = 60.0
     per_s: float = 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -11,7 +11,6 @@ from eventing.overlay.machine import Chance, Fired, MessageReceived, SendMessage
 from eventing.overlay.member import OverlayMember
 from eventing.sim.liars.lying_member import Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 
 WITHHELD = frozenset({News, Records, Compare, RangeEntries, Want, Equivocation})
 
@@ -50,16 +49,16 @@ class SlowReader(LyingMember):
         return super().handle(given, now, chance)
 
 
-@ROLES.add("mute")
 class MuteRole(LyingRole, frozen=True, kw_only=True):
     """Mutes."""
+
+    kind: ClassVar[str] = "mute"
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:
         """Make one."""
         return Mute(member, coalition)
 
 
-@ROLES.add("slow-reader")
 class SlowReaderRole(LyingRole, frozen=True, kw_only=True):
     """Slow readers.
 
@@ -67,6 +66,7 @@ class SlowReaderRole(LyingRole, frozen=True, kw_only=True):
         late_s: seconds by which each reads late.
     """
 
+    kind: ClassVar[str] = "slow-reader"
     late_s: float = 7.0
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:

@@ -6,14 +6,13 @@ do not read what others name.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from eventing.overlay.links import Neighbor, NeighborReply
 from eventing.overlay.machine import Chance, Id, SendMessage
 from eventing.overlay.passive_view import Shuffle, ShuffleReply
 from eventing.sim.liars.lying_member import Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 
 NAMED = 8
 """Members of a shuffle: as many as are read."""
@@ -35,7 +34,6 @@ class ShufflePoisoner(LyingMember):
         return None
 
 
-@ROLES.add("shuffle-poisoner")
 class ShufflePoisonerRole(LyingRole, frozen=True, kw_only=True):
     """Shuffle poisoners, of the passive views of the paper.
 
@@ -43,6 +41,7 @@ class ShufflePoisonerRole(LyingRole, frozen=True, kw_only=True):
         every_s: seconds between two shuffles of each.
     """
 
+    kind: ClassVar[str] = "shuffle-poisoner"
     every_s: float = 10.0
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:

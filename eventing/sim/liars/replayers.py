@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -11,7 +11,6 @@ from eventing.overlay.machine import Chance, Id, SendMessage
 from eventing.sim.federation import STARTED_S
 from eventing.sim.liars.lying_member import FORGED, Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 
 KEPT_MAX = 64
 """Records that a replayer keeps."""
@@ -64,7 +63,6 @@ class FutureVersions(LyingMember):
         out.append(SendMessage(self.coalition.victim(chance), News(versions)))
 
 
-@ROLES.add("replayer")
 class ReplayerRole(LyingRole, frozen=True, kw_only=True):
     """Replayers of old records.
 
@@ -72,6 +70,7 @@ class ReplayerRole(LyingRole, frozen=True, kw_only=True):
         every_s: seconds between two replays of each.
     """
 
+    kind: ClassVar[str] = "replayer"
     every_s: float = 5.0
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:
@@ -79,9 +78,10 @@ class ReplayerRole(LyingRole, frozen=True, kw_only=True):
         return Replayer(member, coalition, self.every_s)
 
 
-@ROLES.add("future-versions")
 class FutureVersionsRole(LyingRole, frozen=True, kw_only=True):
     """Claimants of versions that cannot be."""
+
+    kind: ClassVar[str] = "future-versions"
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:
         """Make one."""

@@ -6,7 +6,7 @@ false domains that sponsor further ones.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from eventing.overlay.directory import EXPIRY_S, QUOTA_PER_DAY, RECORDS_MAX, DomainRecord, Records, Sponsorship
 from eventing.overlay.machine import Chance, SendMessage
@@ -14,7 +14,6 @@ from eventing.overlay.member import OverlayMember
 from eventing.sim.federation import STARTED_S
 from eventing.sim.liars.lying_member import Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole
-from eventing.sim.roles import ROLES
 
 FIRST_ID = 1 << 40
 """False domains have ids from here; no machine stands behind them."""
@@ -76,7 +75,6 @@ class SybilSponsor(LyingMember):
         return DomainRecord(first + at, int(issued_s), issued_s, issued_s + EXPIRY_S, sponsorship=sponsorship)
 
 
-@ROLES.add("sybil-sponsor")
 class SybilSponsorRole(LyingRole, frozen=True, kw_only=True):
     """Sponsors of false domains.
 
@@ -86,6 +84,7 @@ class SybilSponsorRole(LyingRole, frozen=True, kw_only=True):
         way: how the quota is evaded: `numbers`, `repeated`, `days` or `chain`.
     """
 
+    kind: ClassVar[str] = "sybil-sponsor"
     ids: int = 5000
     within_s: float = 600.0
     way: Way = "days"

@@ -7,17 +7,16 @@ Its `begin` is called before any domain is made, so it can subscribe to events (
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 import msgspec
 
 from eventing.sim.context import SimulationContext
-from eventing.sim.registry import Registry
 
 Values = dict[str, float]
 
 
-class Probe(Protocol):
+class MeasurementProbe(Protocol):
     """The state of one measurement in one run."""
 
     def sample(self) -> Values:
@@ -36,16 +35,14 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         plot: values to draw over time; none: no plot.
     """
 
+    kind: ClassVar[str]
     name: str = ""
     every_s: Annotated[float, msgspec.Meta(gt=0.0)] = 10.0
     plot: tuple[str, ...] = ()
 
-    def begin(self, run: SimulationContext) -> Probe:
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run before its domains are made."""
         raise NotImplementedError
-
-
-MEASUREMENTS: Registry[Measurement] = Registry("measurement")
 
 
 def percentile(ordered: list[float], share: float) -> float:

@@ -50,7 +50,7 @@ class BroadcastingMember:
 
 
 class EventFate:
-    """What became of one event.
+    """The fate of one event.
 
     Attributes:
         at: when it was published, in the world's time.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -10,7 +10,7 @@ from eventing.core.events.feeds import FEEDS_MAX
 from eventing.overlay.dissemination_messages import DEFAULTS, DisseminationParameters, Publish, RunReceived
 from eventing.overlay.replica_log import ReplicaLog
 from eventing.sim.context import SimulationContext
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values
+from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values
 from eventing.sim.measurements.broadcasting import TREE_WARM, BroadcastingMember, Fates, feed_of
 from eventing.sim.scenario import Positive, Seconds
 
@@ -20,7 +20,6 @@ FLOODED_HOPS_FROM = 5
 """Origins from which the hops of flooding are computed."""
 
 
-@MEASUREMENTS.add("broadcasts")
 class Broadcasts(Measurement, frozen=True, kw_only=True):
     """Events and their fates.
 
@@ -39,6 +38,7 @@ class Broadcasts(Measurement, frozen=True, kw_only=True):
         anti_entropy_s: between two comparisons with the peer of one link; 0: never.
     """
 
+    kind: ClassVar[str] = "broadcasts"
     origins: Literal["one", "random", "all"] = "one"
     rounds: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 40
     gap_s: Positive = 3.0
@@ -46,7 +46,7 @@ class Broadcasts(Measurement, frozen=True, kw_only=True):
     origins_max: Annotated[int, msgspec.Meta(ge=1, le=FEEDS_MAX)] = FEEDS_MAX
     anti_entropy_s: Seconds = DEFAULTS.anti_entropy_s
 
-    def begin(self, run: SimulationContext) -> Probe:
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return BroadcastsProbe(run, self)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -11,7 +11,7 @@ from eventing.sim.checkers.check_failed import CheckFailed
 from eventing.sim.checkers.liveness import LivenessChecker
 from eventing.sim.checkers.safety import SafetyChecker
 from eventing.sim.context import SimulationContext
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values
+from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values
 from eventing.sim.scenario import Seconds
 from eventing.sim.world import UP
 
@@ -27,9 +27,8 @@ def honest_members(run: SimulationContext) -> dict[int, OverlayMember]:
     }
 
 
-@MEASUREMENTS.add("safety")
-class Safety(Measurement, frozen=True, kw_only=True):
-    """What must hold in every honest domain at every moment (`checkers/safety.py`). A violation ends the run.
+class SafetyChecked(Measurement, frozen=True, kw_only=True):
+    """Safety: conditions of every honest domain at every moment (`checkers/safety.py`). A violation ends the run.
 
     Values: `checks` of domains so far.
 
@@ -37,9 +36,10 @@ class Safety(Measurement, frozen=True, kw_only=True):
         domains: honest domains checked at each sample, in turns.
     """
 
+    kind: ClassVar[str] = "safety"
     domains: Annotated[int, msgspec.Meta(ge=1)] = 200
 
-    def begin(self, run: SimulationContext) -> Probe:
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return _SafetyProbe(run, self.domains)
 
@@ -69,9 +69,8 @@ class _SafetyProbe:
         return self.sample()
 
 
-@MEASUREMENTS.add("liveness")
-class Liveness(Measurement, frozen=True, kw_only=True):
-    """What must hold once the faults are over (`checkers/liveness.py`).
+class LivenessChecked(Measurement, frozen=True, kw_only=True):
+    """Liveness: conditions once the faults are over (`checkers/liveness.py`).
 
     Values: `violations` now; with `due_s`, one at the end of the run is an error.
 
@@ -79,9 +78,10 @@ class Liveness(Measurement, frozen=True, kw_only=True):
         due_s: when everything must hold; absent: never.
     """
 
+    kind: ClassVar[str] = "liveness"
     due_s: Seconds | None = None
 
-    def begin(self, run: SimulationContext) -> Probe:
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return _LivenessProbe(run, self.due_s)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from eventing.sim.context import SimulationContext
 from eventing.sim.errors import ScenarioError
 from eventing.sim.federation import STARTED_S
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values
+from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values
 
 
-@MEASUREMENTS.add("directories")
 class Directories(Measurement, frozen=True, kw_only=True):
     """Divergence of directories.
 
@@ -25,10 +24,11 @@ class Directories(Measurement, frozen=True, kw_only=True):
         grace_s: seconds that a renewal may take.
     """
 
+    kind: ClassVar[str] = "directories"
     compared: Annotated[int, msgspec.Meta(ge=1)] = 100
     grace_s: Annotated[float, msgspec.Meta(ge=0.0)] = 60.0
 
-    def begin(self, run: SimulationContext) -> Probe:
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         if run.scenario.parameters == "paper":
             raise ScenarioError(f"{run.scenario.name}: 'directories' cannot be measured: the paper's domains have none")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from eventing.overlay.directory import DomainExpired
 from eventing.overlay.links import LinkDown, Reason
 from eventing.overlay.liveness import SuspectsItself
 from eventing.sim.context import SimulationContext
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values, percentile
+from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values, percentile
 from eventing.sim.world import DOWN
 
 
-@MEASUREMENTS.add("failures")
-class Failures(Measurement, frozen=True, kw_only=True):
+class LinkFailures(Measurement, frozen=True, kw_only=True):
     """Time until a crashed domain's links end, and links that end without a crash.
 
     Values: `found` links of crashed domains that ended, `found_p50_s`, `found_p99_s`, `found_max_s` after the crash; `all_p50_s` and
@@ -20,7 +21,9 @@ class Failures(Measurement, frozen=True, kw_only=True):
     left a directory; `suspects_itself`: times that a domain found itself more likely cut off than its peers.
     """
 
-    def begin(self, run: SimulationContext) -> Probe:
+    kind: ClassVar[str] = "failures"
+
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return _FailuresProbe(run)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import ClassVar
 
 from eventing.overlay.directory import DomainAdmitted, Equivocated, Refused
 from eventing.sim.context import SimulationContext
 from eventing.sim.liars.lying_member import Lied
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values
+from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values
 from eventing.sim.scenario import Seconds
 from eventing.sim.world import UP
 
 
-@MEASUREMENTS.add("liars")
 class Liars(Measurement, frozen=True, kw_only=True):
     """Links between honest domains and liars.
 
@@ -24,9 +24,10 @@ class Liars(Measurement, frozen=True, kw_only=True):
         from_s: the greatest values are those since this time.
     """
 
+    kind: ClassVar[str] = "liars"
     from_s: Seconds = 0.0
 
-    def begin(self, run: SimulationContext) -> Probe:
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return _LiarsProbe(run, self.from_s)
 
@@ -81,7 +82,6 @@ def _share(counts: Counter[str], kind: str) -> float:
     return counts[kind + " lies"] / counts[kind] if counts[kind] else 0.0
 
 
-@MEASUREMENTS.add("caught")
 class Caught(Measurement, frozen=True, kw_only=True):
     """Lies that honest domains noticed: what, by how many, after how long.
 
@@ -91,7 +91,9 @@ class Caught(Measurement, frozen=True, kw_only=True):
     of the world.
     """
 
-    def begin(self, run: SimulationContext) -> Probe:
+    kind: ClassVar[str] = "caught"
+
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return _CaughtProbe(run)
 

@@ -1,14 +1,14 @@
 """Sizes of messages in MessagePack, with names in place of a simulation's numbers.
 
 A simulation sends Python objects; their size is what the live domains' encoding of the same message has. Each class is encoded once, with
-none and with one of each of its entries, and the rest is a sum. Kinds from elsewhere are added with `size_add`; what is not known
+none and with one of each of its entries, and the rest is a sum. What is not known
 here is encoded each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -64,7 +64,19 @@ def _listed(empty: Any, field: str, entry_bytes: int) -> Size:
 _ALIVE = encoded(liveness.Alive())
 _RANGES = encoded(directory.RangeEntries((), ())) + 2 * _LONG
 
-SIZES: dict[type, Size] = {
+_SHORT_IDS = NAME_BYTES - 3
+"""Bytes of a name beyond those of a simulation's number of up to 65,535."""
+
+
+def _gossip_size(message: GossipMessage) -> int:
+    """As encoded, with a name for each owner."""
+    names = 0
+    for part in message.parts:
+        names += len(part.offers) + len(part.wants) + len(part.rows) + len(part.changes)
+    return encoded(message) + _SHORT_IDS * names
+
+
+SIZES: Final[Mapping[type, Size]] = {
     directory.News: _listed(directory.News(()), "versions", ENTRY_BYTES),
     directory.Records: _listed(directory.Records(()), "records", RECORD_BYTES),
     directory.Want: _listed(directory.Want(()), "domains", NAME_BYTES),
@@ -84,28 +96,11 @@ SIZES: dict[type, Size] = {
     passive_view.ForwardJoin: _constant(passive_view.ForwardJoin(NAME, 6)),
     passive_view.Shuffle: _listed(passive_view.Shuffle(NAME, (), 6), "members", NAME_BYTES),
     passive_view.ShuffleReply: _listed(passive_view.ShuffleReply(()), "members", NAME_BYTES),
+    GossipMessage: _gossip_size,
+    MonitorPing: _constant(MonitorPing()),
+    MonitorPong: _constant(MonitorPong()),
 }
 DIRECTORY = directory.MESSAGES
-_SHORT_IDS = NAME_BYTES - 3
-"""What a name has more than a simulation's number of up to 65,535."""
-
-
-def _gossip_size(message: GossipMessage) -> int:
-    """As encoded, with a name for each owner."""
-    names = 0
-    for part in message.parts:
-        names += len(part.offers) + len(part.wants) + len(part.rows) + len(part.changes)
-    return encoded(message) + _SHORT_IDS * names
-
-
-SIZES[GossipMessage] = _gossip_size
-SIZES[MonitorPing] = _constant(MonitorPing())
-SIZES[MonitorPong] = _constant(MonitorPong())
-
-
-def size_add(message: type, size: Size) -> None:
-    """Add a kind of message."""
-    SIZES[message] = size
 
 
 def size_of(message: Any) -> int:

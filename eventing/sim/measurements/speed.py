@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from eventing.sim.context import SimulationContext
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values
+from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values
 
 
-@MEASUREMENTS.add("speed")
 class Speed(Measurement, frozen=True, kw_only=True):
     """Cost of the simulation.
 
     Values: `events_per_s`: inputs handled per second of processor time; `memory_bytes`: most memory of the process.
     """
 
-    def begin(self, run: SimulationContext) -> Probe:
+    kind: ClassVar[str] = "speed"
+
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return _SpeedProbe(run)
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from array import array
+from typing import ClassVar
 
 from eventing.overlay.suspicion import AccusesNobody, Rebutted, Suspected
 from eventing.sim.context import SimulationContext
 from eventing.sim.errors import ScenarioError
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values, percentile
+from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values, percentile
 from eventing.sim.world import DOWN
 
 
-@MEASUREMENTS.add("suspicions")
 class Suspicions(Measurement, frozen=True, kw_only=True):
     """Suspicions of crashed domains, and false ones.
 
@@ -20,7 +20,9 @@ class Suspicions(Measurement, frozen=True, kw_only=True):
     `rebuttals` of domains that were accused; `doubts`: times that a monitor suspected itself and stopped accusing.
     """
 
-    def begin(self, run: SimulationContext) -> Probe:
+    kind: ClassVar[str] = "suspicions"
+
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         if not run.scenario.suspicion:
             raise ScenarioError(f"{run.scenario.name}: 'suspicions' cannot be measured without suspicion = true")

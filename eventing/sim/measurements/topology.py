@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from eventing.sim.context import SimulationContext
 from eventing.sim.federation import component_sizes
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values, percentile
+from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values, percentile
 
 
-@MEASUREMENTS.add("components")
 class Components(Measurement, frozen=True, kw_only=True):
     """Components of the graph of links.
 
     Values: `running` domains, `components`, `largest` (share of the running domains), `isolated` domains without any link.
     """
 
-    def begin(self, run: SimulationContext) -> Probe:
+    kind: ClassVar[str] = "components"
+
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return _ComponentsProbe(run)
 
@@ -41,14 +44,15 @@ class _ComponentsProbe:
         return {"least": self._least, **self.sample()}
 
 
-@MEASUREMENTS.add("degree")
 class Degree(Measurement, frozen=True, kw_only=True):
     """Links of each running domain, counted at the other ends.
 
     Values: `in_mean`, `in_min`, `in_p1`, `in_p50`, `in_p99`, `in_max`; `one_sided`: share of links that stand on one side only.
     """
 
-    def begin(self, run: SimulationContext) -> Probe:
+    kind: ClassVar[str] = "degree"
+
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return _DegreeProbe(run)
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from array import array
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from eventing.sim.context import SimulationContext
-from eventing.sim.measurements.base import MEASUREMENTS, Measurement, Probe, Values, percentile
+from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values, percentile
 from eventing.sim.measurements.sizes import DIRECTORY, size_of
 
 ENVELOPE_BYTES = 62
 """Of a message that is alone in its packet on a standing connection: 40 bytes of TCP/IP and 22 of TLS."""
 
 
-@MEASUREMENTS.add("traffic")
-class Traffic(Measurement, frozen=True, kw_only=True):
+class TrafficMeasured(Measurement, frozen=True, kw_only=True):
     """Bytes and messages.
 
     Values, each per running domain and second since the sample before: `out_bytes_s`, `directory_bytes_s`, `other_bytes_s` (all sent
@@ -27,9 +26,10 @@ class Traffic(Measurement, frozen=True, kw_only=True):
         envelope_bytes: added to each message's own size.
     """
 
+    kind: ClassVar[str] = "traffic"
     envelope_bytes: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = ENVELOPE_BYTES
 
-    def begin(self, run: SimulationContext) -> Probe:
+    def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return _TrafficProbe(run, self.envelope_bytes)
 

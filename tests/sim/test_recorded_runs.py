@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from eventing.sim.report import ReportRun, keep, kept, page, runs_of
+from eventing.sim.recorded_runs import RecordedRun, keep, kept, page, runs_of
 from eventing.sim.results import as_json, from_json
 from eventing.sim.run import SimulationRun
 from eventing.sim.scenario import scenario_parse, scenario_path, scenario_read
@@ -19,7 +19,7 @@ from eventing.sim.scenario import scenario_parse, scenario_path, scenario_read
 
 def report(into: Path, *args: str) -> tuple[str, str]:
     out, err = StringIO(), StringIO()
-    call_command("simulation_report", *args, "--into", str(into), stdout=out, stderr=err)
+    call_command("simulation_results", *args, "--into", str(into), stdout=out, stderr=err)
     return out.getvalue(), err.getvalue()
 
 
@@ -38,7 +38,7 @@ def test_a_report_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
 
 
 def test_a_result_of_another_text_of_the_scenario_is_not_used(tmp_path: Path) -> None:
-    run = ReportRun("joining", 10, 1)
+    run = RecordedRun("joining", 10, 1)
     scenario = msgspec.structs.replace(
         scenario_read(scenario_path("joining")), domains=10, expectations=(), duration_s=5
     )

@@ -17,7 +17,7 @@ from eventing.sim.results import Outcome, RunResult, as_json, from_json, number
 from eventing.sim.scenario import scenario_path, scenario_read
 
 
-class ReportRun(msgspec.Struct, frozen=True):
+class RecordedRun(msgspec.Struct, frozen=True):
     """One run of a report.
 
     Attributes:
@@ -31,7 +31,7 @@ class ReportRun(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """Where the result is kept."""
+        """The path of the result."""
         return Path("results") / f"{self.name}-{self.domains}-{self.seed}.json"
 
 
@@ -40,7 +40,7 @@ def scenario_digest(name: str) -> str:
     return sha256(scenario_path(name).read_bytes()).hexdigest()[:16]
 
 
-def runs_of(names: Iterable[str], domains_max: int | None, seeds: Sequence[int]) -> list[ReportRun]:
+def runs_of(names: Iterable[str], domains_max: int | None, seeds: Sequence[int]) -> list[RecordedRun]:
     """All runs of a report: each scenario with each of its sizes and each seed, the small ones first.
 
     Args:
@@ -50,11 +50,11 @@ def runs_of(names: Iterable[str], domains_max: int | None, seeds: Sequence[int])
     for name in names:
         scenario = scenario_read(scenario_path(name))
         sizes = dict.fromkeys(min(size, domains_max or size) for size in (*scenario.sizes, scenario.domains))
-        made += [ReportRun(name, size, seed) for size in sorted(sizes) for seed in seeds]
+        made += [RecordedRun(name, size, seed) for size in sorted(sizes) for seed in seeds]
     return made
 
 
-def kept(run: ReportRun, into: Path) -> RunResult | None:
+def kept(run: RecordedRun, into: Path) -> RunResult | None:
     """The result of a run, if it was kept and the scenario is still the same."""
     path = into / run.path
     if not path.is_file():
@@ -66,7 +66,7 @@ def kept(run: ReportRun, into: Path) -> RunResult | None:
     return result if result.scenario_digest == scenario_digest(run.name) else None
 
 
-def keep(run: ReportRun, result: RunResult, into: Path) -> None:
+def keep(run: RecordedRun, result: RunResult, into: Path) -> None:
     """Keep a result, with numbers of six digits."""
     path = into / run.path
     path.parent.mkdir(parents=True, exist_ok=True)

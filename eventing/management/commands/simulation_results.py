@@ -1,4 +1,4 @@
-"""`manage.py simulation_report`: run bundled scenarios with recorded seeds, each in a process of its own, and write the page of results."""
+"""`manage.py simulation_results`: run bundled scenarios with recorded seeds, each in a process of its own, and write the page of results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from eventing.sim.errors import ScenarioError
 from eventing.sim.plots import plots_write
-from eventing.sim.report import ReportRun, keep, kept, page, runs_of
+from eventing.sim.recorded_runs import RecordedRun, keep, kept, page, runs_of
 from eventing.sim.results import RunResult, from_json
 from eventing.sim.scenario import DOMAINS_MAX, bundled_names, scenario_path, scenario_read
 
@@ -54,7 +54,7 @@ class Command(BaseCommand):
         except ScenarioError as error:
             raise CommandError(str(error), returncode=2) from None
 
-    def _run(self, run: ReportRun, into: Path) -> None:
+    def _run(self, run: RecordedRun, into: Path) -> None:
         self.stderr.write(f"{run.name}, {run.domains:,} domains, seed {run.seed}")
         command = [sys.executable, str(ROOT / "manage.py"), "simulate", run.name, "--json", "-"]
         command += ["--domains", str(run.domains), "--seed", str(run.seed)]
@@ -84,6 +84,6 @@ class Command(BaseCommand):
         self.stdout.write(f"{len(results)} runs: {into / 'results.md'}")
 
 
-def _run_of(name: str, path: Path) -> ReportRun | None:
+def _run_of(name: str, path: Path) -> RecordedRun | None:
     domains, _, seed = path.stem.removeprefix(f"{name}-").partition("-")
-    return ReportRun(name, int(domains), int(seed)) if domains.isdigit() and seed.isdigit() else None
+    return RecordedRun(name, int(domains), int(seed)) if domains.isdigit() and seed.isdigit() else None
