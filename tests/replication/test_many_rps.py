@@ -65,6 +65,14 @@ def test_a_new_participant_has_all_rps_looked_at(looks: Looks) -> None:
     assert ReplicaLink.objects.filter(rp=rp, peer="c.test").exists()
 
 
+def test_an_rp_that_took_the_place_of_another_has_all_rps_looked_at(looks: Looks, b: OtherDomain) -> None:
+    old = RendezvousPoint.objects.get()
+    old.delete()
+    new = shared(b)
+    RendezvousPoint.objects.filter(id=new).update(statements=old.statements)
+    assert looks.after() == [None]
+
+
 def test_an_admission_that_expires_has_all_rps_looked_at(looks: Looks, b: OtherDomain) -> None:
     ReplicaAdmission.objects.update(expires_at=timezone.now() + timedelta(seconds=5))
     looks.after(seconds=ALL_S + 1)

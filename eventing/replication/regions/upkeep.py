@@ -66,7 +66,7 @@ class RegionUpkeep:
         self._clock = clock
         self._views = RegionViews(config().domain, random.SystemRandom())
         self._regions: dict[str, Region] = {}
-        self._version: tuple[int, int] | None = None
+        self._version: tuple[object, ...] | None = None
         self._read_at = self._members_at = self._faults_at = float("-inf")
         self._faults: dict[str, int] = {}
 

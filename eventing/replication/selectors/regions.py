@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Sum
 
 from eventing.conf import config
 from eventing.overlay.regions import region_id
@@ -57,15 +57,20 @@ def region_of(who: Participation, now: datetime) -> str:
     return region_id({who.home, *(domain for domain in who.admitted if who.takes_part(domain, now))})
 
 
-def regions_version() -> tuple[int, int]:
-    """Return numbers that differ once participants change other than by expiry: one indexed read."""
-    rows = RendezvousPoint.objects.exclude(descriptor=None).aggregate(count=Count("id"), changes=Sum("statements"))
-    return int(rows["count"]), int(rows["changes"] or 0)
+def regions_version() -> tuple[object, ...]:
+    """Return values that differ once participants change other than by expiry: one read.
+
+    The newest of the RPs tells one that took the place of another, with as many changes, apart from it.
+    """
+    rows = RendezvousPoint.objects.exclude(descriptor=None).aggregate(
+        count=Count("id"), changes=Sum("statements"), newest=Max("created_at"), changed=Max("changed_at")
+    )
+    return tuple(rows.values())
 
 
-def links_version() -> tuple[int, int, int]:
-    """Return numbers that differ once participants, or the rows of links, change other than by expiry."""
-    return (*regions_version(), ReplicaLink.objects.count())
+def links_version() -> tuple[object, ...]:
+    """Return values that differ once participants, or the rows of links, change other than by expiry."""
+    return (*regions_version(), *ReplicaLink.objects.aggregate(count=Count("id"), newest=Max("id")).values())
 
 
 def admission_next_end(now: datetime) -> datetime | None:

@@ -7,6 +7,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from eventing.access.rules.permission import require_overseer
+from eventing.core.errors import NotFound
+from eventing.membership.selectors.directory import domain_row
 from portal.accounts.services.users import may_administer_users
 from portal.console.pages.access import current_user, page, principal_of
 
@@ -17,5 +19,7 @@ def overlay(request: HttpRequest, name: str = "") -> HttpResponse:
     """All domains of the overlay, and with `name` that one open."""
     principal = principal_of(current_user(request))
     require_overseer(principal)
+    if name and domain_row(name) is None:
+        raise NotFound("The directory of the overlay has no such domain.")
     context = {"shown": name, "may_administrate": may_administer_users(principal)}
     return render(request, "portal/overlay.html", context)
