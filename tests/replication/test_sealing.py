@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from eventing.access.models import DomainKey
 from eventing.access.selectors.keys import signing_key
+from eventing.access.services.keys import ensure_domain_key
 from eventing.conf import config
 from eventing.core import merkle, signing
 from eventing.core.events.history import HistoryBounds
@@ -158,6 +161,21 @@ def test_several_processes_that_seal_at_once_tell_one_story(monkeypatch: pytest.
     chain_is_whole(rp)
     assert not any(seals.equivocate(one, other) for one in told for other in told)
     assert len({one.payload for one in told}) == len(kept(rp))
+
+
+def test_a_seal_is_not_older_than_the_key_that_is_made_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rp = new_log()
+    publish(rp, 1)
+    make = ensure_domain_key
+
+    def slowly() -> str:
+        time.sleep(1.001)  # the next second begins
+        return make()
+
+    DomainKey.objects.all().delete()
+    monkeypatch.setattr(sealing, "ensure_domain_key", slowly)
+    seal_own(rp)
+    chain_is_whole(rp)
 
 
 def test_a_crash_between_sql_and_the_log_is_made_good_with_the_same_seal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,9 +190,10 @@ def low_water_mark_own(rp: str) -> Signed | None:
         return None
     if state is None or held is None or not (gone := held.get(OWN, 0)):
         return None
+    key = _private_key()
     now_ms = int(timezone.now().timestamp() * 1000)
     return seals.low_water_mark_make(
-        rp=rp, feed=own_feed(state.epoch), first=gone + 1, stated_at_ms=now_ms, private_jwk=_private_key()
+        rp=rp, feed=own_feed(state.epoch), first=gone + 1, stated_at_ms=now_ms, private_jwk=key
     )
 
 
@@ -299,8 +300,8 @@ def _seal_next(rps: Sequence[str], digests: Mapping[tuple[str, str], bytes], fre
     """Seal the next run of each RP; return those that are stored. If another process seals the same, one of them
     succeeds.
     """
-    now = timezone.now()
     key = _private_key()
+    now = timezone.now()  # after the key began: a seal from before its window is no seal
     drafts: list[_Draft] = []
     for begin in range(0, len(rps), READ_AT_ONCE):
         some = rps[begin : begin + READ_AT_ONCE]
