@@ -99,7 +99,7 @@ def test_the_page_shows_it_and_a_new_one_as_it_goes(made: Reporting, access: dic
         page.get_by_role("button", name="Create", exact=True).click()
         row = page.locator(".report-under-way > li")
         expect(row).to_contain_text("waits its turn")
-        made.turn(report_max_s=20)
+        made.turn(report_max_s=6)
         expect(row.locator("progress")).to_be_visible(timeout=WITHIN_S * 1000)
         expect(page.locator("#runs .badge.bad")).to_have_text("failed", timeout=60_000)
         expect(page.locator("#runs")).to_contain_text("HERALD_REPORT_MAX_S")
