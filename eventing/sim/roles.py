@@ -1,6 +1,6 @@
 """Roles: domains that differ from honest ones. A `[[roles]]` table gives a share of the domains a role.
 
-To add one: a struct with its parameters as fields, decorated with `@ROLES.add("kind")`, in a module that `catalogue` imports. Its `begin` is
+To add one: a struct with its parameters as fields, with its `kind`, listed in catalogue.py. Its `begin` is
 called before any domain is made, with the domains that it was given; it replaces them by machines of its own with `run.wrap`.
 """
 

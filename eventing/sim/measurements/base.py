@@ -1,6 +1,6 @@
 """Measurements: observers of a run that give numbers over time and at the end.
 
-To add one: a struct with its parameters as fields, decorated with `@MEASUREMENTS.add("kind")`, in a module that `catalogue` imports.
+To add one: a struct with its parameters as fields, with its `kind`, listed in catalogue.py.
 Its `begin` is called before any domain is made, so it can subscribe to events (`run.on`), to messages (`run.on_message`), wrap domains
 (`run.wrap`) and schedule actions (`run.at`). What it gathers is kept in a probe, which `begin` returns.
 """
