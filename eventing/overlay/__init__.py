@@ -1,1 +1,1 @@
-"""Protocol machines of the overlay, pure: broadcast, takeover, exchange."""
+"""Protocol machines of the overlay, pure: broadcast, dissemination, exchange, takeover; directory, links, liveness, gossip objects."""
