@@ -1,4 +1,4 @@
-"""The present settings, typed: `config().port`."""
+"""Access to the typed settings of the process: `config().port`."""
 
 from __future__ import annotations
 

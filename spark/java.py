@@ -1,4 +1,4 @@
-"""Check of the Java that Spark would run on. A missing or old one is one sentence, not a stack trace."""
+"""Check of the installed Java before Spark starts: a missing or old one is reported in one sentence, not by a stack trace."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Idle sessions: many WebSocket sessions, each with one subscription, that receive nothing.
 
-Resident bytes per session of the process that holds them (against the same process after a first hundred sessions came
-and went, so that what is loaded once is not counted), and accepts per server CPU-second: TCP, upgrade, authentication.
-Subscribing is a second figure, except where opening is subscribing. At the end one event goes to all, as proof of life.
+Resident bytes per session of the process that holds them (against the same process after a first hundred sessions were opened
+and closed, so that what is loaded once is not counted), and accepts per server CPU-second: TCP, upgrade, authentication.
+Subscribing is a second figure, except where opening is subscribing. At the end one event is sent to all, as proof of life.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 The token (environment variable HERALD_TOKEN) is one that oversees the domain. The file is JSON: {"cursor", "names":
 {ID: {"id", "name", "title", "home", "version"}}}. It is replaced in one step, with the cursor that it is valid at, so the next
-start goes on where this one stopped, and an event that is read twice changes nothing.
+start continues where this one stopped, and an event that is read twice changes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The family of errors. `Problem` is a refusal by the domain, `ConnectionLost` is no answer; a `Gap` is data, not an
+"""Errors of the client. `Problem`: the domain refused; `ConnectionLost`: it did not answer. A `Gap` is data, not an
 error.
 """
 

@@ -9,7 +9,7 @@
         network.converged(rp); reader.has(network.published[rp])
 
 A name is one letter or word here; the domain is called NAME.test. What a test publishes carries its place in its
-publisher's order, so that a reader can say of itself that nothing is lost, doubled or out of order.
+publisher's order, so that each reader can check by itself that nothing is lost, doubled or out of order.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """A TCP proxy of loopback between two domains, one for each direction, that simulates network faults.
 
-    proxy = Proxy(background, to_port) proxy.cut()                    # nothing gets through: connections break, new
-    ones are refused ("blackhole": swallowed) proxy.delay_s = 0.2            # every piece of the way there and of the
-    way back comes later proxy.drop_after(10_000)       # the present connections, and the next, break after so many
-    bytes of requests proxy.requests, proxy.bytes_sent, proxy.copies(b"marker")
+    proxy = Proxy(background, to_port)
+    proxy.cut()               # nothing passes: connections break, new ones are refused ("blackhole": swallowed)
+    proxy.delay_s = 0.2       # every piece is delayed, of requests and of answers
+    proxy.drop_after(10_000)  # the present connections, and the next, break after so many bytes of requests
+    proxy.requests, proxy.bytes_sent, proxy.copies(b"marker")
 
 What it counts it counts on the way there: the requests of the domain that it belongs to.
 """

@@ -5,7 +5,7 @@
         domain.kill("redis")          # SIGKILL; the supervisor starts it again
         domain.restart()              # Ctrl-C, then a second start on the same data
 
-Every wait has a bound, and a domain that does not come up shows what it printed.
+Every wait has a bound, and of a domain that does not start the output is shown.
 """
 
 from __future__ import annotations

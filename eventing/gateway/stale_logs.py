@@ -1,4 +1,4 @@
-"""Stale logs: before a gateway accepts events, and after Redis has returned, logs are compared with their seals.
+"""Detection of logs that are older than their seals, before a gateway accepts events and after Redis has returned.
 
 A Redis that was restored from an older copy would number new events with numbers of events that already left the domain
 (replication/services/sealing.py). Nothing leaves unchecked in any case; the check here also keeps publishers from

@@ -89,7 +89,7 @@ class Appender:
     Args:
         client: the Redis client.
         durability: durability that this Redis provides.
-        remake: makes the missing log of an RP that exists; raises ApplicationError when the RP is gone.
+        remake: makes the missing log of an RP that exists; raises ApplicationError when the RP has ended.
         window_s, ids_max: deduplication, see Config.
         on_replicated: called after events were appended at an RP with links to peers.
         on_used: called after events were appended at an RP, once for consecutive appends of one RP.

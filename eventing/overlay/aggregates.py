@@ -2,11 +2,11 @@
 
 The own zone is summed up from the rows of its domains. For a foreign zone there are the totals of three reporters, of which the highest
 and the lowest are trimmed, and the signed rows of a sample of its domains, which a coalition of reporters cannot forge: where the trimmed
-totals differ from the sample by more than DISPUTE, the estimate by the sample is used, and the figure says that it is disputed. All
+totals differ from the sample by more than DISPUTE, the estimate by the sample is used, and the figure is marked as disputed. All
 claims are clamped to capacity classes, so a domain that states no load or an endless one moves a figure by its capacity at most.
 
 No push-sum: with liars it gets worse with every round (Mousazadeh and Ladani 2013), with loss it converges to a wrong value
-(arXiv 1504.08193). Rows may be lost and repeated: a figure is what the present rows say.
+(arXiv 1504.08193). Rows may be lost and repeated: a figure is computed from the present rows.
 
 A domain that is a reporter of its zone contributes totals; this machine does so by itself, as it contributes the own load
 (`LoadMeasured`) to the objects that it belongs to.

@@ -1,6 +1,6 @@
 """Convictions: domains that signed contradictory statements, each with the proof, which is sent on once.
 
-A proof convinces whoever checks its signatures, so it needs no vote and cannot be turned against a domain that signed nothing
+A proof convinces everybody who checks its signatures, so it needs no vote and cannot be turned against a domain that signed nothing
 contradictory. A convicted domain gets no links; its record stays until it expires, as any other's, and the conviction stays as long.
 """
 

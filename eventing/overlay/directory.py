@@ -9,10 +9,10 @@ A record is admitted with a *sponsorship*: a signed, numbered statement by a dom
 of a sponsor checkable by everybody: two newcomers with one number are proof against the sponsor. So a burst of false domains costs a
 sponsor its standing, and is no larger than its quota.
 
-Versions are monotone against all evidence: an older record is ignored whoever sends it, a domain that hears a newer version of itself
+Versions are monotone against all evidence: an older record is ignored from any sender, a domain that receives a newer version of itself
 issues a newer one still, and two different records of one version are proof of equivocation, which is stored and sent on at once
 (`convictions`). Announcements and comparisons carry a hash of each record's content, so that two sides to which a domain shows different
-records notice at their first contact. A record leaves by its expiry only; nothing that others say removes it.
+records notice at their first contact. A record leaves by its expiry only; no message of others removes it.
 
 The order in which statements arrive decides nothing that lasts: of two contradictory ones all domains hold the same one in the end.
 
@@ -48,7 +48,7 @@ COMPARE_S = 60.0
 ANNOUNCE_S = 1.0
 """Interval in which news are gathered into one announcement."""
 ANNOUNCE_LINKS = 6
-"""Links that news are announced on, drawn each time: e**-6 of the domains hear of a record by a comparison only, and half of the bytes of
+"""Links that news are announced on, drawn each time: e**-6 of the domains get a record by a comparison only, and half of the bytes of
 an announcement on all of 12 links are saved."""
 WANT_S = 3.0
 """A requested record that does not arrive is requested again after this, from another domain that announces it."""

@@ -1,6 +1,6 @@
 """Candidates for links from the signed directory: even draws by the domain's own chance.
 
-The directory has each domain once, whoever sent its record and however often, so liars have no more than their share of the draws, and
+The directory has each domain once, however often and by whom its record was sent, so liars have no more than their share of the draws, and
 neither shuffles nor other domains' words are needed (docs/decisions/0057). What a peer names is ignored.
 """
 

@@ -8,7 +8,7 @@ with the run, lazy ones a vector after `lazy_s` -> the peer's `LinkAnswer` state
 prunes. One request at a time is in flight to a peer.
 
 Vectors are sent whole when a link asks (`link_planning.asks`), and as differences otherwise. A peer is asked for its whole vector at
-once when a link comes up, so that a newcomer waits for no timer, and every `anti_entropy_s` by one link, for messages lost without
+once when a link is made, so that a newcomer waits for no timer, and every `anti_entropy_s` by one link, for messages lost without
 a sign.
 
 Feeds asked of one peer are asked of another only after the first had time to answer: of ten links with the same announcement,

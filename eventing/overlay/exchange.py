@@ -20,7 +20,7 @@ GAP_PATIENCE_S_MAX = 3600.0  # bound: seconds to wait for events while a link is
 
 
 class FeedGap(NamedTuple):
-    """Events missing before a run: sequences `first` to `last`; `signed` if the origin itself states that they are gone."""
+    """Events missing before a run: sequences `first` to `last`; `signed` if the origin itself states that they were removed."""
 
     first: int
     last: int

@@ -2,7 +2,7 @@
 
 J. Leitao, J. Pereira, L. Rodrigues: Epidemic Broadcast Trees (SRDS 2007), called "paper" here; a tree per feed
 (docs/decisions/0021). Eager and lazy are symmetric: a domain that prunes a link announces only by it from then on, and one
-that grafts a link sends by it again (iroh-gossip 0abface: asymmetric links never came to rest).
+that grafts a link sends by it again (iroh-gossip 0abface: asymmetric links never settled).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def tree_grafted(tree: FeedTree, wanted: frozenset[str]) -> FeedTree:
 def tree_adopted(tree: FeedTree, feed_key: str, like: str) -> FeedTree:
     """Begin the tree of a new feed as that of another.
 
-    Any tree reaches all, whoever the origin is; a feed that began with all links eager would flood them with its first event.
+    Any tree reaches all, for every origin; a feed that began with all links eager would flood them with its first event.
     Prunes and grafts of its own fit the new tree to its origin.
     """
     lazy = tree.lazy | {feed_key} if like in tree.lazy and len(tree.lazy) < FEEDS_MAX else tree.lazy

@@ -128,7 +128,7 @@ def offer_bytes(of: Offer) -> int:
 def packed(outgoing: Sequence[Outgoing], turn: int) -> GossipMessage:
     """Make one message of what several objects have to send.
 
-    Each object has the part of the bound that its `share` gives it, and what those before it leave over; the first place goes round
+    Each object has the part of the bound that its `share` gives it, and what those before it leave over; the first place rotates
     with `turn`. So an object with much to send takes what others do not use, and none waits for another.
     """
     some = [one for one in outgoing if one][:OBJECTS_MAX]

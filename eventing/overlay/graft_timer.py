@@ -53,7 +53,7 @@ IDLE = GraftTimer()
 
 
 class TimerDue(NamedTuple):
-    """Result of a timer that may have ended: the timer, and the feeds to graft, None where it goes on waiting."""
+    """Result of a timer that may have ended: the timer, and the feeds to graft, None where it continues to wait."""
 
     timer: GraftTimer
     wanted: frozenset[str] | None = None

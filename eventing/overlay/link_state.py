@@ -1,4 +1,4 @@
-"""State of a replica of an RP towards a peer's replica, in five parts: broadcast.py has the laws, each part its rules.
+"""State of a link between two replicas of an RP, in five parts, each with a module of its rules; broadcast.py combines them.
 
 A part is replaced when it changes, and only then: most exchanges change two.
 """

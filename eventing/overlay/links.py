@@ -11,8 +11,8 @@ candidate. Two sources of candidates exist:
 Where others found faults in the paper or in its implementations, this machine differs:
 
 - A domain is added when it has answered, never on the word of another (iroh-gossip 5a441e6).
-- A disconnect states its reason, and only a failed transport counts against a peer: an evicted domain that came back with high
-  priority evicted a neighbour, which came back, and so on (iroh-gossip#152).
+- A disconnect states its reason, and only a failed transport counts against a peer: an evicted domain that returned with high
+  priority evicted a neighbour, which returned, and so on (iroh-gossip#152).
 - A peer that is dropped or refused gets a sample of other domains to go on with (iroh-gossip fd379fc, 9632ced).
 - A domain that has lost all its links asks its contacts again (partisan#75).
 

@@ -1,13 +1,13 @@
 """Liveness of links: whether a peer answers, found out without believing anybody else.
 
-Each side of a link looks every BEAT_S at what it heard. A beat goes to peers of which nothing was heard for half of that, and is
+Each side of a link checks every BEAT_S what it received. A beat is sent to peers from which nothing arrived for half of that, and is
 answered, so that one exchange in BEAT_S keeps both sides informed; any message counts as a sign of life. A peer that was silent for
 SILENT_S is probed, directly and through links of other groups, again at each look; after FAILED_S without a sign on any way it has failed.
 Nothing is removed because of this but the link: a domain leaves the directory by the end of its record's lease only, and "dead" is never
 relayed (ex-actor#210, memberlist#312).
 
 A domain for which most links are silent at once suspects itself first, as the observer is what is broken then (consul#5567): it waits
-longer (Lifeguard), unless links of WITNESSES other groups are not silent. These hear it, or they would have ended the link, so after
+longer (Lifeguard), unless links of WITNESSES other groups are not silent. These receive its messages, or they would have ended the link, so after
 half of a federation crashed the survivors lose no time.
 
 A beat on a link that stands on one side only is answered with a disconnect, so both sides agree again within BEAT_S.
@@ -143,7 +143,7 @@ class Liveness:
                 self.heard(message.of, now)
 
     def due(self, timer: Any, now: float, groups: dict[Id, Any], chance: Chance, out: Outputs) -> None:
-        """Beat where nothing was heard and probe silent peers, or judge one.
+        """Send beats to peers from which nothing arrived, probe silent ones, or judge one.
 
         Args:
             groups: the links' peers, each with the group that may fail together with it.

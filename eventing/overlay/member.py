@@ -1,6 +1,6 @@
 """A domain's part in the overlay: its machines, connected.
 
-Inputs go to the machine whose messages and timers they are; events of one machine are inputs of the others. A link that comes up begins
+Inputs are handled by the machine whose messages and timers they are; events of one machine are inputs of the others. A link that is made begins
 a comparison of directories at once, so that a newcomer waits for no timer.
 """
 
@@ -151,7 +151,7 @@ class OverlayMember:
         return out
 
     def _contribute(self, machine: Suspicion | Aggregates | None, given: Any, now: float, chance: Chance) -> Outputs:
-        """Give an input to a machine over gossip objects; what it contributes goes to gossip."""
+        """Give an input to a machine over gossip objects; its contributions are given to gossip."""
         out: Outputs = []
         for output in [] if machine is None else machine.handle(given, now, chance):
             if type(output) is Contribute or type(output) is Withdraw:

@@ -1,6 +1,6 @@
 """Passive view: candidates for links from samples that domains exchange. HyParView's walks and shuffles as a machine.
 
-For members that trust each other, and to compare with the published curves; `links` has the source and says why mutually suspicious
+For members that trust each other, and to compare with the published curves; `links` has the source and the reason why mutually suspicious
 domains draw from the directory instead.
 """
 
@@ -77,7 +77,7 @@ class PassiveView:
 
     Attributes:
         members: known domains without a link.
-        links: the active view, set by whoever makes both.
+        links: the active view, set by the code that makes both.
     """
 
     links: Links

@@ -41,7 +41,7 @@ QUORUM = 5
 GROUPS = 3
 """Groups that the accusers are of, at least, if the monitors are: no operator and no sponsor has a domain suspected alone."""
 REBUT_S = 30.0
-"""For the answer of the accused: gossip reaches it and comes back within a few seconds, with rounds only within 20 s."""
+"""For the answer of the accused: gossip reaches it and returns within a few seconds, with rounds only within 20 s."""
 SELF_SHARE = 0.1
 """Share of silent targets above which a monitor suspects itself."""
 HOLD_S = 300.0

@@ -1,7 +1,7 @@
 """The two gossip objects of suspicion: what monitors accuse, and what the accused answer.
 
 A row of `accusations` lists the domains that its owner, a monitor, finds silent, each with the version of that domain's last rebuttal (0:
-none). A row of `rebuttals` says by its version alone that its owner was alive at that time. So a rebuttal voids all accusations before
+none). The version of a row of `rebuttals` alone shows that its owner was alive at that time. So a rebuttal voids all accusations before
 it, and an accusation can neither name a rebuttal that the accused has not signed, nor count against a later one.
 """
 

@@ -1,7 +1,7 @@
 """Domain documents of domains that the directory names and that nobody has brought yet: fetched from the directory's
 address, and accepted if their first key is the directory's.
 
-Fetching happens on a thread of its own; whoever needs the document asks again. Anybody can call in a name of the
+Fetching happens on a thread of its own; a caller that needs the document asks again. Anybody can call in a name of the
 directory, so fetches are few: FETCHES_PER_S in all, one domain at most once in AGAIN_S.
 """
 

@@ -82,7 +82,7 @@ class Leftover:
 
     @classmethod
     def take(cls, path: Path) -> Leftover | None:
-        """Lock the spool at `path`; None if its writer is alive or the spool is gone. Raises OSError."""
+        """Lock the spool at `path`; None if its writer is alive or the spool no longer exists. Raises OSError."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:

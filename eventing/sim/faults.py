@@ -61,7 +61,7 @@ class Crash(FaultOfSome, frozen=True, kw_only=True):
     """Domains stop at once.
 
     Attributes:
-        silently: the hosts are gone as well: no sign that messages are not delivered.
+        silently: the hosts vanish as well: no sign that messages are not delivered.
         within_s: seconds over which the crashes are spread.
     """
 
@@ -201,7 +201,7 @@ class Throttle(FaultOfSome, frozen=True, kw_only=True):
 
 
 class Pause(FaultOfSome, frozen=True, kw_only=True):
-    """Domains halt, and go on with everything that came meanwhile: garbage collection, a snapshot, a laptop's lid.
+    """Domains halt, and then handle everything that arrived meanwhile: garbage collection, a snapshot, a laptop's lid.
 
     Attributes:
         for_s: duration of one pause.
@@ -215,7 +215,7 @@ class Pause(FaultOfSome, frozen=True, kw_only=True):
     within_s: Seconds = 0.0
 
     def apply(self, run: SimulationContext) -> None:
-        """Pause some, and come back later."""
+        """Pause some, and schedule the next pauses."""
 
         def halt(domain: int) -> None:
             run.world.pause(domain)

@@ -9,7 +9,7 @@ standard output: {src, dest, body: {type, msg_id, in_reply_to, ...}} (https://gi
 
     maelstrom test -w broadcast --bin node.sh      # node.sh: exec .venv/bin/python manage.py simulate node
 
-Pure: the time comes with each call, and randomness at the beginning. All state is in memory: a node that is restarted begins anew.
+Pure: each call is given the time, and the constructor the source of randomness. All state is in memory: a node that is restarted begins anew.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MaelstromNode:
     Args:
         chance_of: makes a source of randomness from a seed, such as random.Random.
         seed: draws, with the node's name, all that is left to chance.
-        workload: what `read` asks for; None: what was done at the nodes says so.
+        workload: what `read` asks for; None: derived from the operations that the nodes got.
     """
 
     def __init__(self, chance_of: Callable[[str], Chance], seed: int, workload: str | None = None) -> None:
@@ -106,7 +106,7 @@ class MaelstromNode:
         return found + [self._to(peer, GOSSIP, message) for peer, message in self.objects.tick(now, self._chance)]
 
     def due_at(self) -> float | None:
-        """The time at which `tick` is to be called, if no message comes before; None for never."""
+        """The time at which `tick` is to be called, if no message arrives before; None for never."""
         if not self._me:
             return None
         times = [at for at in (self.replica.due_at(), self.objects.due_at()) if at is not None]

@@ -76,7 +76,7 @@ class _InFlight(msgspec.Struct, frozen=True):
 
 
 class ReplicatedFeed:
-    """One feed at one node: its values, and by which way each of its runs came."""
+    """One feed at one node: its values, and the way of each of its runs."""
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
@@ -96,7 +96,7 @@ class ReplicatedFeed:
         return path[-1] if path else ""
 
     def runs(self, after: int, upto: int, me: str) -> Iterable[MaelstromRun]:
-        """Runs to forward: of all values behind a sequence, one for each way by which they came."""
+        """Runs to forward: of all values behind a sequence, one for each way by which they arrived."""
         first = after + 1
         for last, path in self._ways:
             last = min(last, upto)

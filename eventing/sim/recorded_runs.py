@@ -1,7 +1,7 @@
-"""Report over recorded runs: which runs it needs, where each is kept, and the page that is made of them.
+"""Report over recorded simulation runs (`make sim-report`): the runs it needs, the file of each, and the page made from them.
 
 A run is kept under the name of its scenario, its number of domains and its seed, with a digest of the scenario's text: a report that was
-interrupted goes on where it stopped, and a scenario that was changed is run again.
+interrupted continues where it stopped, and a scenario that was changed is run again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def runs_of(names: Iterable[str], domains_max: int | None, seeds: Sequence[int])
     """All runs of a report: each scenario with each of its sizes and each seed, the small ones first.
 
     Args:
-        domains_max: larger sizes are replaced by this one; None: as the scenarios say.
+        domains_max: larger sizes are replaced by this one; None: as the scenarios state.
     """
     made = []
     for name in names:

@@ -55,7 +55,7 @@ class RunResult(msgspec.Struct, kw_only=True):
         events, messages: inputs that domains handled, messages that they sent.
         summaries: by measurement, values over the whole run.
         series: by measurement, values over time.
-        wall_s, cpu_s, events_per_s, memory_bytes: cost of the run, added by whoever has a clock; 0: not measured.
+        wall_s, cpu_s, events_per_s, memory_bytes: cost of the run, added by callers that have a clock; 0: not measured.
         digest: hash over all messages and events; empty: not made.
         scenario_digest: of the scenario's text, added by reports.
     """

@@ -117,7 +117,7 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
         faults, roles, measurements: tables with a `kind` each; fields depend on the kind.
         expectations: what must hold.
         sizes: further numbers of domains that a report runs, to show how values grow.
-        quick_domains: the number of domains with which the scenario still says something; for tests and first tries.
+        quick_domains: the number of domains with which the scenario still shows its effect; for tests and first tries.
     """
 
     title: Annotated[str, msgspec.Meta(min_length=1, max_length=120)]
@@ -157,7 +157,7 @@ def scenario_path(given: str) -> Path:
 
 
 def bundled_names() -> list[str]:
-    """Names of the scenarios that come with the program."""
+    """Names of the bundled scenarios."""
     return sorted(path.stem for path in BUNDLED.glob("*.toml"))
 
 

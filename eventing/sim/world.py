@@ -1,8 +1,8 @@
 """World: machines, their timers, and messages between them, driven by one calendar.
 
 A machine is `handle(input, now, chance) -> outputs`. The world carries out its outputs: messages become inputs of others after the
-time that the network takes, timers become inputs of the machine itself. Other outputs are observations; whoever runs the
-scenario reads them.
+time that the network takes, timers become inputs of the machine itself. Other outputs are observations, which are read
+by the scenario's measurements.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eventing.sim.calendar import Calendar
 from eventing.sim.network import SimulatedNetwork
 
 CONNECT_TIMEOUT_S = 3.0
-"""After this a message to a domain whose host is gone counts as not delivered (as peering/wire/client.py: CONNECT_S_MAX)."""
+"""After this a message to a domain whose host has vanished counts as not delivered (as peering/wire/client.py: CONNECT_S_MAX)."""
 OPEN_S = 60.0
 """A domain that only calls out can be reached on a connection of its own for this long after its last message (as NAT: guess)."""
 DOWN, UP, PAUSED = 0, 1, 2
@@ -108,7 +108,7 @@ class World:
         """Stop a domain; it forgets its timers, and others find out when they send to it.
 
         Args:
-            silently: its host is gone as well, and nothing reports that messages are not delivered.
+            silently: its host vanishes as well, and nothing reports that messages are not delivered.
         """
         self.up[domain] = DOWN
         self._lives[domain] += 1
@@ -125,7 +125,7 @@ class World:
         self.up[domain] = UP
 
     def pause(self, domain: int) -> None:
-        """Halt a domain: messages and timers wait until it goes on."""
+        """Halt a domain: messages and timers wait until it resumes."""
         if self.up[domain] == UP:
             self.up[domain] = PAUSED
             self._held[domain] = []

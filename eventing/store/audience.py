@@ -1,7 +1,7 @@
 """Counts of connected readers per audience and gateway: a hash per RP in Redis, whose entries expire unless renewed.
 
 Only RPs that declare an audience have one (eventing/gateway/delivery/audience.py). Gateways compare times by their own
-clocks, as eventing/store/presence.py does, so that the readers of a killed gateway are gone after PRESENT_S.
+clocks, as eventing/store/presence.py does, so that the readers of a killed gateway stop counting after PRESENT_S.
 """
 
 from __future__ import annotations

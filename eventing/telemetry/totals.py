@@ -135,8 +135,8 @@ class Flow:
         held: number of channels that hold the flow.
         entered: whether the flow is among the moved ones.
         sampled: the totals as they were sampled last; since: when it moved first after that (Unix seconds; 0: it has
-            not); seen_in, seen_out: events_in and deliveries when they were looked at last; hot_in, hot_out: what came
-            to them then. The sampler's (eventing/operations/samples/flow_samples.py).
+            not); seen_in, seen_out: events_in and deliveries when they were looked at last; hot_in, hot_out: by how
+            much they grew then. The sampler's (eventing/operations/samples/flow_samples.py).
     """
 
     __slots__ = (

@@ -218,7 +218,7 @@ def _exit_code(error: HeraldError) -> int:
 
 
 def explain(error: HeraldError, ctx: click.Context) -> str:
-    """Return what went wrong and what to do next, on one line."""
+    """Return the error and the remedy on one line."""
     url = " or ".join(ctx.params.get("url") or [url_default()])
     token = any(ctx.params.get("token") or ())
     if isinstance(error, ConnectionLost):

@@ -61,7 +61,7 @@ class Hub:
         config: bounds.
         reader: reader of the log.
         notification_client: Redis client of the notification connection.
-        remake: makes the missing log of an RP; raises ApplicationError when the RP is gone.
+        remake: makes the missing log of an RP; raises ApplicationError when the RP has ended.
         records: the access records of sessions and deliveries.
         announced: what handles the domain's announcements.
         replicated: returns whether an RP has replicas elsewhere.

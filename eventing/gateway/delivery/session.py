@@ -367,7 +367,7 @@ class Session:
         follower.epoch, follower.next = run.state.epoch, run.state.first
 
     def _pass_over(self, follower: Follower, run: LogRun) -> None:
-        """Skip history before `run` that is gone. If the reader's vector covers all of it, that is reported instead of a gap."""
+        """Skip the trimmed history before `run`. If the reader's vector covers all of it, that is reported instead of a gap."""
         gap, head = OffsetGap(run.state.epoch, follower.next, run.first - 1), follower.channel.head
         follower.next = run.first
         if follower.held is None and run.state.foreign:

@@ -1,8 +1,8 @@
 """Sessions of herald.v1: the client's operations and their answers (docs/protocol.md lists them).
 
 Operations take effect in the order they were sent. A publish to a cached RP is passed to the appender as soon as it is
-parsed, many in flight, and so are acknowledgements; every operation that may wait (a subscription, an uncached RP) goes
-through a queue of the session's own, after the acknowledgements before it, and later operations wait behind it. Answers
+parsed, many in flight, and so are acknowledgements; every operation that may wait (a subscription, an uncached RP) is
+put into a queue of the session's own, after the acknowledgements before it, and later operations wait behind it. Answers
 that are ready in one turn of the loop are sent in one write. When a client has too many unanswered publishes, or does
 not read its answers, no further frames are read from it.
 """

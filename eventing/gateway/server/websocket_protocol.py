@@ -222,7 +222,7 @@ class HeraldWebSocketProtocol(WebSocketsSansIOProtocol):
             self.loop.call_later(CLOSE_S + 1, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Handle plain frames directly; from the first other frame on, all input goes through uvicorn's parser."""
+        """Handle plain frames directly; from the first other frame on, uvicorn's parser handles all input."""
         if self._on_message is None or self._parsing:
             self._parse(data)
             return

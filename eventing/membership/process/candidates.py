@@ -10,7 +10,7 @@ from eventing.overlay.directory_candidates import DirectoryCandidates
 from eventing.overlay.machine import Chance, Id
 
 SMALL = 24
-"""Domains up to which a directory is small: all may have been brought in by one sponsor, so the sponsor says nothing about shared risk."""
+"""Domains up to which a directory is small: all may have been brought in by one sponsor, so a common sponsor is no sign of shared risk."""
 
 
 class LiveCandidates(DirectoryCandidates):

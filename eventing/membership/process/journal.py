@@ -1,5 +1,5 @@
 """Journal of a run: what the machines report is gathered, and stored in batches: links and events within a second, refreshed records
-within some. What a crash loses of it comes back by comparisons.
+within some. Comparisons restore what a crash loses of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Transport of the overlay's messages: signed requests to domains that can be called, and queues for those that only call out.
 
 To each domain at most one request is under way; messages meanwhile are in the next one. An exchange is a sign of life in both
-directions, whoever began it: the request shows the caller, the answer the process of the overlay at the other side (a gateway answers
+directions, whichever side began it: the request shows the caller, the answer the process of the overlay at the other side (a gateway answers
 only while that process runs). So a beat that is due is put off until the last exchange is a beat's period old, and of the two ends of a
 link only one calls.
 

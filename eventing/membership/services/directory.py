@@ -1,4 +1,4 @@
-"""Storing the directory: batches of new records, and of domains that left. Soft: what a crash loses comes back by comparisons."""
+"""Storing the directory: batches of new records, and of domains that left. Soft: comparisons restore what a crash loses."""
 
 from __future__ import annotations
 

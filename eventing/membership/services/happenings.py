@@ -76,7 +76,7 @@ def happenings_store(happenings: Sequence[Happening], *, now: datetime | None = 
 
 
 def links_end(reason: str, *, now: datetime | None = None) -> int:
-    """Mark all links as ended: the process that held them is gone. Returns how many."""
+    """Mark all links as ended: the process that held them has ended. Returns how many."""
     return OverlayLink.objects.filter(up=True).update(up=False, reason=reason, since=now or timezone.now())
 
 

@@ -1,7 +1,7 @@
 """Handlers of /federation/v1/overlay and /federation/v1/sponsor, and the keys of those who call there.
 
 A gateway checks form and bounds of the messages, hands them to the process that runs the overlay (store/overlay_queues.py), and answers
-with what waits for the sender. So the answer is also a sign that this process is alive: without it, the sender is asked to come later.
+with what waits for the sender. So the answer is also a sign that this process is alive: without it, the sender is asked to try later.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
         ...                            # Raised, Changed, Cleared (operations/rules/alarms.py)
     machine.handle(Tick(), now)        # now and then: observations expire
 
-The life of one object under one rule (a subscription under a lag rule, say):
+The life of one object under one rule (for example a subscription under a lag rule):
 
     kept -> broken, pending -> after the rule's for_s: raised -> kept again, healing -> as long after: cleared, removed
 

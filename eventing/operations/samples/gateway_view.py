@@ -1,4 +1,4 @@
-"""The interface of a gateway for its sampler and watcher: no more than this of its internals."""
+"""Protocol type of a gateway: the members that its load sampler and its watcher may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Domain documents: the signed statements of domains about themselves, verifiable whoever carried them. Pure.
+"""Domain documents: the signed statements of domains about themselves, verifiable whichever domain carried them. Pure.
 
 The life of a domain document: the domain issues it with serial N, signed by every key that it lists -> another domain
 pins it, after an administrator there compared its fingerprint (or its home vouches for it) -> the domain makes a new

@@ -1,7 +1,7 @@
 """Quarantine: an origin whose events are refused here until an administrator lifts the quarantine.
 
 It begins when an origin is proved to have equivocated (peering/services/evidence.py). Events that it published before
-stay; its later runs are refused, whoever carries them. Only an administrator ends it: proofs do not age.
+stay; its later runs are refused, whichever domain carries them. Only an administrator ends it: proofs do not age.
 """
 
 from __future__ import annotations

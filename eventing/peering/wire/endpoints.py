@@ -88,7 +88,7 @@ class Sender(NamedTuple):
     Attributes:
         peer: the sender's row as a peer; None if it is none. Of an active peer everywhere but at `hello` and `overlay`, unless
             the sender is an acquaintance or only identified.
-        trusted: whether the key is trusted for that domain. False at `hello` only: the keys came with the request, and
+        trusted: whether the key is trusted for that domain. False at `hello` only: the keys are part of the request, and
             anybody can make such in any name.
         document: the domain document in a `hello` with which the request was verified; else None.
         acquaintance: the sender's row as an acquaintance; None if it is none.

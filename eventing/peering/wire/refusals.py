@@ -2,7 +2,7 @@
 certain.
 
 An invalid signature does not show who sent the request: it is counted without a carrier, about the domain in whose name
-it came. With a valid one the sender is responsible for content and amount. A signature by keys in the request itself is
+it was sent. With a valid one the sender is responsible for content and amount. A signature by keys in the request itself is
 no proof: anybody can make such.
 """
 

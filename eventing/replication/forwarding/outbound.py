@@ -266,7 +266,7 @@ class _Forwarding:
 
     def _paused(self, pause_s: float, built: BuiltRequest) -> bool:
         """Apply the pause that the peer asks for: a short one is waited for, a longer one ends the turn. Returns
-        whether the turn goes on.
+        whether the turn continues.
         """
         self._drop_ahead()
         if pause_s <= PAUSE_S_MAX:

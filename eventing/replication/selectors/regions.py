@@ -60,7 +60,7 @@ def region_of(who: Participation, now: datetime) -> str:
 def regions_version() -> tuple[object, ...]:
     """Return values that differ once participants change other than by expiry: one read.
 
-    The newest of the RPs tells one that took the place of another, with as many changes, apart from it.
+    By the time of the newest RP, one that replaced another and has as many changes differs from it.
     """
     rows = RendezvousPoint.objects.exclude(descriptor=None).aggregate(
         count=Count("id"), changes=Sum("statements"), newest=Max("created_at"), changed=Max("changed_at")

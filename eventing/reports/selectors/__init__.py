@@ -1,1 +1,1 @@
-"""Reads of reports."""
+"""Queries about report runs, and about their output files."""

@@ -24,7 +24,7 @@ def feed_of(domain: int) -> str:
 
 
 class BroadcastingMember:
-    """A member and its replica: links that come up and end are the replica's, and its messages are signs of life."""
+    """A member and its replica: links that begin and end are the replica's, and its messages are signs of life."""
 
     def __init__(self, member: Any, log: ReplicaLog, parameters: DisseminationParameters) -> None:
         self.member = member
