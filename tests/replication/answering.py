@@ -16,6 +16,8 @@ from eventing.peering.models import PeerDelivery
 from eventing.peering.selectors.deliveries import delivery_get
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import PeerError
+from eventing.replication.forwarding import wakeups
+from eventing.replication.forwarding.outbound import forward
 from tests.peering.other_domain import OtherDomain
 from tests.planes import events_made
 from tests.replication.shared_rp import BOUNDS, head, link, new_rp
@@ -110,3 +112,9 @@ def delivery() -> PeerDelivery:
     found = delivery_get("b.test")
     assert found is not None
     return found
+
+
+def forward_woken(rp: str) -> None:
+    """Forward to b what is new at the RP."""
+    wakeups.wake("b.test", [rp])
+    forward("b.test")

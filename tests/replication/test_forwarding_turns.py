@@ -1,0 +1,244 @@
+"""Turns of forwarding: one task at a time per peer, taken by turns, lost ones found by the sweep."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from redis.exceptions import RedisError
+
+from eventing.log import control
+from eventing.peering.wire import messages as wire
+from eventing.replication.forwarding import outbound, sweeping, wakeups
+from eventing.replication.forwarding.outbound import forward
+from eventing.replication.forwarding.sweeping import peers_sweep
+from eventing.replication.ports import forward_start, forwards_waiting
+from eventing.store.client import client as redis_client
+from tests.peering.other_domain import OtherDomain
+from tests.replication.answering import FakePeer, delivery, forward_woken, own, publish, shared
+from tests.replication.shared_rp import (
+    head,
+    peer_made,
+)
+from tests.store.redis_process import RedisProcess
+
+pytestmark = pytest.mark.usefixtures("shared_stores")
+
+
+def test_one_request_is_in_flight_per_peer_however_many_tasks_there_are(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = wakeups.peer_lock_acquire("b.test")
+    assert turn is not None
+    rp = shared(b, 1)
+    wakeups.wake("b.test", [rp])
+    forward("b.test")
+    assert peer.requests == []
+    assert not turn.release(), "what was noted meanwhile keeps the turn"
+    assert turn.take(wakeups.RPS_MAX) == [rp]
+    turn.put_back([rp])
+    assert turn.release(whatever=True)
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 1}
+    assert peer.at_once_max == 1
+
+
+def test_a_wake_up_during_a_turn_rings_its_task_and_sends_none(b: OtherDomain) -> None:
+    sent: list[str] = []
+    forward_start.connect(sent.append)
+    wakeups.wake("b.test", ["x"])
+    wakeups.wake("b.test", ["y"])
+    assert sent == ["b.test"], "one task until it begins"
+    turn = wakeups.peer_lock_acquire("b.test")
+    assert turn is not None
+    assert sorted(turn.take(wakeups.RPS_MAX)) == ["x", "y"]
+    threading.Timer(0.05, wakeups.wake, ("b.test", ["z"])).start()
+    began = time.monotonic()
+    assert turn.wait(60.0)
+    assert time.monotonic() - began < 30.0
+    assert turn.take(wakeups.RPS_MAX) == ["z"]
+    assert turn.release()
+    wakeups.wake("b.test", ["z"])
+    assert sent == ["b.test", "b.test"]
+
+
+def oldest() -> float | None:
+    at = delivery().oldest_at
+    return None if at is None else at.timestamp()
+
+
+def stored_at(rp: str, offset: int) -> float | None:
+    return control.stored_at([(rp, offset)])[0][1]
+
+
+def test_a_lost_wake_up_is_found_by_the_sweep(peer: FakePeer, b: OtherDomain) -> None:
+    sent: list[str] = []
+    forward_start.connect(sent.append)
+    rp = shared(b, 4)
+    assert peers_sweep() == 1
+    assert sent == ["b.test"]
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 4}
+    redis_client().delete("herald:peer:{b.test}:compared")
+    assert peers_sweep() == 0
+    publish(rp, 2)  # and nobody is woken: a gateway died
+    redis_client().delete("herald:peer:{b.test}:compared")
+    assert peers_sweep() == 1
+    assert (delivery().backlog, oldest()) == (2, stored_at(rp, 5))
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 6}
+    publish(rp, 1)  # before a sweep has seen that nothing waited
+    redis_client().delete("herald:peer:{b.test}:compared")
+    peers_sweep()
+    assert (delivery().backlog, oldest()) == (1, stored_at(rp, 7)), "the age is the oldest event's, not the backlog's"
+    forward("b.test")
+    redis_client().delete("herald:peer:{b.test}:compared")
+    peers_sweep()
+    assert (delivery().backlog, delivery().oldest_at) == (0, None)
+
+
+def test_a_task_that_died_loses_its_turn_and_the_sweep_finds_what_it_had_taken(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 3)
+    wakeups.wake("b.test", [rp])
+    dead = wakeups.peer_lock_acquire("b.test")
+    assert dead is not None
+    dead.take(wakeups.RPS_MAX)
+    redis_client().delete("herald:peer:{b.test}:turn")  # as when TURN_S is over
+    assert not dead.renew()
+    peers_sweep()
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 3}
+
+
+class Queue:
+    """The queue of the forwarder with one thread, and peers at each of which something is published at every request of ours."""
+
+    def __init__(self, peer: FakePeer, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.queue: list[str] = []
+        self.rps = {shared(peer_named(name)): name for name in names}
+        self.turns: list[str] = []
+        self.busy = True
+        taken = peer.taken
+
+        def busy(request: wire.ExchangeRequest) -> wire.ExchangeAnswer:
+            for rp in [part.rp for part in request.parts if self.busy]:
+                publish(rp, 1)
+                wakeups.wake(self.rps[rp], [rp])
+            return taken(request)
+
+        monkeypatch.setattr(peer, "taken", busy)
+        forward_start.connect(self.queue.append)
+        forwards_waiting.connect(lambda: len(self.queue))
+
+    def run(self, turns: int) -> None:
+        """What the thread does, and `workers.tasks.forward`: so many turns, or until nobody waits."""
+        while self.queue and len(self.turns) < turns:
+            name = self.queue.pop(0)
+            self.turns.append(name)
+            if forward(name):
+                wakeups.wake(name)
+
+
+def peer_named(name: str) -> OtherDomain:
+    domain = OtherDomain(name)
+    peer_made(domain)
+    return domain
+
+
+def test_more_busy_peers_than_threads_take_turns(peer: FakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbound, "SPACING_S", 0.02)
+    monkeypatch.setattr(outbound, "OTHERS_S", 0.3)
+    queue = Queue(peer, ["b.test", "c.test", "d.test", "e.test"], monkeypatch)
+    for rp, name in queue.rps.items():
+        wakeups.wake(name, [rp])
+    queue.run(12)  # a turn that is not given up when others wait lasts until the test is given up
+    assert queue.turns == ["b.test", "c.test", "d.test", "e.test"] * 3
+
+
+def test_a_peer_that_nobody_waits_for_keeps_its_turn(peer: FakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbound, "SPACING_S", 0.02)
+    monkeypatch.setattr(outbound, "OTHERS_S", 0.05)
+    monkeypatch.setattr(outbound, "LINGER_S", 0.3)
+    queue = Queue(peer, ["b.test"], monkeypatch)
+    threading.Timer(0.5, lambda: setattr(queue, "busy", False)).start()
+    (rp,) = queue.rps
+    wakeups.wake("b.test", [rp])
+    queue.run(10)
+    assert queue.turns == ["b.test"]
+    assert peer.vectors[rp] == {own(rp): head(rp).own}
+
+
+def test_a_peer_with_nothing_to_do_lingers_for_no_longer_than_others_wait(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbound, "OTHERS_S", 0.1)
+    monkeypatch.setattr(outbound, "LINGER_S", 60.0)
+    rp = shared(b, 1)
+    wakeups.wake("b.test", [rp])
+    forwards_waiting.connect(lambda: 1)
+    began = time.monotonic()
+    forward("b.test")
+    assert time.monotonic() - began < 30.0
+    forwards_waiting.connect(None)
+    monkeypatch.setattr(outbound, "LINGER_S", 0.01)
+    forward("b.test")
+    assert peer.vectors[rp] == {own(rp): 1}
+
+
+def test_the_turn_of_a_process_that_was_killed_holds_up_nobody_after_the_start(peer: FakePeer, b: OtherDomain) -> None:
+    rp = shared(b, 1)
+    assert wakeups.peer_lock_acquire("b.test") is not None
+    assert forward("b.test") is False
+    assert not peer.requests
+    sweeping.begin_anew()
+    forward_woken(rp)
+    assert peer.vectors[rp] == {own(rp): 1}
+
+
+def test_a_turn_that_an_outage_of_redis_cuts_short_is_over_as_soon_as_redis_is_back(
+    monkeypatch: pytest.MonkeyPatch, configure: Callable[..., None], tmp_path: Path
+) -> None:
+    redis = RedisProcess(tmp_path / "redis")
+    redis.start()
+    try:
+        configure(redis_url=redis.url)
+        b = OtherDomain("b.test")
+        peer_made(b)
+        rp = shared(b, 1)
+
+        class LastSeen(FakePeer):
+            """A peer at whose first request Redis ends."""
+
+            def taken(self, request: wire.ExchangeRequest) -> wire.ExchangeAnswer:
+                if len(self.requests) == 1:
+                    redis.kill()
+                return super().taken(request)
+
+        peer = LastSeen()
+        monkeypatch.setattr(outbound, "begin", peer.begin)
+        wakeups.wake("b.test", [rp])
+        with pytest.raises(RedisError):
+            forward("b.test")
+        with pytest.raises(RedisError):
+            peers_sweep()
+        redis.start()
+        assert redis_client().exists("herald:peer:{b.test}:turn"), "the turn outlived the outage"
+        sent: list[str] = []
+        forward_start.connect(sent.append)
+        peers_sweep()
+        assert sent == ["b.test"]
+        forward("b.test")
+        assert peer.vectors[rp] == {own(rp): 1}
+    finally:
+        redis_client().close()
+        redis.kill()
+
+
+def test_a_turn_whose_answer_was_lost_is_still_its_askers(b: OtherDomain, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "urandom", lambda count: b"t" * count)
+    assert wakeups.peer_lock_acquire("b.test") is not None
+    assert wakeups.peer_lock_acquire("b.test") is not None, "redis-py sends a command again whose answer did not come"
