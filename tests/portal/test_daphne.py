@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -15,13 +17,14 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from demo.harness.servers import ROOT, Domain, manage, wait_for
+from demo.harness.servers import ROOT, Domain, free_port, manage, wait_for
 from eventing.core.config import Config
 from portal.supervisor import redis_server
 from portal.supervisor.parent_watchdog import death_signal
 
 pytestmark = pytest.mark.processes
 
+PORT_TRIES = 5
 EVENT = {"specversion": "1.0", "id": "1", "source": "/tests/daphne", "type": "test", "data": {"n": 1}}
 
 
@@ -50,33 +53,51 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
 
 @pytest.fixture(params=["daphne", "runserver"])
 def served(stores: Domain, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Domain]:
-    """`stores`, served at their port."""
-    if request.param == "daphne":
-        command = ["-m", "daphne", "-b", "127.0.0.1", "-p", str(stores.port), "portal.asgi:application"]
+    """`stores`, served at their port; at another if a process has taken it, as a socket of the fixture does at first."""
+    with socket.socket() as another:
+        another.bind(("127.0.0.1", 0))
+        stores.port = another.getsockname()[1]
+        for attempt in range(1, PORT_TRIES + 1):
+            output = tmp_path / f"output{attempt}"
+            with serving(stores, request.param, output) as process:
+                wait_for(lambda: process.poll() is not None or answers(stores), 60, about="the server answers")
+                if process.poll() is None:
+                    yield stores
+                    assert "Did you mean HERALD_SESSIONS_MAX?" in output.read_text()
+                    return
+            assert "already in use" in output.read_text(), output.read_text()
+            stores.port = free_port()
+    pytest.fail(f"other processes took {PORT_TRIES} ports")
+
+
+@contextmanager
+def serving(domain: Domain, server: str, output: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The server's process, for the duration of the block. The environment has a misspelt setting, to be reported at start."""
+    if server == "daphne":
+        command = ["-m", "daphne", "-b", "127.0.0.1", "-p", str(domain.port), "portal.asgi:application"]
     else:
-        command = ["manage.py", "runserver", "--noreload", f"127.0.0.1:{stores.port}"]
-    with (tmp_path / "output").open("w+b") as output:
+        command = ["manage.py", "runserver", "--noreload", f"127.0.0.1:{domain.port}"]
+    with output.open("wb") as file:
         process = subprocess.Popen(
             [sys.executable, *command],
-            env={**stores.env, "HERALD_SESIONS_MAX": "5"},
+            env={**domain.env, "HERALD_SESIONS_MAX": "5"},
             cwd=ROOT,
-            stdout=output,
-            stderr=output,
+            stdout=file,
+            stderr=file,
             preexec_fn=death_signal(signal.SIGKILL),
         )
         try:
-            wait_for(lambda: answers(stores) or process.poll() is not None, 60, about="the server answers")
-            assert process.poll() is None, (tmp_path / "output").read_text()
-            yield stores
-            assert "Did you mean HERALD_SESSIONS_MAX?" in (tmp_path / "output").read_text()
+            yield process
         finally:
             process.terminate()
             process.wait(30)
 
 
 def answers(domain: Domain) -> bool:
+    """Whether this domain answers: another server at its port refuses the token."""
     try:
-        return httpx.get(f"{domain.url}/livez", timeout=10, trust_env=False).status_code == 200
+        with domain.http() as client:
+            return client.get("/api/v1/rps").status_code == 200
     except httpx.HTTPError:
         return False
 
