@@ -55,6 +55,16 @@ _COLUMNS: dict[str, list[tuple[str, str, str]]] = {
         ("redundant_per_event", "redundant per event", ".3f"),
         ("redundant_before_rest", "before rest", ".3f"),
     ],
+    "forwarded-many": [
+        ("one_events_per_s", "one RP: events/s", ",.0f"),
+        ("many_events_per_s", "many: events/s", ",.0f"),
+        ("ratio", "ratio", ".3f"),
+        ("one_events_per_cpu_s", "one RP: events per CPU-s", ",.0f"),
+        ("many_events_per_cpu_s", "many: events per CPU-s", ",.0f"),
+        ("cpu_ratio", "ratio", ".2f"),
+        ("one_p99_ms", "one RP: p99 ms", ",.0f"),
+        ("many_p99_ms", "many: p99 ms", ",.0f"),
+    ],
     "console": [
         ("changes", "changes", ",.0f"),
         ("p50_ms", "p50 ms", ",.0f"),
@@ -80,6 +90,7 @@ TITLES = {
     "many-rps": "Many RPs against one at the same rate, one reader per event",
     "catchup": "Catching up from the log, one session",
     "federation": "Between domains",
+    "forwarded-many": "Many RPs between two domains, against one at the same rate",
     "console": "The live console",
 }
 LATEST = "latest"

@@ -26,6 +26,7 @@ CATCHUP_AT_LEAST = 50_000
 FEDERATED_AT_LEAST = 2_000  # events/s between two domains, and these share the machine with the load generator
 FEDERATED_REACHED = 0.99  # share of that pace, the most that a paced run can show
 FEDERATED_MANY_RATIO = 0.9
+FORWARDED_MANY_RATIO = 0.95  # of the throughput, 8,000 RPs against one
 FEDERATED_P99_MS_MAX = 300.0
 FEDERATED_CATCHUP_AT_LEAST = 5_000
 FEDERATED_MEMORY_MIB_MAX = 16.0  # growth of the sender with 100,000 events to send: the size of some requests
@@ -111,6 +112,8 @@ def _own(row: BenchMeasurement) -> Iterator[Check]:
         yield _at_least(f"catching up, {row.case}: events/s", values["events_per_s"], CATCHUP_AT_LEAST)
     elif row.scenario == "federation":
         yield from _federation(row)
+    elif row.scenario == "forwarded-many":
+        yield _at_least(f"forwarded, {row.case}: against one RP", values["ratio"], FORWARDED_MANY_RATIO)
     elif row.scenario == "console":
         yield from _console(row)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.measure import Scenario
-from bench.scenarios import batches, catchup, console, fanout, federation, idle, many_rps, publish
+from bench.scenarios import batches, catchup, console, fanout, federation, forwarded_many, idle, many_rps, publish
 
 SCENARIOS: dict[str, Scenario] = {
     "fanout": fanout.run,
@@ -13,10 +13,11 @@ SCENARIOS: dict[str, Scenario] = {
     "many-rps": many_rps.run,
     "catchup": catchup.run,
     "federation": federation.run,
+    "forwarded-many": forwarded_many.run,
     "console": console.run,
 }
-LONG = frozenset({"federation", "console"})
+LONG = frozenset({"federation", "forwarded-many", "console"})
 """Scenarios that run only on request: they take some minutes, and start domains of their own."""
 
-APART = frozenset({"console"})
+APART = frozenset({"console", "forwarded-many"})
 """Scenarios with result files of their own when run alone with the default options."""

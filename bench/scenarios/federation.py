@@ -16,29 +16,25 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from bench.load import LoadError, LoadOutcome, LoadPlan
-from bench.measure import Bench, BenchMeasurement, generator_notes
+from bench.load import LoadError, LoadPlan
+from bench.measure import Bench, BenchMeasurement
 from bench.peers.base import BenchServer, Route
 from bench.peers.domain import BenchDomain
 from bench.peers.herald import Herald
-from bench.processes import CannotStart, resident_of
+from bench.processes import resident_of
+from bench.scenarios.two_domains import await_held, carried, measured, peered, plan
 
 RPS = 1000
-RPS_PER_SESSION = 8
 HISTORY_EVENTS = 1000
 HISTORY_ONE_EVENTS = 200_000
 RATE = 2000.0
 STEPS = (3000.0, 4000.0, 5000.0, 6000.0, 8000.0)  # tried in turn until one is not carried
-LAG_MS_MAX = 2000.0  # p99; a queue that grows for the whole of a run would be beyond it
 DELAY_RATE = 100.0
 CATCHUP_EVENTS = 100_000
-WINDOW = 1024
-DRAIN_S = 10.0
 WARM_S = 2.0
 RING = "abcde"
 RING_RATE = 10.0  # at each of the five: their thirty processes share two cores
 REST_S = 20.0  # for the links to prune duplicates
-HELD_WITHIN_S = 120.0
 
 
 def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
@@ -55,92 +51,27 @@ def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
 
 
 def _two(bench: Bench, a: BenchDomain, b: BenchDomain) -> Iterator[BenchMeasurement]:
-    _peered(a, b)
+    peered(a, b)
     a.prepare(1, HISTORY_ONE_EVENTS)
     b.join(a)
     one, many = range(1), range(1, 1 + RPS)
-    bench.run(a, _plan(bench, a, b, one, DELAY_RATE, WARM_S))
+    bench.run(a, plan(a, b, one, DELAY_RATE, WARM_S))
     yield _delay(bench, a, b)
     single = yield from _sustained(bench, a, b, one, "1 RP", 0.0)
     yield _catchup(bench, a, b)
     a.prepare(RPS, HISTORY_EVENTS)
     b.rps.clear()
     b.join(a)
-    _await_held(b, many, 0)
-    bench.run(a, _plan(bench, a, b, many, DELAY_RATE * 5, WARM_S))
+    await_held(b, many, 0)
+    bench.run(a, plan(a, b, many, DELAY_RATE * 5, WARM_S))
     yield from _sustained(bench, a, b, many, f"{RPS:,} RPs", single)
-
-
-def _peered(one: BenchDomain, other: BenchDomain) -> None:
-    one.add_peer(other)
-    other.add_peer(one)
-    one.await_peer(other)
-    other.await_peer(one)
 
 
 # -- two domains ----------------------------------------------------------------------------------------------------
 
 
-def _plan(bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, rate: float, seconds: float) -> LoadPlan:
-    """Return a plan with a publisher at `a` and sessions at `b`, each event read once."""
-    answers = a.routes[Route.WEBSOCKET]
-    each = min(RPS_PER_SESSION, len(streams))
-    return LoadPlan(
-        port=a.port,
-        sessions_port=b.port,
-        sessions=[b.reader(streams[at : at + each]) for at in range(0, len(streams), each)],
-        publishers=[a.publisher(Route.WEBSOCKET)],
-        templates=[a.request(Route.WEBSOCKET, stream) for stream in streams],
-        ready=b.ready,
-        ready_count=each,
-        publisher_ready=answers.publisher_ready,
-        good=answers.good,
-        bad=answers.bad,
-        offset=b.offset,
-        rate=rate,
-        seconds=seconds,
-        window=WINDOW,
-        streams=streams.stop,
-        by_stream=True,
-        deliveries_per_event=1,
-        drain_s=DRAIN_S,
-    )
-
-
-def _measured(
-    bench: Bench, a: BenchDomain, b: BenchDomain, streams: range, rate: float, seconds: float
-) -> BenchMeasurement:
-    """Measure one paced run, as a row without a name."""
-    held, taken = b.held(streams), b.traffic(a)
-    began = time.monotonic()
-    outcome, _ = bench.run(a, _plan(bench, a, b, streams, rate, seconds))
-    elapsed_s = time.monotonic() - began
-    now = b.traffic(a)
-    here = b.held(streams) - held
-    flaws = [*outcome.flaws, *([] if here == outcome.published else [f"{outcome.published - here:,} not held"])]
-    return BenchMeasurement(
-        "federation",
-        "",
-        "herald",
-        {
-            "rate_per_s": rate,
-            "events_per_s": outcome.deliveries / max(outcome.received_s, seconds, 1e-6),
-            "p50_ms": outcome.p50_ms,
-            "p99_ms": outcome.p99_ms,
-            "requests_per_s": (now["requests"] - taken["requests"]) / elapsed_s,
-        },
-        tuple(flaws),
-        (*generator_notes(outcome), *_pace_note(outcome, rate * seconds)),
-    )
-
-
-def _pace_note(outcome: LoadOutcome, wanted: float) -> tuple[str, ...]:
-    reached = outcome.published / wanted
-    return (f"took {reached:.0%} of the pace",) if reached < 0.99 else ()
-
-
 def _delay(bench: Bench, a: BenchDomain, b: BenchDomain) -> BenchMeasurement:
-    row = _measured(bench, a, b, range(1), DELAY_RATE, 2 * bench.options.seconds)
+    row = measured(bench, a, b, range(1), DELAY_RATE, 2 * bench.options.seconds)
     return replace(row, case="delay, 1 RP, 100 events/s")
 
 
@@ -150,31 +81,18 @@ def _sustained(
     """Measure the target's rate, then higher ones until one is not sustained. Returns the events per second of the
     first.
     """
-    row = _measured(bench, a, b, streams, RATE, 4 * bench.options.seconds)  # long, for the last events' delay counts
+    row = measured(bench, a, b, streams, RATE, 4 * bench.options.seconds)  # long, for the last events' delay counts
     ratio = {"ratio": row.values["events_per_s"] / against} if against else {}
     yield replace(row, case=f"sustained, {name}", values={**row.values, **ratio})
-    most = row if _carried(row) else None
+    most = row if carried(row) else None
     for rate in STEPS if most is not None else ():
-        more = _measured(bench, a, b, streams, rate, bench.options.seconds)
-        if not _carried(more):
+        more = measured(bench, a, b, streams, rate, bench.options.seconds)
+        if not carried(more):
             break
         most = more
     if most is not None:
         yield replace(most, case=f"most, {name}")
     return row.values["events_per_s"]
-
-
-def _carried(row: BenchMeasurement) -> bool:
-    values = row.values
-    return not row.flaws and values["p99_ms"] <= LAG_MS_MAX and values["events_per_s"] >= 0.95 * values["rate_per_s"]
-
-
-def _await_held(domain: BenchDomain, streams: Sequence[int], events: int, within_s: float = HELD_WITHIN_S) -> None:
-    deadline = time.monotonic() + within_s
-    while domain.held(streams) < events:
-        if time.monotonic() > deadline:
-            raise CannotStart(f"{domain.domain} held {domain.held(streams):,} of {events:,} events in the end")
-        time.sleep(0.05)
 
 
 def _catchup(bench: Bench, a: BenchDomain, b: BenchDomain) -> BenchMeasurement:
@@ -185,10 +103,10 @@ def _catchup(bench: Bench, a: BenchDomain, b: BenchDomain) -> BenchMeasurement:
     memory = _Resident(a.pid_of("forwarder"))
     with memory:
         b.start()
-        _await_held(b, [0], before + 1)
+        await_held(b, [0], before + 1)
         began = time.monotonic()
         missed = b.held([0]) - before
-        _await_held(b, [0], before + CATCHUP_EVENTS)
+        await_held(b, [0], before + CATCHUP_EVENTS)
         elapsed_s = time.monotonic() - began
     held = b.held([0]) - before
     return BenchMeasurement(
@@ -261,7 +179,7 @@ def _started(folder: Path, stack: ExitStack) -> list[BenchDomain]:
 def _ring(bench: Bench, domains: list[BenchDomain]) -> BenchMeasurement:
     pairs = [*zip(domains, [*domains[1:], domains[0]], strict=True), (domains[0], domains[2])]
     for one, other in pairs:
-        _peered(one, other)
+        peered(one, other)
     home = domains[0]
     home.prepare(1, HISTORY_ONE_EVENTS)
     joined = [home]
@@ -275,7 +193,7 @@ def _ring(bench: Bench, domains: list[BenchDomain]) -> BenchMeasurement:
         held = home.held([0])
         published = _publish_everywhere(bench, domains, seconds)
         for domain in domains:
-            _await_held(domain, [0], held + published)
+            await_held(domain, [0], held + published)
         time.sleep(WARM_S)  # for the last copies
         after = _copies(pairs)
         rounds.append((published, after[0] - before[0], after[1] - before[1]))
