@@ -38,11 +38,22 @@ class Alarms:
         return await self._rest.members("POST", path, {"note": note}, again=True)
 
     async def watch(
-        self, reference: str, *, watch: Sequence[Any] | None = None, audience: Sequence[Any] | None = None
+        self,
+        reference: str,
+        *,
+        watch: Sequence[Any] | None = None,
+        audience: Sequence[Any] | None = None,
+        if_match: str | None = None,
     ) -> dict[str, Any]:
-        """Set the rules of an RP, or its audiences; None leaves them as they are. Returns the RP."""
+        """Set the rules of an RP, or its audiences; None leaves them as they are. Returns the RP.
+
+        Args:
+            if_match: an etag of the RP; if its rules were changed since, Problem 412 is raised. None: any are replaced.
+        """
         changes = {name: value for name, value in (("watch", watch), ("audience", audience)) if value is not None}
-        return await self._rest.members("PATCH", rp_path(reference), changes, again=True)
+        headers = {"If-Match": if_match} if if_match else {}
+        # A repetition of what was done would no longer match.
+        return await self._rest.members("PATCH", rp_path(reference), changes, headers=headers, again=not if_match)
 
     async def rules(self) -> dict[str, Any]:
         """Return the domain's rules: `watch`, `version`, `changed_at`."""

@@ -20,7 +20,8 @@ from eventing.core.principals import Principal
 from eventing.rest.ports import principal_of
 from eventing.sql.pages import LIMIT_DEFAULT, LIMIT_MAX, Page
 
-_ETAG = re.compile(r'"([1-9][0-9]{0,15})"')
+_ETAG = re.compile(r'"([!#-~]{1,64})"')
+_VERSION = re.compile(r"[1-9][0-9]{0,15}")
 _LIMIT = re.compile(r"[0-9]{1,9}", re.ASCII)
 IF_MATCH_CHARS_MAX = 1024
 
@@ -88,19 +89,24 @@ class View(APIView):
             raise InvalidRequest("limit is a number of at least 1.")
         return min(int(text), LIMIT_MAX)
 
-    def expected_versions(self) -> frozenset[int] | None:
-        """Versions named by If-Match; None if any version may be changed. A foreign tag matches nothing."""
+    def expected_tags(self) -> frozenset[str] | None:
+        """Entity tags named by If-Match, without quotes; None if any version may be changed. A weak tag matches nothing."""
         header = self.request.headers.get("If-Match")
         if header is None or header.strip() == "*":
             return None
         tags = header[:IF_MATCH_CHARS_MAX].split(",")
         matches = [_ETAG.fullmatch(tag.strip()) for tag in tags]
-        return frozenset(int(match[1]) for match in matches if match)
+        return frozenset(match[1] for match in matches if match)
+
+    def expected_versions(self) -> frozenset[int] | None:
+        """Versions named by If-Match, as `expected_tags`. A foreign tag matches nothing."""
+        tags = self.expected_tags()
+        return None if tags is None else frozenset(int(tag) for tag in tags if _VERSION.fullmatch(tag))
 
 
-def etag(version: int) -> dict[str, str]:
-    """Make the entity tag of a version."""
-    return {"ETag": f'"{version}"'}
+def etag(tag: int | str) -> dict[str, str]:
+    """Make the header of an entity tag: a version, or a text without quotes."""
+    return {"ETag": f'"{tag}"'}
 
 
 def page_answer(page: Page[Item], items: Sequence[Any]) -> Response:

@@ -65,7 +65,7 @@ SUBSCRIPTION_ID_SCHEMA = {"type": "string", "pattern": "^sub_[a-z2-7]{26}$"}
 SUBSCRIPTION_ID = OpenApiParameter("subscription_id", SUBSCRIPTION_ID_SCHEMA, OpenApiParameter.PATH)
 
 IF_MATCH = OpenApiParameter(
-    "If-Match", str, OpenApiParameter.HEADER, description='The `ETag` of the version to change, `"3"`; else 412.'
+    "If-Match", str, OpenApiParameter.HEADER, description="The `ETag` of what is to be changed; else 412."
 )
 
 ETAG = OpenApiParameter(
@@ -73,7 +73,7 @@ ETAG = OpenApiParameter(
     str,
     OpenApiParameter.HEADER,
     response=[200, 201],
-    description='The version in quotes, `"3"`; for `If-Match`.',
+    description="Changes with whatever can be changed by `PATCH`; for `If-Match`.",
 )
 
 LOCATION = OpenApiParameter(

@@ -8,6 +8,7 @@ from django.db.models import Q
 from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.core.ids import RP_ID_CHARS
 from eventing.core.names import NAME_CHARS_MAX
+from eventing.rps.rules.entity_tags import entity_tag
 from eventing.sql.columns import HistoryColumns, LeaseColumns, lease_and_history_constraints, lease_indexes
 
 TITLE_CHARS_MAX = 255
@@ -92,6 +93,11 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
     def lease_at(self) -> str:
         """The RP's own id."""
         return self.id
+
+    @property
+    def entity_tag(self) -> str:
+        """The entity tag, without quotes; changes with the version and with the local members."""
+        return entity_tag(self.version, self.audience, self.watch)
 
     @property
     def renewed_by_use(self) -> bool:

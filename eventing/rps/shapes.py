@@ -28,7 +28,7 @@ class RpMembers(Shape):
     name: Annotated[str | None, doc("null: none.")]
     title: Annotated[str, doc("For people; may be empty.")]
     home: Annotated[str, doc("The home domain; if it differs from the answering domain, this is a replica.")]
-    version: Annotated[Positive, doc("Increases with every change; the ETag.")]
+    version: Annotated[Positive, doc("Increases with every change, except of pause, lease, `audience` and `watch`.")]
     ack: Annotated[str, doc("Acknowledgement level.")]
     history: HistoryAnswer
     paused: Annotated[PausedState | None, doc("null: publishes are accepted.")]

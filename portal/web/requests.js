@@ -43,7 +43,24 @@ export class Unanswered extends Error {
  * @param {unknown} [body] sent as JSON
  * @param {{timeoutMs?: number, headers?: Record<string, string>}} [options]
  */
-export async function request(method, url, body, { timeoutMs = TIMEOUT_MS, headers = {} } = {}) {
+export async function request(method, url, body, options) {
+  const response = await answered(method, url, body, options);
+  return response.status === 204 ? null : response.json();
+}
+
+/**
+ * Read a resource with its entity tag, for a change with If-Match. Rejects as `request`.
+ *
+ * @param {string} url
+ * @returns {Promise<{document: any, etag: string}>}
+ */
+export async function getTagged(url) {
+  const response = await answered("GET", url);
+  return { document: await response.json(), etag: response.headers.get("ETag") ?? "" };
+}
+
+/** @param {string} method @param {string} url @param {unknown} [body] @param {{timeoutMs?: number, headers?: Record<string, string>}} [options] */
+async function answered(method, url, body, { timeoutMs = TIMEOUT_MS, headers = {} } = {}) {
   const sent = { Accept: "application/json", ...headers };
   if (method !== "GET") sent["X-CSRFToken"] = csrfToken();
   if (body !== undefined) sent["Content-Type"] = "application/json";
@@ -59,7 +76,7 @@ export async function request(method, url, body, { timeoutMs = TIMEOUT_MS, heade
   } catch {
     throw new Unanswered();
   }
-  if (response.ok) return response.status === 204 ? null : response.json();
+  if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
   if (response.status === 401) throw new SessionEnded();
   throw new Refused(response.status, problem);

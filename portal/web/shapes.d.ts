@@ -310,7 +310,7 @@ export interface RecentRpData {
   title: string;
   /** The home domain; if it differs from the answering domain, this is a replica. */
   home: string;
-  /** Increases with every change; the ETag. */
+  /** Increases with every change, except of pause, lease, `audience` and `watch`. */
   version: number;
   /** Acknowledgement level. */
   ack: string;
@@ -371,7 +371,7 @@ export interface RendezvousPointData {
   title: string;
   /** The home domain; if it differs from the answering domain, this is a replica. */
   home: string;
-  /** Increases with every change; the ETag. */
+  /** Increases with every change, except of pause, lease, `audience` and `watch`. */
   version: number;
   /** Acknowledgement level. */
   ack: string;

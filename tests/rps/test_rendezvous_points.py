@@ -163,12 +163,30 @@ def test_racing_changes_of_one_version_succeed_once(new_rp: NewRp, ann: Principa
 
     def change(number: int) -> Any:
         return rendezvous_point_update(
-            reference=row.id, principal=ann, changes={"title": str(number)}, versions=frozenset([1])
+            reference=row.id, principal=ann, changes={"title": str(number)}, tags=frozenset(["1"])
         )
 
     results = in_threads(8, change)
     assert sum(isinstance(result, RendezvousPoint) for result in results) == 1
     assert sum(isinstance(result, PreconditionFailed) for result in results) == 7
+
+
+def test_racing_changes_of_the_same_rules_succeed_once(new_rp: NewRp, ann: Principal) -> None:
+    row = new_rp(watch=[{"silence": {"s": 60}}])
+
+    def change(number: int) -> Any:
+        return rendezvous_point_update(
+            reference=row.id,
+            principal=ann,
+            changes={"watch": [*row.watch, {"lag": {"events": number + 1}}]},
+            tags=frozenset([row.entity_tag]),
+        )
+
+    results = in_threads(8, change)
+    assert sum(isinstance(result, RendezvousPoint) for result in results) == 1
+    assert sum(isinstance(result, PreconditionFailed) for result in results) == 7
+    kept = rendezvous_point_get(row.id)
+    assert (len(kept.watch), kept.version) == (2, 1), "rules make no version of the signed descriptor"
 
 
 def test_a_change_grows_the_version_and_is_reported(new_rp: NewRp, ann: Principal) -> None:
@@ -289,7 +307,7 @@ def test_deletion_takes_history_and_subscriptions_and_is_reported(new_rp: NewRp,
     row = new_rp(name="a")
     control.append(row.id, events_made(3), row.bounds)
     subscription_create(reference=row.id, principal=ann)
-    rendezvous_point_delete(reference="/localhost/a/", principal=ann, versions=frozenset([1]))
+    rendezvous_point_delete(reference="/localhost/a/", principal=ann, tags=frozenset(["1"]))
     assert not RendezvousPoint.objects.exists()
     assert not Subscription.objects.exists()
     assert control.log_state(row.id) is None

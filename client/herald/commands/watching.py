@@ -49,6 +49,7 @@ _LIMITS = {
     type=_file,
     help="JSON file with the required audience: readers that must be connected while events are published.",
 )
+@click.option("--if-match", help="Only if they were not changed since (the etag that `herald rp show` prints).")
 @click.option("--none", "nothing", is_flag=True, help="Remove all rules and the required audience.")
 @domain_options
 def watch(
@@ -60,6 +61,7 @@ def watch(
     rules: Path | None,
     audience: Path | None,
     nothing: bool,
+    if_match: str | None,
     **limits: int | None,
 ) -> None:
     """Set the watch rules of a rendezvous point: the given rules replace all that it has.
@@ -79,7 +81,11 @@ def watch(
 
     async def work() -> None:
         async with target.client() as client:
-            document = await client.alarms.watch(rp, **changes) if changes else (await client.rps.get(rp)).document
+            document = (
+                await client.alarms.watch(rp, **changes, if_match=if_match)
+                if changes
+                else (await client.rps.get(rp)).document
+            )
         target.show(document, _watched)
 
     run(work())

@@ -139,4 +139,4 @@ class RendezvousPointReplicasView(View):
 
 def _answer(row: RendezvousPoint, status: int) -> Response:
     document = representations.rendezvous_point(row, control.log_state(row.id))
-    return Response(document, status=status, headers=etag(row.version))
+    return Response(document, status=status, headers=etag(row.entity_tag))

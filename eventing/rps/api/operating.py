@@ -119,4 +119,4 @@ class RendezvousPointTrimView(View):
 
 
 def _answer(row: RendezvousPoint) -> Response:
-    return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.version))
+    return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.entity_tag))

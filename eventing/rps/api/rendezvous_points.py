@@ -95,7 +95,7 @@ class RendezvousPointView(View):
     @extend_schema(
         operation_id="rps_get",
         summary="Describe a rendezvous point",
-        description="Also for administrative ones (`ID.admin`, `domain.admin`). `ETag` is the version.",
+        description="Also for administrative ones (`ID.admin`, `domain.admin`). `ETag` changes with the version, and with `audience` and `watch`.",
         parameters=[docs.REFERENCE, docs.ETAG],
         responses={200: RendezvousPointAnswer},
     )
@@ -108,12 +108,12 @@ class RendezvousPointView(View):
             return Response(document, headers=etag(descriptor.version))
         row = rendezvous_point_get(reference)
         require(descriptor_of(row), self.principal, "describe")
-        return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.version))
+        return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.entity_tag))
 
     @extend_schema(
         operation_id="rps_change",
         summary="Change a rendezvous point",
-        description="Absent members stay. With `If-Match`, only if the version is one of those named.",
+        description='Absent members stay. With `If-Match`, only if the RP has one of these entity tags; a version alone, `"3"`, disregards `audience` and `watch`.',
         parameters=[docs.REFERENCE, docs.IF_MATCH, docs.ETAG],
         request=RendezvousPointChangeSerializer,
         responses={200: RendezvousPointAnswer},
@@ -125,9 +125,9 @@ class RendezvousPointView(View):
             reference=reference,
             principal=self.principal,
             changes=self.body(RendezvousPointChangeSerializer),
-            versions=self.expected_versions(),
+            tags=self.expected_tags(),
         )
-        return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.version))
+        return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.entity_tag))
 
     @extend_schema(
         operation_id="rps_delete",
@@ -138,7 +138,7 @@ class RendezvousPointView(View):
     )
     def delete(self, request: Request, reference: str) -> Response:
         """Delete the RP."""
-        rendezvous_point_delete(reference=reference, principal=self.principal, versions=self.expected_versions())
+        rendezvous_point_delete(reference=reference, principal=self.principal, tags=self.expected_tags())
         return Response(status=204)
 
 
@@ -164,5 +164,5 @@ class RendezvousPointRenewalView(View):
 
 def _created(rp: str) -> Response:
     row = rendezvous_point_get(rp)
-    headers = {**etag(row.version), "Location": representations.rp_path(rp)}
+    headers = {**etag(row.entity_tag), "Location": representations.rp_path(rp)}
     return Response(representations.rendezvous_point(row, control.log_state(rp)), status=201, headers=headers)

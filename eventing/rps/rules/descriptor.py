@@ -23,7 +23,7 @@ class Descriptor:
     Attributes:
         id: the self-certifying id, or that of an administrative RP.
         creator: identity of the principal that administers it; empty for the domain's own.
-        version: increases with every change; the ETag.
+        version: increases with every change of what is signed.
         expires_at: Unix seconds at which the lease ends; infinity for administrative RPs, which live with their RP.
         name: hierarchical name, for tokens narrowed to names; empty if there is none.
         home: for a replica, the home; empty for own RPs. `policy` is then the home's, translated for this domain

@@ -27,6 +27,7 @@ from eventing.rest.idempotency_records import IdempotencyClaim, claim_fulfil
 from eventing.rest.shapes import LeaseAnswer
 from eventing.rps.models import TITLE_CHARS_MAX, RendezvousPoint
 from eventing.rps.ports import domain_fingerprint, policy_changed, rp_ending, subscriptions_ending_with
+from eventing.rps.rules.entity_tags import tag_matches
 from eventing.rps.selectors.event_data import rp_data
 from eventing.rps.services.descriptors import descriptor_sign
 from eventing.rps.services.permission import require_creation, require_home, rp_administered
@@ -115,13 +116,14 @@ def rendezvous_point_update(
     reference: str,
     principal: Principal,
     changes: Mapping[str, Any],
-    versions: frozenset[int] | None = None,
+    tags: frozenset[str] | None = None,
     now: datetime | None = None,
 ) -> RendezvousPoint:
     """Change the members in `changes` (of CHANGEABLE); `history` members not named stay, None ones take their defaults.
 
-    At a replica only local members (LOCAL) can be changed; that makes no new version. `versions` are those that may be
-    changed (If-Match); None for any. A request without effect keeps the version. Raises NotFound, Gone, Forbidden,
+    At a replica only local members (LOCAL) can be changed; that makes no new version, but a new entity tag. `tags` are
+    those that may be changed (If-Match, rps/rules/entity_tags.py); None for any. A request without effect keeps the
+    version. Raises NotFound, Gone, Forbidden,
     PreconditionFailed, InvalidRequest, Conflict, QuotaExceeded.
     """
     now = now or timezone.now()
@@ -133,7 +135,7 @@ def rendezvous_point_update(
         row = rp_administered(reference, principal, now)
         if set(changes) - set(LOCAL):
             require_home(row)
-        _require_version(row, versions)
+        _require_tag(row, tags)
         watches_change(row, changes, principal, outbox)
         before = digest(row.policy)
         held_bytes = row.max_bytes
@@ -180,15 +182,15 @@ def rendezvous_point_delete(
     *,
     reference: str,
     principal: Principal,
-    versions: frozenset[int] | None = None,
+    tags: frozenset[str] | None = None,
     now: datetime | None = None,
 ) -> None:
-    """Delete the RP with its history and subscriptions; `versions` as for an update. Raises NotFound, Gone, Forbidden,
+    """Delete the RP with its history and subscriptions; `tags` as for an update. Raises NotFound, Gone, Forbidden,
     PreconditionFailed."""
     now = now or timezone.now()
     with change(now) as outbox:
         row = _administered(reference, principal, now)
-        _require_version(row, versions)
+        _require_tag(row, tags)
         outbox.act("rp.delete", principal, "rp", row.id, name=row.name, version=row.version)
         remove(row, outbox, "deleted")
 
@@ -318,6 +320,6 @@ def _require_name_free(row: RendezvousPoint, outbox: Outbox) -> None:
     remove(holder, outbox, "lease-expired")
 
 
-def _require_version(row: RendezvousPoint, versions: frozenset[int] | None) -> None:
-    if versions is not None and row.version not in versions:
-        raise PreconditionFailed(f"The present version is {row.version}; read it and repeat your change.")
+def _require_tag(row: RendezvousPoint, tags: frozenset[str] | None) -> None:
+    if tags is not None and not tag_matches(tags, row.entity_tag):
+        raise PreconditionFailed(f'The present ETag is "{row.entity_tag}"; read it and repeat your change.')

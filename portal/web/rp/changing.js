@@ -53,7 +53,7 @@ export async function changeAsked() {
     title: "Change this rendezvous point",
     says: fields,
     action: "Save",
-    perform: () => changed(was.version, changes()),
+    perform: () => patchMatching(`"${was.version}"`, changes()),
   });
   if (done !== null) toast("The rendezvous point is changed.");
 }
@@ -81,7 +81,7 @@ export async function policyAsked() {
         area.focus();
         throw new Error(`Not valid JSON: ${error.message}`, { cause: error });
       }
-      await changed(was.version, { policy });
+      await patchMatching(`"${was.version}"`, { policy });
     },
   });
   if (done !== null) toast("The policy is changed and takes effect at once.");
@@ -163,10 +163,16 @@ async function described() {
   }
 }
 
-async function changed(version, changes) {
+/**
+ * Change the RP unless somebody else did meanwhile.
+ *
+ * @param {string} tag the entity tag, or the version alone: a change of rules meanwhile is then no hindrance
+ * @param {Record<string, unknown>} changes
+ */
+export async function patchMatching(tag, changes) {
   if (Object.keys(changes).length === 0) return;
   try {
-    await request("PATCH", page.api, changes, { headers: { "If-Match": `"${version}"` } });
+    await request("PATCH", page.api, changes, { headers: { "If-Match": tag } });
   } catch (error) {
     if (error instanceof Refused && error.status === 412) {
       throw new Error(

@@ -3,8 +3,9 @@
 import { byId, find, need } from "../elements.js";
 import { ask, field } from "../dialog.js";
 import { durationText, durationField, numberField, typedNumber } from "../durations.js";
-import { Refused, getJson, request } from "../requests.js";
+import { Refused, getTagged } from "../requests.js";
 import { toast } from "../toast.js";
+import { patchMatching } from "./changing.js";
 import { page } from "./page.js";
 
 /** @import { Audience, WatchRule } from "../types.d.ts" */
@@ -159,10 +160,11 @@ export async function audienceEnded(was) {
 
 /** Put `one` in the place of `was` in the RP's list (without `was` at its end; null removes it), as the list is now. */
 async function replace(list, was, one) {
-  const now = (await getJson(page.api))[list];
+  const { document, etag } = await getTagged(page.api);
+  const now = document[list];
   const at = was ? now.findIndex((each) => JSON.stringify(each) === JSON.stringify(was)) : now.length;
   if (at < 0) throw new Error("It was changed by somebody else. Cancel and check the current state.");
-  await request("PATCH", page.api, { [list]: now.toSpliced(at, was ? 1 : 0, ...(one ? [one] : [])) });
+  await patchMatching(etag, { [list]: now.toSpliced(at, was ? 1 : 0, ...(one ? [one] : [])) });
 }
 
 /** Do `perform`; what the domain refuses is marked at the field that its sentence names. */
