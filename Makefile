@@ -48,11 +48,12 @@ check: $(VENV)/.dev-installed $(VENV)/.console-checkers ## check style, formatti
 house: $(VENV)/.dev-installed ## count what the layout promises: folders of a subject, names with several meanings, process-wide objects (ARGS=--list)
 	@$(BIN)/python -m tests.house $(ARGS)
 
-docs: $(VENV)/.dev-installed ## write what is generated anew: settings, bounds, administrative events, TypeScript declarations
+docs: $(VENV)/.dev-installed ## write what is generated anew: settings, bounds, administrative events, TypeScript declarations, pictures of the overlay
 	@$(BIN)/python manage.py doctor --settings-markdown > docs/settings.md
 	@$(BIN)/python manage.py administrative_events --write
 	@$(BIN)/python manage.py typescript
 	@$(BIN)/python -m tests.docs.bounds
+	@$(BIN)/python manage.py overlay_pictures
 
 bench: $(VENV)/.dev-installed $(VENV)/.console-built ## measure against nchan, NATS and Channels (ARGS='--help' for choices)
 	@$(BIN)/python -m bench $(ARGS)

@@ -17,6 +17,7 @@ from eventing.membership.shapes import (
 )
 from eventing.operations.shapes import GatewaySampleData
 from eventing.peering.shapes import PeerAnswer
+from eventing.replication.shapes import EventPathAnswer
 from eventing.rest.shapes import LeaseAnswer
 
 FILES: Final[Mapping[str, tuple[type[Shape], ...]]] = {
@@ -29,6 +30,7 @@ FILES: Final[Mapping[str, tuple[type[Shape], ...]]] = {
         OverlayLinkList,
         OverlayDomainAnswer,
         OverlayDomainExplanation,
+        EventPathAnswer,
     ),
     "client/js/answers.d.ts": (CloudEventAnswer, PublishedAnswer, LeaseAnswer),
 }

@@ -24,6 +24,7 @@ from eventing.peering.selectors import domain_documents, token_issuers
 from eventing.peering.wire import endpoints, hello
 from eventing.replication.forwarding import inbound, wakeups
 from eventing.replication.joining import announcements, handler, presenters
+from eventing.replication.paths import handler as paths
 from eventing.replication.regions import handler as regions
 from eventing.replication.selectors import replicas
 from eventing.replication.services.replica_admissions import replicas_reconsider
@@ -98,6 +99,7 @@ def _replication() -> None:
     endpoints.handle("leave", handler.leave)
     endpoints.handle("invite", handler.invite)
     endpoints.handle("region", regions.region)
+    endpoints.handle("path", paths.path)
     eventing.rps.ports.replicas_shown.connect(presenters.replicas_shown)
 
 

@@ -43,6 +43,7 @@ from eventing.replication.api.deliveries import (
     PeerRetriesView,
     SpreadView,
 )
+from eventing.replication.api.paths import EventPathView
 from eventing.replication.api.proofs import EventProofView
 from eventing.replication.api.replicas import RendezvousPointReplicasView, ReplicasView, ReplicaView
 from eventing.reports.api.reports import ReportsView, ReportTablesView, ReportView
@@ -131,6 +132,7 @@ urlpatterns = [
         "rps/<reference_before_action:reference>/resume", RendezvousPointResumptionView.as_view(), name="rp-resumption"
     ),
     path("rps/<reference_before_action:reference>/trim", RendezvousPointTrimView.as_view(), name="rp-trim"),
+    path("rps/<reference_before_action:reference>/path", EventPathView.as_view(), name="rp-path"),
     path("rps/<reference_before_action:reference>/proof", EventProofView.as_view(), name="rp-proof"),
     path("rps/<reference_before_action:reference>/renew", RendezvousPointRenewalView.as_view(), name="rp-renewal"),
     path("rps/<reference_before_action:reference>/replicas", RendezvousPointReplicasView.as_view(), name="rp-replicas"),

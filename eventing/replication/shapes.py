@@ -84,3 +84,57 @@ class EventProofAnswer(Shape):
     carriers: Annotated[
         list[str], doc("Domains that carried it, the origin first, as they stated; not proved. Empty for an own event.")
     ]
+
+
+class EventHop(Shape):
+    """A hop of an event between two domains. Not proved."""
+
+    source: str
+    target: str
+    stated_by: Annotated[list[str], doc("Domains that state the hop; the target is the one that can know it.")]
+    at: Annotated[Moment | None, doc("When the target stored the event, by its clock; null: it did not say.")]
+
+
+class PathDomain(Shape):
+    """A domain on the path of an event, or one that may hold it."""
+
+    domain: str
+    zone: Annotated[str | None, doc("As the overlay's directory states it; null: the directory has no such domain.")]
+    role: Annotated[str | None, one_of("home", "replica"), doc("Null: no participant any more.")]
+    link: Annotated[str | None, one_of("eager", "lazy", "stopped"), doc("Link with this domain; null: none.")]
+    held: Annotated[bool | None, doc("Whether it has received the event; null: unknown here.")]
+    route: Annotated[list[str] | None, doc("Domains on the way to it, the origin first, it last; null: unknown here.")]
+    stored_at: Annotated[Moment | None, doc("When it stored the event, by its clock; null: unknown here.")]
+    answered: Annotated[bool | None, doc("Whether it answered the question for the path; null: it was not asked.")]
+    detail: Annotated[str, doc("Why it did not answer, or its answer does not count; may be empty.")]
+    known_from: Annotated[list[str], doc("Other domains that say it holds the event.")]
+
+    @classmethod
+    def named(cls, domain: str, zone: str | None) -> PathDomain:
+        """Return a domain that is named on a route only."""
+        return cls(
+            domain=domain,
+            zone=zone,
+            role=None,
+            link=None,
+            held=True,
+            route=None,
+            stored_at=None,
+            answered=None,
+            detail="",
+            known_from=[],
+        )
+
+
+class EventPathAnswer(Shape):
+    """The path of one event, as far as it is known here. Paths are stated by the domains on them, and not proved."""
+
+    rp: str
+    feed: str
+    sequence: Positive
+    origin: Annotated[str | None, doc("Origin of the event; null: its seal has left the history.")]
+    offset: Annotated[int | None, doc("Of the event in this domain's log; null: it is not in the history.")]
+    route: Annotated[list[str], doc("Domains on the way here, the origin first, this one last; empty: it is not here.")]
+    hops: Annotated[list[EventHop], doc("All known hops.")]
+    domains: Annotated[list[PathDomain], doc("Participants, and other domains on a route.")]
+    asked: Annotated[bool, doc("Whether other domains were asked.")]

@@ -723,3 +723,55 @@ export interface OverlayDomainExplanation {
   /** The link with it, or the last one; null: there was none lately. */
   link: OverlayLink | null;
 }
+
+/** The path of one event, as far as it is known here. Paths are stated by the domains on them, and not proved. */
+export interface EventPath {
+  rp: string;
+  feed: string;
+  sequence: number;
+  /** Origin of the event; null: its seal has left the history. */
+  origin: string | null;
+  /** Of the event in this domain's log; null: it is not in the history. */
+  offset: number | null;
+  /** Domains on the way here, the origin first, this one last; empty: it is not here. */
+  route: string[];
+  /** All known hops. */
+  hops: EventHop[];
+  /** Participants, and other domains on a route. */
+  domains: PathDomain[];
+  /** Whether other domains were asked. */
+  asked: boolean;
+}
+
+/** A hop of an event between two domains. Not proved. */
+export interface EventHop {
+  source: string;
+  target: string;
+  /** Domains that state the hop; the target is the one that can know it. */
+  stated_by: string[];
+  /** When the target stored the event, by its clock; null: it did not say. */
+  at: string | null;
+}
+
+/** A domain on the path of an event, or one that may hold it. */
+export interface PathDomain {
+  domain: string;
+  /** As the overlay's directory states it; null: the directory has no such domain. */
+  zone: string | null;
+  /** Null: no participant any more. */
+  role: "home" | "replica" | null;
+  /** Link with this domain; null: none. */
+  link: "eager" | "lazy" | "stopped" | null;
+  /** Whether it has received the event; null: unknown here. */
+  held: boolean | null;
+  /** Domains on the way to it, the origin first, it last; null: unknown here. */
+  route: string[] | null;
+  /** When it stored the event, by its clock; null: unknown here. */
+  stored_at: string | null;
+  /** Whether it answered the question for the path; null: it was not asked. */
+  answered: boolean | null;
+  /** Why it did not answer, or its answer does not count; may be empty. */
+  detail: string;
+  /** Other domains that say it holds the event. */
+  known_from: string[];
+}

@@ -1,6 +1,7 @@
 /** One event in full: content, exact bytes, origin and replicas, and the proof of its origin. */
 
 import { html, nothing, render } from "lit-html";
+import { pathTree } from "../event_path.js";
 import { bytes, count, duration, plural } from "../format.js";
 import { getJson } from "../requests.js";
 import { fromBase64, hexdump } from "./hexdump.js";
@@ -25,8 +26,9 @@ export class Detail {
   #url;
   #domain;
   #asks;
-  /** @type {{reader: import("./reader.js").LaneReader, offset: number, facts: any, error: Error | null, proof: any, proving: boolean, whole: boolean} | null} */
-  #shown = null; // {reader, offset, facts, error, proof, proving, whole}
+  /** @type {{reader: import("./reader.js").LaneReader, offset: number, facts: any, error: Error | null, proof: any, proving: boolean, whole: boolean,
+   * path: import("../shapes.d.ts").EventPath | null, asking: boolean, refusal: string} | null} */
+  #shown = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #looks = 0;
@@ -52,7 +54,10 @@ export class Detail {
   /** Fetch and show the event; what was shown stays until it is there. */
   async show(reader, offset) {
     clearTimeout(this.#timer);
-    const shown = { reader, offset, facts: null, error: null, proof: null, proving: false, whole: false };
+    const shown = {
+      ...{ reader, offset, facts: null, error: null, proof: null, proving: false, whole: false },
+      ...{ path: null, asking: false, refusal: "" },
+    };
     this.#shown = shown;
     this.#looks = 0;
     this.#draw();
@@ -98,6 +103,22 @@ export class Detail {
       shown.proof = { verdict: "none", says: error.message, steps: [] };
     }
     shown.proving = false;
+    if (this.#shown === shown) this.#draw();
+  }
+
+  /** Ask the other domains for the path. */
+  async #ask(shown) {
+    const { rp, feed, sequence } = shown.facts;
+    shown.asking = true;
+    shown.refusal = "";
+    this.#draw();
+    try {
+      shown.path = await getJson(`/api/v1/rps/${rp}/path?${new URLSearchParams({ feed, sequence, ask: "true" })}`);
+    } catch (error) {
+      if (!("status" in error) && !["SessionEnded", "Unanswered"].includes(error.name)) throw error; // our own mistake
+      shown.refusal = error.message;
+    }
+    shown.asking = false;
     if (this.#shown === shown) this.#draw();
   }
 
@@ -208,7 +229,19 @@ export class Detail {
       ${one.held ? html`<span class="badge good">held</span>` : one.held === false ? html`<span class="badge warn">missing</span>` : html`<span class="badge">unknown</span>`}
       <span class="muted small">${one.domain === this.#domain ? "" : one.link ? `${LINKS[one.link]}${one.backlog ? `; ${plural(one.backlog, "event")} behind` : ""}` : "no direct link"}</span>
     </li>`,
-    )}</ul>`;
+    )}</ul>${this.#path(shown)}`;
+  }
+
+  #path(shown) {
+    const { facts, path, asking, refusal } = shown;
+    if (!path) {
+      return html`${refusal ? html`<p class="notice warning space-above" role="alert">${refusal}</p>` : nothing}
+        <button type="button" class="button compact space-above" id="ask-path" ?disabled=${asking} @click=${() => this.#ask(shown)}>${asking ? "Asking" : "Ask the other domains for the path"}</button>`;
+    }
+    const query = new URLSearchParams({ rp: facts.rp, feed: facts.feed, sequence: facts.sequence });
+    return html`<div class="space-above" id="path" role="status"><h4>Path</h4>
+      ${pathTree(path, { own: this.#domain, linkTo: (name) => html`<strong>${name}</strong>` })}
+      <p class="muted small">As stated by the domains on the way, each time by the domain's own clock; not proved. <a href=${`/overlay?${query}`}>Show on the map of the overlay</a></p></div>`;
   }
 }
 

@@ -139,3 +139,22 @@ def test_on_a_phone_a_domain_of_the_overlay_is_a_page_of_its_own(browser: Any, o
         expect(page.locator("#panel")).to_contain_text("It is a founder: it needs no sponsor.")
         assert_accessible(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= SMALL_PHONE["width"]
+
+
+def test_the_path_of_an_event_is_asked_for_and_shown_as_a_tree(browser: Any, overlay: Network) -> None:
+    rp = overlay.replicated_rp("a", "b")
+    overlay.publish(rp, "a")
+    overlay.converged(rp)
+    with Closing(Console(browser, overlay["a"])) as console:
+        page = console.log_in().go(f"/timescale?rp={rp}&event=1")
+        page.get_by_role("button", name="Ask the other domains for the path").click()
+        tree = page.get_by_role("list", name="Path of the event")
+        expect(tree.locator(":scope > li")).to_contain_text("a.test this domain; home")
+        expect(tree.locator("li li")).to_contain_text(re.compile(r"b\.test after .*\ss"))
+        assert_accessible(page)
+
+        page.route("**/path?*", lambda route: route.abort())
+        page.reload()
+        page.get_by_role("button", name="Ask the other domains for the path").click()
+        expect(page.locator("#detail").get_by_role("alert")).to_be_visible()
+        expect(page.get_by_role("button", name="Ask the other domains for the path")).to_be_enabled()
