@@ -214,6 +214,8 @@ class DirectoryTable:
         self.records: list[dict[int, DomainRecord]] = []
         self.hashes: list[dict[int, int]] = []
         self.leaf = array("I")
+        self.key_hashes = array("Q")
+        """By number, 64 well-mixed bits of the domain's name."""
         self.sponsored: dict[tuple[Id, int, int], list[int]] = {}
         self.brought = array("I")
         """By number, domains that were ever admitted by this one, by those, and so on, in any directory of the table."""
@@ -229,8 +231,8 @@ class DirectoryTable:
         content = int.from_bytes(blake2b(msgspec.msgpack.encode(record), digest_size=8).digest(), "big")
         return fingerprints.entry_hash(self._key_hash(record.domain) ^ content, record.version)
 
-    def precedence(self, domain: Id) -> int:
-        """Of two newcomers with one number, that with the smaller value is held; all directories agree."""
+    def key_hash(self, domain: Id) -> int:
+        """64 well-mixed bits of a domain's name. Of two newcomers with one number that with fewer is held; all directories agree."""
         return self._key_hash(domain)
 
     def hold(self, record: DomainRecord) -> int:
@@ -240,6 +242,7 @@ class DirectoryTable:
         if number is None:
             number = self.number[record.domain] = len(self.domains)
             self.domains.append(record.domain)
+            self.key_hashes.append(key_hash)
             self.leaf.append(fingerprints.leaf_of(key_hash))
             self.leaves[self.leaf[number]].append(number)
             self.records.append({})
@@ -314,6 +317,7 @@ class DomainDirectory:
         self._issue = issue
         self._genuine = genuine
         self._founders = founders
+        self._founders_sorted = sorted(founders)
         self._started_s = started_s
         self._versions = array("I")  # by number; 0: not held
         self._held = array("I")  # the first `count` are the numbers of the records that are held
@@ -388,6 +392,24 @@ class DomainDirectory:
     def fingerprint(self) -> int:
         """The sum over all records: equal directories have equal sums."""
         return self._sums[0]
+
+    def beacon(self) -> int:
+        """64 bits that nobody can foresee before a founder signs its newest record; 0 if no founder's record is held."""
+        for founder in self._founders_sorted:
+            number = self._table.number.get(founder)
+            if number is not None and self._version(number):
+                return self._hash(number)
+        return 0
+
+    def key_hash(self, domain: Id) -> int:
+        """64 well-mixed bits of a domain's name, the same at every domain."""
+        return self._table.key_hash(domain)
+
+    def share(self, seed: int, limit: int) -> list[Id]:
+        """The domains in the share of limit / 2^64 that a seed draws (`fingerprints.is_in_share`)."""
+        table = self._table
+        numbers = fingerprints.share_of(seed, table.key_hashes, self._held[: self.count], limit)
+        return [table.domains[one] for one in numbers]
 
     # Inputs
 
@@ -640,7 +662,7 @@ class DomainDirectory:
         if known is None or known.sponsorship is None:
             return True
         self._convict(peer, given.sponsor, Equivocation(known, record), out)
-        if self._table.precedence(record.domain) > self._table.precedence(domain) or domain == self.me:
+        if self._table.key_hash(record.domain) > self._table.key_hash(domain) or domain == self.me:
             return False
         self._discard(other, out)
         return True

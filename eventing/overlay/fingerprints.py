@@ -10,7 +10,7 @@ Method: range-based set reconciliation (A. Meyer, arXiv 2212.13567), with ranges
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 BRANCHING_BITS = 4
 BRANCHING = 1 << BRANCHING_BITS
@@ -30,6 +30,16 @@ def entry_hash(key_hash: int, version: int) -> int:
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
     return mixed ^ mixed >> 31
+
+
+def is_in_share(seed: int, key_hash: int, limit: int) -> bool:
+    """Return True if a key is in the share of limit / 2^64 of all keys that a seed draws."""
+    return (key_hash ^ seed) * 0x9E3779B97F4A7C15 & _MASK < limit
+
+
+def share_of(seed: int, key_hashes: Sequence[int], numbers: Iterable[int], limit: int) -> list[int]:
+    """Those of the numbers whose keys are in a share, as `is_in_share` says, in one pass."""
+    return [one for one in numbers if (key_hashes[one] ^ seed) * 0x9E3779B97F4A7C15 & _MASK < limit]
 
 
 def leaf_of(key_hash: int) -> int:

@@ -16,9 +16,10 @@ Where others found faults in the paper or in its implementations, this machine d
 - A peer that is dropped or refused gets a sample of other domains to go on with (iroh-gossip fd379fc, 9632ced).
 - A domain that has lost all its links asks its contacts again (partisan#75).
 
-With `accepted` (mutually suspicious domains), a domain chooses `chosen` links by itself and accepts so many others; nobody can make it
-drop a link, a group of domains that may fail or lie together gets at most `group_max` links, and approved peers (`anchors`) are
-outside all limits.
+With `accepted` (mutually suspicious domains), a domain chooses `chosen` links by itself and accepts so many others. Nobody can make it drop
+a link that it chose, a group of domains that may fail or lie together gets at most `group_max` links, and approved peers (`anchors`) are
+outside all limits. With `unpaired`, most places for accepted links are for the domains that are paired with this one (`pairing`): whoever
+asks everybody gets no more places than others.
 
 Life of a link: asked (`Neighbor` sent, `pending`) -> accepted or refused -> in the active view (`LinkUp`) -> rotated, evicted,
 left, or its transport failed (`LinkDown`).
@@ -41,6 +42,7 @@ class LinkParameters(msgspec.Struct, frozen=True):
     Attributes:
         chosen: links by own choice; without `accepted`, links in all (paper: 5 for 10,000 domains, ln n + 1 in general).
         accepted: links by others' choice; 0: all links share one view that makes room for urgent requests, as in the paper.
+        unpaired: of these, links with domains that are not paired with this one; 0: pairs are not considered.
         near: of the chosen links, how many prefer short round trips over even draws.
         group_max: links with one group of domains that share a risk, or twice the group's share of all domains where that is more;
             0: unlimited.
@@ -52,6 +54,7 @@ class LinkParameters(msgspec.Struct, frozen=True):
 
     chosen: int = 5
     accepted: int = 0
+    unpaired: int = 0
     near: int = 0
     group_max: int = 0
     reply_s: float = 5.0
@@ -61,11 +64,15 @@ class LinkParameters(msgspec.Struct, frozen=True):
 
 
 PAPER = LinkParameters()
-SUSPICIOUS = LinkParameters(chosen=6, accepted=10, near=2, group_max=2, rotate_s=600.0, nearer_s=60.0)
+SUSPICIOUS = LinkParameters(chosen=6, accepted=24, unpaired=4, near=2, group_max=2, rotate_s=600.0, nearer_s=60.0)
 """For mutually suspicious domains: with a fifth of all domains lying, the 4 evenly drawn links are all liars' for one domain in 625,
-until the next rotation (docs/decisions/0057)."""
+until the next rotation (docs/decisions/0057). Usually 6 links are accepted. When three tenths lie, and ask for all that they can get, 4
+honest domains and 10 liars are paired (docs/decisions/0072)."""
 NEARER = 0.8
 """A near link is replaced by a peer whose round trip is shorter by this factor (guess: less is noise)."""
+FARTHER_S = 3600.0
+"""A peer that was found to be farther than the near links is not tried again for this long."""
+FARTHER_MAX = 64  # bound: peers found to be farther that are remembered; the first are tried again early
 OTHERS_MAX = 4  # bound: domains named to a refused or dropped peer; the others are left out
 
 
@@ -160,8 +167,11 @@ Outputs = list[Any]
 class Candidates(Protocol):
     """A source of domains to ask."""
 
-    def draw(self, count: int, but: Iterable[Id], now: float, chance: Chance) -> list[Id]:
-        """Up to `count` domains to ask, none of `but`."""
+    def draw(self, count: int, but: Iterable[Id], now: float, chance: Chance, *, only_paired: bool = False) -> list[Id]:
+        """Up to `count` domains to ask, none of `but`; with `only_paired`, of those that have a place for this one."""
+
+    def paired(self, asker: Id, now: float) -> bool:
+        """Return True if this domain has a place for another."""
 
     def sample(self, but: Id, chance: Chance) -> tuple[Id, ...]:
         """Some domains for a peer that needs others to ask."""
@@ -200,6 +210,7 @@ class NeighborLink(msgspec.Struct, gc=False):
         since: when it stood.
         rtt_s: round trip of the request for it; 0 if the peer asked.
         group: domains that may fail or lie together with the peer.
+        paired: whether the peer was paired with this domain when it asked.
     """
 
     chosen: bool
@@ -207,6 +218,7 @@ class NeighborLink(msgspec.Struct, gc=False):
     since: float
     rtt_s: float
     group: Any = None
+    paired: bool = False
 
 
 class Request(msgspec.Struct, gc=False):
@@ -246,6 +258,7 @@ class Links:
         self._requests = 0
         self.unwelcome: Callable[[Id, float], bool] = _nobody
         self._repairing = False
+        self._farther: dict[Id, float] = {}
 
     @property
     def chosen(self) -> list[Id]:
@@ -335,15 +348,19 @@ class Links:
                 self._ask_instead(max(near)[1], now, chance, out, near=True)
 
     def _ask_instead(self, peer: Id, now: float, chance: Chance, out: Outputs, *, near: bool) -> None:
-        for drawn in self.candidates.draw(1, (self.me, *self.active, *self.pending), now, chance):
+        """Request a link in place of one: only where there is a place, as those that accept anybody are more often liars."""
+        farther = [one for one, at in self._farther.items() if at > now - FARTHER_S] if near else []
+        but = (self.me, *self.active, *self.pending, *farther)
+        for drawn in self.candidates.draw(1, but, now, chance, only_paired=True):
             if not self._group_full(drawn, but=peer):
                 self.ask(drawn, now, out, near=near, replaces=peer)
 
     # Messages
 
     def _neighbor(self, peer: Id, message: Neighbor, now: float, chance: Chance, out: Outputs) -> None:
-        room = peer != self.me and not self.unwelcome(peer, now) and self._room_for(peer, message.urgent)
-        if peer in self.active or room:
+        if peer in self.active or (
+            peer != self.me and not self.unwelcome(peer, now) and self._room_for(peer, message.urgent, now, chance, out)
+        ):
             if peer not in self.active:
                 self._add(peer, now, chance, out, chosen=peer in self.pending)
             out.append(SendMessage(peer, NeighborReply(True)))
@@ -368,6 +385,11 @@ class Links:
         rtt_s = now - request.at
         old = self.active.get(request.replaces)
         farther = request.near and old is not None and rtt_s > NEARER * old.rtt_s
+        if farther:
+            self._farther.pop(peer, None)
+            self._farther[peer] = now
+            if len(self._farther) > FARTHER_MAX:
+                del self._farther[next(iter(self._farther))]
         if farther or self._group_full(peer, but=request.replaces):
             out.append(SendMessage(peer, Disconnect(Reason.EVICTED)))
             return
@@ -397,8 +419,8 @@ class Links:
         )
         return self.parameters.chosen - standing - asked
 
-    def _room_for(self, peer: Id, urgent: bool) -> bool:
-        """Return whether a requesting peer gets a link."""
+    def _room_for(self, peer: Id, urgent: bool, now: float, chance: Chance, out: Outputs) -> bool:
+        """Return True if a requesting peer gets a link; make room for one that has a place."""
         ours = self.parameters
         if peer in self.anchors:
             return True
@@ -406,8 +428,18 @@ class Links:
             return urgent or len(self.active) < ours.chosen
         if ours.group_max and (self.candidates.group(peer) is None or self._group_full(peer)):
             return False
-        accepted = sum(1 for one, link in self.active.items() if not link.chosen and one not in self.anchors)
-        return peer in self.pending or accepted < ours.accepted
+        accepted = [one for one, link in self.active.items() if not link.chosen and one not in self.anchors]
+        if peer in self.pending or not ours.unpaired:
+            return peer in self.pending or len(accepted) < ours.accepted
+        if not self.candidates.paired(peer, now):
+            unpaired = sum(1 for one in accepted if not self.active[one].paired)
+            return len(accepted) < ours.accepted and unpaired < ours.unpaired
+        if len(accepted) >= ours.accepted:
+            lapsed = next((one for one in accepted if not self.candidates.paired(one, now)), None)
+            if lapsed is None:
+                return False
+            self._end(lapsed, Reason.EVICTED, now, chance, out)
+        return True
 
     def _group_full(self, peer: Id, but: Id = None) -> bool:
         """Return whether there is no room for a further link with a peer's group; the link with `but` and those asked for count."""
@@ -422,7 +454,8 @@ class Links:
         same = sum(1 for one, of in groups if of == group and one not in (peer, but) and one not in self.anchors)
         if same < ours.group_max:
             return False
-        return same >= 2 * (ours.chosen + ours.accepted) * self.candidates.group_share(peer)
+        usual = 2 * ours.chosen + ours.unpaired if ours.unpaired else ours.chosen + ours.accepted
+        return same >= 2 * usual * self.candidates.group_share(peer)
 
     def _add(
         self,
@@ -443,7 +476,8 @@ class Links:
         ours = self.parameters
         if chosen and ours.near and not near:
             near = sum(1 for link in self.active.values() if link.near) < ours.near and rtt_s > 0.0
-        self.active[peer] = NeighborLink(chosen, near, now, rtt_s, self.candidates.group(peer))
+        paired = bool(ours.unpaired) and not chosen and self.candidates.paired(peer, now)
+        self.active[peer] = NeighborLink(chosen, near, now, rtt_s, self.candidates.group(peer), paired)
         out.append(LinkUp(peer, chosen))
 
     def _end(self, peer: Id, reason: Reason, now: float, chance: Chance, out: Outputs) -> None:

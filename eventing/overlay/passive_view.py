@@ -90,7 +90,7 @@ class PassiveView:
 
     # As candidates of `Links`
 
-    def draw(self, count: int, but: Iterable[Id], now: float, chance: Chance) -> list[Id]:
+    def draw(self, count: int, but: Iterable[Id], now: float, chance: Chance, *, only_paired: bool = False) -> list[Id]:
         """Up to `count` members at random."""
         not_these = set(but)
         return some([member for member in self.members if member not in not_these], count, chance)
@@ -133,6 +133,10 @@ class PassiveView:
     def sizes(self) -> dict[str, int]:
         """Entries of each memory that others can make grow."""
         return {"members": len(self.members)}
+
+    def paired(self, asker: Id, now: float) -> bool:
+        """All trusting members have a place."""
+        return True
 
     def group(self, peer: Id) -> Any:
         """Domains of trusting members are one by one."""

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from eventing.overlay.drawn_candidates import DrawnCandidates
 from eventing.overlay.links import LinkParameters
 from eventing.overlay.machine import Chance, Id
 
@@ -50,7 +51,7 @@ def region_parameters(candidates: int, peers: int) -> LinkParameters:
     return LinkParameters(chosen=chosen, accepted=2 * fanout, group_max=max(1, fanout // 2), rotate_s=ROTATE_S)
 
 
-class RegionCandidates:
+class RegionCandidates(DrawnCandidates):
     """The other participants of a region that are no peers, as candidates for links.
 
     Args:
@@ -58,45 +59,18 @@ class RegionCandidates:
     """
 
     def __init__(self, members: Mapping[Id, Any]) -> None:
+        super().__init__(REFUSED_S, FAILED_S, FAILED_S_MAX)
         self.members = dict(members)
-        self._held_back: dict[Id, tuple[float, int]] = {}
 
-    def draw(self, count: int, but: Iterable[Id], now: float, chance: Chance) -> list[Id]:
+    def draw(self, count: int, but: Iterable[Id], now: float, chance: Chance, *, only_paired: bool = False) -> list[Id]:
         """Up to `count` members, each with the same probability."""
         not_these = set(but)
-        free = [
-            member
-            for member in self.members
-            if member not in not_these and self._held_back.get(member, (0.0, 0))[0] <= now
-        ]
+        free = [member for member in self.members if member not in not_these and self.is_free(member, now)]
         return chance.sample(free, min(len(free), count))
 
-    def sample(self, but: Id, chance: Chance) -> tuple[Id, ...]:
-        """Nothing: participants have the home's admissions, and would not use what others name."""
-        return ()
-
-    def note(self, members: Iterable[Id], chance: Chance) -> None:
-        """Ignore what a peer names."""
-
-    def taken(self, peer: Id) -> None:
-        """Forget failures of a domain that has a link now."""
-        self._held_back.pop(peer, None)
-
-    def dropped(self, peer: Id, chance: Chance) -> None:
-        """A member whose link ended is drawn like any other."""
-
-    def refused(self, peer: Id, now: float) -> None:
-        """Hold a member back that has no room, or does not know of the admission yet."""
-        self._hold_back(peer, now + REFUSED_S, 0)
-
-    def failed(self, peer: Id, now: float) -> None:
-        """Hold a member back that cannot be reached, longer each time."""
-        times = self._held_back.get(peer, (0.0, 0))[1]
-        self._hold_back(peer, now + min(FAILED_S * 2.0**times, FAILED_S_MAX), min(times + 1, 16))
-
-    def sizes(self) -> dict[str, int]:
-        """Entries of each memory that others can make grow."""
-        return {"held_back": len(self._held_back)}
+    def paired(self, asker: Id, now: float) -> bool:
+        """All members have a place: the home admitted each of them."""
+        return True
 
     def group(self, peer: Id) -> Any:
         """The member's sponsor; itself where that is unknown."""
@@ -107,6 +81,6 @@ class RegionCandidates:
         group = self.group(peer)
         return sum(1 for member in self.members if self.group(member) == group) / max(1, len(self.members))
 
-    def _hold_back(self, peer: Id, until: float, times: int) -> None:
-        if peer in self.members:  # so no more are remembered than take part
-            self._held_back[peer] = (until, times)
+    def is_candidate(self, peer: Id) -> bool:
+        """Return True if a domain takes part, so that no more are remembered than do."""
+        return peer in self.members

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from eventing.overlay.directory import DomainDirectory
 from eventing.overlay.directory_candidates import DirectoryCandidates
-from eventing.overlay.machine import Chance, Id
+from eventing.overlay.machine import Id
 
 SMALL = 24
 """Domains up to which a directory is small: all may have been brought in by one sponsor, so a common sponsor is no sign of shared risk."""
@@ -34,11 +34,9 @@ class LiveCandidates(DirectoryCandidates):
         self._peers = peers
         self._peers_only = peers_only
 
-    def draw(self, count: int, but: Iterable[Id], now: float, chance: Chance) -> list[Id]:
-        """Up to `count` domains that can be called."""
-        found = super().draw(count, but, now, chance)
-        peers = self._peers()
-        return [one for one in found if self._callable(one) and (not self._peers_only or one in peers)]
+    def can_be_called(self, domain: Id) -> bool:
+        """Return True if a domain has an address and the mode allows links with it."""
+        return super().can_be_called(domain) and (not self._peers_only or domain in self._peers())
 
     def group(self, peer: Id) -> Any:
         """The sponsor; for small federations, and those whom a founder sponsored, each domain is a group of its own."""
@@ -46,7 +44,3 @@ class LiveCandidates(DirectoryCandidates):
         if group is None or (self._peers_only and peer not in self._peers()):
             return None
         return peer if group in self._founders or self._directory.count <= SMALL else group
-
-    def _callable(self, peer: Id) -> bool:
-        record = self._directory.record(peer)
-        return record is not None and bool(record.url)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from eventing.overlay import directory as bounds
 from eventing.overlay.convictions import PROOFS_MAX
 from eventing.overlay.directory import DomainDirectory, DomainRecord
-from eventing.overlay.directory_candidates import REMEMBERED_MAX
+from eventing.overlay.drawn_candidates import HELD_BACK_MAX
 from eventing.overlay.links import Links
 from eventing.overlay.member import OverlayMember
 from eventing.sim.checkers.violation import Violation
@@ -103,7 +103,7 @@ def _memories(member: OverlayMember) -> Iterator[str]:
         "orphans": bounds.ORPHANS_MAX,
         "wanted": bounds.WANTED_MAX,
         "convictions": PROOFS_MAX,
-        "held_back": REMEMBERED_MAX,
+        "held_back": HELD_BACK_MAX,
         "fresh": directory.count,
         "variants": directory.count,
     }.items():

@@ -34,13 +34,18 @@ class Colluder(LyingMember):
         super().__init__(member, coalition, 60.0 / grab if grab else 60.0)
         self.refuse = refuse
         self.grab = grab
-        member.links.parameters = msgspec.structs.replace(member.links.parameters, accepted=LINKS_MAX, group_max=0)
+        member.links.parameters = msgspec.structs.replace(
+            member.links.parameters, accepted=LINKS_MAX, unpaired=0, group_max=0
+        )
 
     def lie(self, now: float, chance: Chance, out: Outputs) -> None:
-        """Ask an honest domain for a link."""
-        victim = self.coalition.victim(chance)
-        if self.grab and victim not in self.links.active:
-            self.links.ask(victim, now, out)
+        """Ask an honest domain for a link: one that has a place for this one, as long as there are any."""
+        if self.grab:
+            but = (*self.links.active, *self.links.pending, *self.coalition.members)
+            drawn = self.links.candidates.draw(1, but, now, chance, only_paired=True)
+            victim = drawn[0] if drawn else self.coalition.victim(chance)
+            if victim not in self.links.active:
+                self.links.ask(victim, now, out)
 
     def answer(self, peer: Id, message: Any, now: float, chance: Chance) -> Outputs | None:
         """Refuse honest domains, naming colluders."""
