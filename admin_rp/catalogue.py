@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eventing.core.container import per_process
+from eventing.intakes import events as intakes
 from eventing.membership import events as overlay
 from eventing.operations.events import actions, alarms, load
 from eventing.outbox.kind import DOMAIN, RP, EventKind
@@ -28,7 +29,7 @@ FORMAT = 1
 cannot apply.
 """
 
-_PARTS = (rps, subscriptions, replicas, peers, acquaintances, trust, overlay, load, actions, alarms, reports)
+_PARTS = (rps, intakes, subscriptions, replicas, peers, acquaintances, trust, overlay, load, actions, alarms, reports)
 CATALOGUE: Mapping[str, EventKind] = {kind: what for part in _PARTS for kind, what in part.KINDS.items()}
 
 EMPTY: Mapping[str, Mapping[str, Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from eventing.access.models import DomainKey, PolicyIssuer, Revocation
 from eventing.audit.models import AuditEntry
+from eventing.intakes.models import Intake
 from eventing.membership.models import (
     DirectoryDomain,
     GrantedSponsorship,
@@ -41,6 +42,7 @@ __all__ = [
     "EvidenceSpread",
     "GrantedSponsorship",
     "IdempotencyRecord",
+    "Intake",
     "Misbehaviour",
     "OutboxEntry",
     "OverlayFounder",

@@ -11,6 +11,7 @@ from eventing.access.api.keys import KeyRetirementsView, KeyRotationsView, KeysV
 from eventing.access.api.revocations import RevocationsView, RevocationView
 from eventing.access.api.tokens import TokensView
 from eventing.audit.api.audit import AuditExportView, AuditListView
+from eventing.intakes.api.intakes import IntakeRenewalView, IntakeView, RendezvousPointIntakesView
 from eventing.membership.api.overlay import (
     OverlayDomainsView,
     OverlayDomainView,
@@ -88,6 +89,8 @@ urlpatterns = [
     path("audit/export", AuditExportView.as_view(), name="audit-export"),
     path("evidence", EvidenceListView.as_view(), name="evidence-list"),
     path("evidence/<str:digest>", EvidenceView.as_view(), name="evidence"),
+    path("intakes/<str:intake_id>", IntakeView.as_view(), name="intake"),
+    path("intakes/<str:intake_id>/renew", IntakeRenewalView.as_view(), name="intake-renewal"),
     path("leases", LeasesView.as_view(), name="leases"),
     path("names", NameTreeView.as_view(), name="names"),
     path("sessions", SessionsView.as_view(), name="sessions"),
@@ -127,6 +130,7 @@ urlpatterns = [
     path("revocations", RevocationsView.as_view(), name="revocations"),
     path("revocations/<str:revocation_id>", RevocationView.as_view(), name="revocation"),
     path("rps", RendezvousPointsView.as_view(), name="rps"),
+    path("rps/<reference_before_action:reference>/intakes", RendezvousPointIntakesView.as_view(), name="rp-intakes"),
     path("rps/<reference_before_action:reference>/pause", RendezvousPointPauseView.as_view(), name="rp-pause"),
     path(
         "rps/<reference_before_action:reference>/resume", RendezvousPointResumptionView.as_view(), name="rp-resumption"

@@ -67,6 +67,9 @@ ACTIONS: Mapping[tuple[str, str], str] = {
     ("rp-subscriptions", "GET"): "subscription.list",
     ("rp-subscriptions", "POST"): "subscription.create",
     ("subscription-renewal", "POST"): "subscription.renew",
+    ("rp-intakes", "GET"): "intake.list",
+    ("rp-intakes", "POST"): "intake.create",
+    ("intake-renewal", "POST"): "intake.renew",
     ("tokens", "POST"): "token.create",
     ("tokens-biscuit", "POST"): "token.biscuit",
     ("keys", "GET"): "key.list",
@@ -103,6 +106,7 @@ ACTIONS: Mapping[tuple[str, str], str] = {
 PARTS = {
     "reference": "rp",
     "subscription_id": "subscription",
+    "intake_id": "intake",
     "kid": "key",
     "revocation_id": "revocation",
     "user_id": "user",

@@ -29,6 +29,7 @@ from herald.durable import DurableSubscriptions
 from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
 from herald.events import Confirmation, Gap, JsonEvent, as_event, encode
 from herald.flow import IN_FLIGHT_MAX, InFlight
+from herald.intakes import Intakes
 from herald.loops import callers
 from herald.operating import Operating
 from herald.overlay import Overlay
@@ -71,6 +72,7 @@ class Client:
     Attributes:
         rps: manages rendezvous points.
         subscriptions: manages durable subscriptions.
+        intakes: manages addresses at which other systems' webhooks become events.
         replicas: manages replicas of other domains' rendezvous points.
 
     Raises ValueError for a URL that is no address.
@@ -115,6 +117,7 @@ class Client:
         self._closed = False
         self.rps = RendezvousPoints(self._rest)
         self.subscriptions = DurableSubscriptions(self._rest)
+        self.intakes = Intakes(self._rest)
         self.replicas = Replicas(self._rest)
         self.peers = Peers(self._rest)
         self.overlay = Overlay(self._rest)

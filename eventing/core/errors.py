@@ -71,6 +71,10 @@ class Forbidden(ApplicationError):
     code, status, title = "forbidden", 403, "Operation not permitted"
 
 
+class SignatureInvalid(ApplicationError):
+    code, status, title = "signature-invalid", 403, "Signature not valid"
+
+
 class NotFound(ApplicationError):
     code, status, title = "not-found", 404, "Resource not found"
 

@@ -21,6 +21,7 @@ from eventing.core.errors import ENDED, ApplicationError, Forbidden, paused_here
 from eventing.core.ids import is_admin
 from eventing.gateway.admission.access import Descriptors, Tokens
 from eventing.gateway.admission.auditing import Auditing
+from eventing.gateway.admission.intakes import IntakeCache
 from eventing.gateway.delivery.acknowledgements import Acknowledgements
 from eventing.gateway.delivery.audience import Audiences
 from eventing.gateway.delivery.hub import Announcements, Hub
@@ -77,6 +78,7 @@ class Gateway:
         self.reader = LogReader(self.redis)
         self.tokens = Tokens()
         self.descriptors = Descriptors()
+        self.intakes = IntakeCache()
         self.limits = Limits(config, time.monotonic)
         self.records = AccessRecords(config, self.clock)
         self.stale_logs = StaleLogs()
@@ -189,6 +191,7 @@ class Gateway:
     def _descriptor_changed(self, rp: str) -> None:
         """Handle a changed descriptor (any, if `rp` is empty): read it again, and end readings that it no longer allows."""
         self.descriptors.forget(rp)
+        self.intakes.forget(rp)
         self.tokens.policies_changed()
         self.hub.wake(rp)
         read = {rp} if rp else {follower for session in self.hub.sessions for follower in session.followers}

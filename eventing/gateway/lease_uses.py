@@ -17,6 +17,8 @@ from eventing.core.errors import ApplicationError
 from eventing.gateway.admission.access import Descriptors
 from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.session import Follower
+from eventing.intakes.selectors.intakes import IntakeState
+from eventing.intakes.services.lease_use import intakes_use
 from eventing.log.appender import Destination
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.threads import in_database
@@ -46,6 +48,7 @@ class LeaseUses:
         self._now = clock()  # as of the last sweep: reading the clock is too expensive for each publish
         self._rps: set[str] = set()
         self._subscriptions: set[str] = set()
+        self._intakes: set[str] = set()
         self._read: dict[str, float] = {}  # RPs with readers, and the time from which use renews their lease
         self._attached: dict[
             Follower, tuple[str, float]
@@ -83,6 +86,11 @@ class LeaseUses:
         if descriptor is not None:
             self.rp(descriptor)
 
+    def intake(self, found: IntakeState) -> None:
+        """Note that an intake published a webhook."""
+        if found.renewed_from <= self._now:
+            self._intakes.add(found.id)
+
     def attached(self, follower: Follower, view: SubscriptionState) -> None:
         """Note that this follower reads a durable subscription from now on."""
         self.subscription(view)
@@ -118,6 +126,8 @@ class LeaseUses:
 
     async def _renew(self) -> None:
         """Have the noted leases renewed. Notes stay when SQL or Redis does not answer."""
+        if self._intakes:
+            await self._renew_intakes()
         if not self._rps and not self._subscriptions:
             return
         rps, self._rps = self._rps, set()
@@ -133,3 +143,11 @@ class LeaseUses:
         for follower, (subscription, _) in self._attached.items():
             if subscription in found:
                 self._attached[follower] = (subscription, found[subscription])
+
+    async def _renew_intakes(self) -> None:
+        intakes, self._intakes = self._intakes, set()
+        try:
+            await in_database(intakes_use)(intakes)
+        except (ApplicationError, RedisError, OSError) as error:
+            log.warning("Leases of intakes in use are not renewed yet: %s", error)
+            self._intakes |= intakes

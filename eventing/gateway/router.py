@@ -22,6 +22,7 @@ from eventing.gateway.delivery.close_codes import CLOSE_BAD_REQUEST
 from eventing.gateway.delivery.redirects import location, of_subscription
 from eventing.gateway.endpoints.federation import federation
 from eventing.gateway.endpoints.health import livez, readyz
+from eventing.gateway.endpoints.intake import intake
 from eventing.gateway.endpoints.metrics import metrics
 from eventing.gateway.endpoints.publish import publish
 from eventing.gateway.endpoints.pull import acknowledge, pull, pull_subscription
@@ -29,6 +30,7 @@ from eventing.gateway.endpoints.stream import stream
 from eventing.gateway.endpoints.websocket import websocket
 from eventing.gateway.gateway import Gateway, running_gateway, stop_gateway
 from eventing.gateway.recording import DISCONNECTED, RECORDED, access
+from eventing.intakes.rules.formats import HOOKS
 
 PASSED_BODY_BYTES_MAX = 1024 * 1024  # bound: bytes of a request to Django; 413 `too-large`
 _RP = re.compile(r"/api/v1/rps/(?P<ref>.+)/(?P<action>events|stream)")
@@ -61,6 +63,8 @@ class GatewayRouter:
             await _serve(_SUBSCRIPTION_ACTIONS, match, scope, receive, send)
         elif path.startswith("/federation/v1/"):
             await federation(await running_gateway(), scope, receive, send)
+        elif path.startswith(HOOKS):
+            await intake(await running_gateway(), scope, receive, send)
         elif path in _HEALTH:
             await _HEALTH[path](await running_gateway(), send)
         elif path == METRICS:

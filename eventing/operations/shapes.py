@@ -122,8 +122,8 @@ class DisconnectedAnswer(Shape):
 class LeaseListed(Shape):
     """A lease of any kind."""
 
-    kind: Annotated[str, one_of("peer", "replica", "rp", "subscription")]
-    id: Annotated[str, doc("Id of the rendezvous point or subscription; the peer's name.")]
+    kind: Annotated[str, one_of("intake", "peer", "replica", "rp", "subscription")]
+    id: Annotated[str, doc("Id of the rendezvous point, subscription or intake; the peer's name.")]
     rp: str | None
     name: str | None
     owner: Annotated[str | None, doc("Creator; the home of a replica; null for a peer.")]

@@ -30,7 +30,7 @@ RECENT_CHANGED: Effect = {
 _COUNTED: Effect = {"in": DOMAIN, "op": "merge", "at": ["counts"], "value": {"rps": "$rps"}}
 _RPS = count("RPs of the domain after the change, including replicas of other domains'")
 _LEASE = {
-    "what": text("what it is of", of=("rp", "subscription", "peer")),
+    "what": text("what it is of", of=("rp", "subscription", "peer", "intake")),
     "id": text("id of it; a peer's name"),
     **closed_schema(LeaseAnswer)["properties"],
 }

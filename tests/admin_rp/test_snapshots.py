@@ -18,6 +18,7 @@ from eventing.access.services.revocations import revocation_create, revocation_l
 from eventing.core.errors import Conflict
 from eventing.core.events.cursors import Cursor
 from eventing.core.ids import DOMAIN_ADMIN
+from eventing.intakes.services.intakes import intake_create, intake_delete, intake_renew, intake_update
 from eventing.log import control
 from eventing.membership.services.happenings import (
     DirectoryChanged,
@@ -259,6 +260,18 @@ def acquaintances() -> list[str]:
     return begun.types + ended.types
 
 
+def intakes() -> list[str]:
+    row = rendezvous_point_create(principal=ANN, name="a", lease_s=3600)
+    with Proof(row.id) as proof:
+        made, _ = intake_create(reference=row.id, principal=ANN, lease_s=60)
+        intake_update(intake_id=made.id, principal=ANN, changes={"title": "builds"})
+        intake_renew(intake_id=made.id, principal=ANN)
+        intake_delete(intake_id=made.id, principal=ANN)
+        intake_create(reference=row.id, principal=ANN, lease_s=1)
+        leases_reap(now=datetime.now(UTC) + timedelta(seconds=1800))
+    return proof.types
+
+
 def replays() -> list[str]:
     home = Home()
     peer(home)
@@ -312,6 +325,7 @@ SCENARIOS: list[Callable[[], list[str]]] = [
     deliveries,
     trust,
     acquaintances,
+    intakes,
     replays,
     keys_and_credentials,
     overlay,
@@ -350,6 +364,14 @@ EXPECTED: dict[str, set[str]] = {
     "deliveries": {"peer.delivery"},
     "trust": {"misbehaviour.noted", "origin.quarantined", "origin.released"},
     "acquaintances": {"acquaintance.begun", "acquaintance.ended"},
+    "intakes": {
+        "intake.created",
+        "intake.changed",
+        "intake.deleted",
+        "lease.granted",
+        "lease.renewed",
+        "lease.expired",
+    },
     "replays": {"peer.replayed"},
     "overlay": {
         f"overlay.{what}"

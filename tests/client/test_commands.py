@@ -37,7 +37,7 @@ ALL = [
     ["rp", "pause"], ["rp", "resume"], ["rp", "trim"], ["session", "list"], ["session", "disconnect"], ["peer", "retry"],
     ["peer", "replay"], ["overlay", "status"], ["overlay", "found"], ["overlay", "join"], ["overlay", "leave"], ["overlay", "links"],
     ["overlay", "map"], ["overlay", "explain"], ["monitor"], ["replay"], ["proof"], ["misbehaviour", "list"], ["misbehaviour", "lift"],
-    ["misbehaviour", "evidence"], ["lease", "list"], ["lease", "renew"], ["sub-durable", "list"], ["peer", "renew"], ["peer", "links"],
+    ["misbehaviour", "evidence"], ["lease", "list"], ["lease", "renew"], ["intake", "create"], ["intake", "list"], ["intake", "rotate"], ["intake", "delete"], ["sub-durable", "list"], ["peer", "renew"], ["peer", "links"],
     ["admin", "snapshot"], ["admin", "names"],
 ]  # fmt: skip
 
@@ -54,7 +54,7 @@ def test_every_command_takes_url_token_and_json_and_explains_itself(command: lis
     "command",
     [
         ["rp", "list"], ["rp", "show", "r"], ["pub", "r", "x"], ["sub", "r"], ["sub-durable", "attach", "s"], ["monitor"],
-        ["doctor", "--remote"], ["sub-durable", "pull", "s"], ["lease", "list"], ["lease", "renew", "rp", "r"], ["admin", "names"],
+        ["doctor", "--remote"], ["sub-durable", "pull", "s"], ["lease", "list"], ["lease", "renew", "rp", "r"], ["intake", "list", "r"], ["admin", "names"],
         ["overlay", "status"], ["overlay", "join", "b.example"], ["overlay", "map"], ["overlay", "explain", "b.example"],
     ],
     ids=" ".join,

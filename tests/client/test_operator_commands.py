@@ -243,3 +243,21 @@ def test_a_table_that_breaks_off_is_no_file(tmp_path: Path) -> None:
         server.shutdown()
     assert (result.exit_code, "was lost" in result.stderr) == (3, True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_intake_is_made_with_a_secret_listed_rotated_renewed_and_ended(operator: Operator, tmp_path: Path) -> None:
+    rp = operator.live_gateway.create_rp()
+    (made,) = operator.rows("intake", "create", rp, "--format", "github", "--title", "releases")
+    assert (made["format"], made["signed"], len(made["secret"])) == ("github", True, 64)
+    assert made["url"].partition("/hooks/")[2].startswith("hk_")
+    (listed,) = operator.rows("intake", "list", rp)
+    assert listed["id"] == made["id"]
+    assert "url" not in listed
+    assert made["id"] in operator.says("lease", "list", "--kind", "intake")
+    operator.says("lease", "renew", "intake", made["id"], "--lease-s", "3600")
+    file = tmp_path / "secret"
+    file.write_text("the-next-secret-of-the-sender\n")
+    assert "accepted until" in operator.says("intake", "rotate", made["id"], "--secret-file", str(file))
+    assert operator.herald("intake", "create", rp, "--format", "stripe").exit_code == 1, "its secret is the sender's"
+    operator.says("intake", "delete", made["id"], "--yes")
+    assert "no intakes" in operator.herald("intake", "list", rp).output

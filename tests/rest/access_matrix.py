@@ -46,6 +46,10 @@ GET    /api/v1/audit                                  401 401 401 401 401 401 40
 GET    /api/v1/audit/export                           401 401 401 401 401 401 403 403 403 403 403 403 200 403 200 200 200 200
 GET    /api/v1/evidence                               401 401 401 401 401 401 403 403 403 403 403 403 200 403 200 200 200 200
 GET    /api/v1/evidence/{digest}                      401 401 401 401 401 401 403 403 403 403 403 403 404 403 404 404 404 404
+GET    /api/v1/intakes/{intake_id}                    401 401 401 401 401 401 403 403 403 200 403 403 200 200 200 200 200 200
+PATCH  /api/v1/intakes/{intake_id}                    401 401 401 401 401 401 403 403 403 200 403 403 200 200 403 200 200 403
+DELETE /api/v1/intakes/{intake_id}                    401 401 401 401 401 401 403 403 403 412 403 403 412 412 403 412 412 403
+POST   /api/v1/intakes/{intake_id}/renew              401 401 401 401 401 401 403 403 403 200 403 403 200 200 403 200 200 403
 GET    /api/v1/keys                                   401 401 401 401 401 401 403 403 403 403 403 403 200 403 200 200 200 200
 POST   /api/v1/keys/rotate                            401 401 401 401 401 401 403 403 403 403 403 403 201 403 403 403 409 403
 POST   /api/v1/keys/{kid}/retire                      401 401 401 401 401 401 403 403 403 403 403 403 404 403 403 403 404 403
@@ -94,6 +98,8 @@ PATCH  /api/v1/rps/{reference}                        401 401 401 401 401 401 40
 DELETE /api/v1/rps/{reference}                        401 401 401 401 401 401 403 403 403 412 403 403 412 412 403 412 412 403
 GET    /api/v1/rps/{reference}/events                 401 401 401 401 401 401 200 403 200 200 200 403 200 403 401 401 401 401
 POST   /api/v1/rps/{reference}/events                 401 401 401 401 401 401 403 403 403 201 403 403 201 403 401 401 401 401
+GET    /api/v1/rps/{reference}/intakes                401 401 401 401 401 401 403 403 403 200 403 403 200 200 200 200 200 200
+POST   /api/v1/rps/{reference}/intakes                401 401 401 401 401 401 403 403 403 201 403 403 403 403 403 403 403 403
 POST   /api/v1/rps/{reference}/policy/explain         401 401 401 401 401 401 403 403 403 200 403 403 200 200 403 200 200 403
 GET    /api/v1/rps/{reference}/replicas               401 401 401 401 401 401 200 403 200 200 200 403 200 403 200 200 200 200
 POST   /api/v1/rps/{reference}/replicas               401 401 401 401 401 401 403 403 403 409 403 403 409 409 403 409 409 403
@@ -123,6 +129,9 @@ POST   /api/v1/tokens                                 401 401 401 401 401 401 40
 POST   /api/v1/tokens/biscuit                         401 401 401 401 401 401 403 201 201 201 201 201 201 201 403 403 403 403
 GET    /api/v1/watches                                401 401 401 401 401 401 403 403 403 403 403 403 200 403 200 200 200 200
 PUT    /api/v1/watches                                401 401 401 401 401 401 403 403 403 403 403 403 200 403 403 200 200 403
+
+# Webhooks: the address is the credential, and this one is nobody's
+POST   /hooks/{token}                                 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404
 
 # What a domain says of itself, and its health (503: no worker runs here); the WebSocket handshake
 GET    /.well-known/herald                            200 200 200 200 200 200 200 200 200 200 200 200 200 200 200 200 200 200

@@ -24,6 +24,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from demo.harness.servers import ROOT
 from eventing.gateway import router
+from eventing.intakes.rules.formats import HOOKS
 from tests.access.issuer_server import IssuerServer
 from tests.gateway.server import PLAIN, LiveGateway, Prepared, environment, event
 from tests.rest.access_matrix import MATRIX, ROLES
@@ -100,6 +101,7 @@ def endpoints() -> set[Endpoint]:
     }
     found |= {("GET", path) for path in router._HEALTH}
     found.add(("GET", router.METRICS))
+    found.add(("POST", f"{HOOKS}{{token}}"))
     found.add(("GET", WEBSOCKET))
     for path, view in _views(get_resolver().url_patterns, "/"):
         found |= {(method, path) for method in _methods(view)}
@@ -239,6 +241,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Itera
             rp = http.post("/api/v1/rps", json={"policy": policy}).raise_for_status().json()["id"]
             other = http.post("/api/v1/rps", json={}).raise_for_status().json()["id"]
             subscription = http.post(f"/api/v1/rps/{rp}/subscriptions", json={}).raise_for_status().json()["id"]
+            intake = http.post(f"/api/v1/rps/{rp}/intakes", json={}).raise_for_status().json()["id"]
         revoke = {"kind": "token", "value": "stolen"}
         live_gateway.admin.post("/api/v1/revocations", json=revoke).raise_for_status()
         tokens = {
@@ -274,6 +277,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Itera
         parts = {
             "reference": rp,
             "subscription_id": subscription,
+            "intake_id": intake,
             "kid": "no-such-key",
             "name": "nobody.test",
             "revocation_id": "999999",

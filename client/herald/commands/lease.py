@@ -15,7 +15,7 @@ from herald.commands.output import note
 from herald.leases import Lease
 
 PAGE = 100
-KINDS = ("rp", "subscription", "replica", "peer")
+KINDS = ("rp", "subscription", "intake", "replica", "peer")
 
 
 @click.group(cls=CommandGroup, short_help="List leases by expiry; renew them.")
@@ -83,6 +83,9 @@ async def _renewed(client: Client, kind: str, name: str, lease_s: int | None) ->
     if kind == "subscription":
         lease_s = lease_s or _granted_s((await client.subscriptions.get(name)).lease)
         return await client.subscriptions.renew(name, lease_s)
+    if kind == "intake":
+        lease_s = lease_s or _granted_s(Lease.of((await client.intakes.get(name))["lease"]))
+        return Lease.of((await client.intakes.renew(name, lease_s))["lease"])
     lease_s = lease_s or _granted_s((await client.rps.get(name)).lease)
     if kind == "replica":
         return (await client.replicas.join(name, lease_s=lease_s)).lease

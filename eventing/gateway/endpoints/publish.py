@@ -29,14 +29,15 @@ _VARIANTS = "89ab"
 _encode = msgspec.json.Encoder().encode
 
 
-def _make_id() -> str:
+def make_id() -> str:
     """Make a random UUID (RFC 9562, version 4), at a quarter of the cost of `uuid.uuid4`."""
     digits = os.urandom(16).hex()
     variant = _VARIANTS[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
-def _now() -> str:
+def now_text() -> str:
+    """Return the time as RFC 3339 in UTC, with microseconds, at a fraction of the cost of `timestamp`."""
     seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
     return f"{_second(seconds)}.{nanoseconds // 1000:06d}Z"
 
@@ -79,8 +80,8 @@ def events_of(gateway: Gateway, principal: Principal, head: EventHead, body: byt
         body,
         bytes_max=config.event_bytes_max,
         events_max=config.batch_events_max,
-        make_id=_make_id,
-        now=_now,
+        make_id=make_id,
+        now=now_text,
         default_source=lambda: _default_source(config.domain, principal.identity),
     )
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from eventing.core.errors import InvalidCursor, InvalidRequest
 from eventing.core.timestamps import timestamp
+from eventing.intakes.models import Intake
 from eventing.operations.shapes import LeaseListed
 from eventing.peering.models import Peer
 from eventing.rps.models import RendezvousPoint
@@ -38,6 +39,7 @@ class _Source:
 
 
 _SOURCES: dict[str, _Source] = {
+    "intake": _Source(lambda: Intake.objects.all(), "id", ("rp_id", "owner"), lambda id, rp, owner: (rp, None, owner)),
     "peer": _Source(lambda: Peer.objects.all(), "name", (), lambda id: (None, None, None)),
     "replica": _Source(
         lambda: RendezvousPoint.objects.exclude(home=""),
@@ -98,7 +100,7 @@ def leases_page(
 
 
 def leases_ending(*, within: timedelta, now: datetime | None = None) -> int:
-    """Return how many RPs, durable subscriptions and peers expire within a time unless they are used or renewed.
+    """Return how many RPs, intakes, durable subscriptions and peers expire within a time unless they are used or renewed.
 
     Objects in use are not counted: use renews them. Nor are replicas, which this domain renews. Of each kind the
     ENDING_COUNTED_MAX soonest to expire are examined.
@@ -107,12 +109,14 @@ def leases_ending(*, within: timedelta, now: datetime | None = None) -> int:
     ending = Q(expires_at__gt=now, expires_at__lt=now + within)
     rps = RendezvousPoint.objects.filter(ending, home="").only("expires_at", "asked_s", "renew_on_use", "home")
     subscriptions = Subscription.objects.filter(ending).only("expires_at", "asked_s", "granted_s", "keeper")
+    intakes = Intake.objects.filter(ending).only("expires_at", "asked_s")
     idle = sum(_idle(row, now) for row in rps.order_by("expires_at")[:ENDING_COUNTED_MAX])
+    idle += sum(_idle(row, now) for row in intakes.order_by("expires_at")[:ENDING_COUNTED_MAX])
     idle += sum(_idle(row, now) for row in subscriptions.order_by("expires_at")[:ENDING_COUNTED_MAX])
     return idle + Peer.objects.filter(ending).count()
 
 
-def _idle(row: RendezvousPoint | Subscription, now: datetime) -> bool:
+def _idle(row: RendezvousPoint | Subscription | Intake, now: datetime) -> bool:
     """Return whether use does not renew the lease, or has not recently."""
     return not now.timestamp() < renewed_from(row) < math.inf
 

@@ -12,6 +12,8 @@ from typing import TypeVar
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from eventing.intakes.models import Intake
+from eventing.intakes.services import intakes
 from eventing.operations.services.losses import rp_expired
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
@@ -23,7 +25,7 @@ from eventing.subscriptions.selectors.losses import losses_at, losses_of
 from eventing.subscriptions.services import subscriptions
 from eventing.telemetry import metrics
 
-Leased = TypeVar("Leased", RendezvousPoint, Subscription)
+Leased = TypeVar("Leased", RendezvousPoint, Subscription, Intake)
 
 # A batch's effects are about 1,000 Redis calls, well under a second.
 REAP_BATCH = 200  # bound: rows of one transaction of the reaper; the others are in the next batch
@@ -32,11 +34,11 @@ WARN_BATCH = 500
 
 
 def leases_reap(*, now: datetime | None = None) -> int:
-    """Remove RPs and subscriptions whose lease has expired. Returns how many."""
+    """Remove RPs, subscriptions and intakes whose lease has expired. Returns how many."""
     now = now or timezone.now()
     reaped = 0
     for _ in range(REAP_ROUNDS_MAX):
-        batch = subscriptions_expire(now=now) + rendezvous_points_expire(now=now)
+        batch = subscriptions_expire(now=now) + intakes_expire(now=now) + rendezvous_points_expire(now=now)
         reaped += batch
         metrics.LEASES_REAPED.inc(batch)
         if batch < REAP_BATCH:
@@ -70,10 +72,21 @@ def subscriptions_expire(*, now: datetime) -> int:
     return len(rows)
 
 
+def intakes_expire(*, now: datetime) -> int:
+    """Remove one batch of intakes whose lease has expired. Returns how many."""
+    with change(now) as outbox:
+        rows = locked_batch(Intake.objects.filter(expires_at__lte=now).order_by("expires_at"), REAP_BATCH)
+        for row in rows:
+            outbox.lease_event(events.LEASE_EXPIRED, row)
+            intakes.remove(row, outbox, "lease-expired")
+    return len(rows)
+
+
 def leases_warn(*, now: datetime | None = None) -> int:
     """Report leases that expire soon, once each, at most WARN_BATCH of each kind. Returns how many."""
     now = now or timezone.now()
-    return _warn(RendezvousPoint.objects.all(), now) + _warn(Subscription.objects.all(), now)
+    every = _warn(RendezvousPoint.objects.all(), now) + _warn(Subscription.objects.all(), now)
+    return every + _warn(Intake.objects.all(), now)
 
 
 def _warn(leased: QuerySet[Leased], now: datetime) -> int:

@@ -11,7 +11,7 @@ import { serverNow } from "../times.js";
 
 const SOON_S = 600; // ends within: marked
 const OF_LEASES =
-  /^io\.herald\.(lease|rp|subscription|replica|peer)\.(?!paused|resumed|lagged|progressed|delivery|retried|replayed)/; // not what only flows
+  /^io\.herald\.(lease|rp|subscription|intake|replica|peer)\.(?!paused|resumed|lagged|progressed|delivery|retried|replayed)/; // not what only flows
 const page = pageData();
 const labels = new RpLabels(page.labelsUrl, () => leases.redraw());
 
@@ -31,6 +31,12 @@ const KINDS = {
     }) => html`<a class="rp-link" href=${`/subscriptions?${new URLSearchParams({ rp, owner })}`}>${breakable(labels.of(rp))}</a>
       <span class="rp-sub mono" title=${id}>${id}</span>`,
     renew: ({ id, granted_s }) => request("POST", `/api/v1/subscriptions/${id}/renew`, { lease_s: granted_s }),
+  },
+  intake: {
+    word: "intake",
+    label: ({ id, rp }) => html`<a class="rp-link" href=${`/rps/${rp}`}>${breakable(labels.of(rp))}</a>
+      <span class="rp-sub mono" title=${id}>${id}</span>`,
+    renew: ({ id, granted_s }) => request("POST", `/api/v1/intakes/${id}/renew`, { lease_s: granted_s }),
   },
   replica: {
     word: "replica",

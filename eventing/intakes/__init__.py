@@ -1,0 +1,1 @@
+"""Intakes: addresses at which other systems' webhooks become events of a rendezvous point."""

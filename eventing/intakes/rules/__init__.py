@@ -1,0 +1,1 @@
+"""Pure rules of intakes: formats, signatures, conversion to events."""
