@@ -16,7 +16,7 @@ import eventing.subscriptions.ports
 from eventing.access.verification import request_users
 from eventing.membership.selectors import directory as overlay_directory
 from eventing.membership.wire import endpoint as overlay
-from eventing.operations.selectors import lease_notices
+from eventing.operations.selectors import lease_notices, own_load
 from eventing.operations.services.alarms import alarms_rp_ends
 from eventing.operations.services.losses import subscription_ended
 from eventing.peering import peer_documents
@@ -80,6 +80,7 @@ def _operations() -> None:
     eventing.subscriptions.ports.subscription_ending.connect(subscription_ended)
     eventing.rps.ports.lease_notice.connect(lease_notices.rp_notice)
     eventing.subscriptions.ports.lease_notice.connect(lease_notices.subscription_notice)
+    eventing.membership.ports.own_load.connect(own_load.own_load)
 
 
 def _replication() -> None:

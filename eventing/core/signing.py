@@ -43,6 +43,7 @@ SEAL = b"herald seal v1"
 LOW_WATER_MARK = b"herald floor v1"
 SUBSCRIPTION = b"herald subscription v1"
 OVERLAY_RECORD = b"herald overlay record v1"
+OVERLAY_ROW = b"herald overlay row v1"
 SPONSORSHIP = b"herald sponsorship v1"
 BATCH = b"herald batch v1"  # several statements of one of these kinds
 

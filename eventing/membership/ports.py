@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eventing.core.ports import Hook, Port
+from eventing.overlay.load_rows import DomainLoad
 
 
 @Hook
@@ -16,4 +17,18 @@ def link_changed(peer: str, up: bool, reason: str) -> None:
 @Port
 def process_stopping() -> bool:
     """Return whether this process ends, so that the overlay must be left to another one."""
+    raise NotImplementedError
+
+
+@Port
+def own_load() -> DomainLoad:
+    """Return this domain's load, measured now; `links` is left to the overlay. Raises redis.RedisError, DatabaseError."""
+    raise NotImplementedError
+
+
+@Hook
+def score_effect(peer: str, region: str, effect: str, begun: bool) -> None:
+    """Take notice that an effect of a domain's score (`demoted`, `not-chosen`, `condemned`) began in a region, or ended. Called in the
+    process that runs the overlay, on its thread, after the change was reported; must not block.
+    """
     raise NotImplementedError

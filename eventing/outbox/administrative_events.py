@@ -97,6 +97,15 @@ OVERLAY_SPONSORSHIP_GRANTED = "io.herald.overlay.sponsorship.granted"
 OVERLAY_SPONSORSHIP_REFUSED = "io.herald.overlay.sponsorship.refused"
 OVERLAY_EQUIVOCATION = "io.herald.overlay.equivocation"
 OVERLAY_SELF_SUSPECTED = "io.herald.overlay.self-suspected"
+OVERLAY_SUSPECTED = "io.herald.overlay.suspected"
+OVERLAY_SUSPICION_ENDED = "io.herald.overlay.suspicion.ended"
+OVERLAY_SUSPICION_REBUTTED = "io.herald.overlay.suspicion.rebutted"
+OVERLAY_ACCUSATIONS_PAUSED = "io.herald.overlay.accusations.paused"
+OVERLAY_ACCUSATIONS_RESUMED = "io.herald.overlay.accusations.resumed"
+OVERLAY_ROWS_CONTRADICT = "io.herald.overlay.rows.contradict"
+OVERLAY_SCORE_EFFECT = "io.herald.overlay.score.effect"
+OVERLAY_SCORE_PARDONED = "io.herald.overlay.score.pardoned"
+OVERLAY_QUEUES_FULL = "io.herald.overlay.queues-full"
 
 
 def content(kind: str, source: str, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:

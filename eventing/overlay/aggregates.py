@@ -44,6 +44,10 @@ DISPUTE = 3.0
 """Factor between totals and sample above which the sample is used (guess: samples of loads with long tails differ by less)."""
 SAMPLE_MIN = 32
 """Rows of a sample needed to dispute totals."""
+DISPUTABLE = ("sessions", "events_out_per_s", "bytes_per_s", "events_in_per_s")
+"""Fields by whose sums reporters could attract or repel."""
+AGE_STEP_S = 300
+"""Ages of rows in totals are rounded up to this, so that totals of an idle zone are not stated anew every minute."""
 
 Outputs = list[Any]
 
@@ -134,17 +138,16 @@ class Aggregates:
         """Take in the own load or the timer."""
         out: Outputs = []
         if type(given) is LoadMeasured:
-            payload = payload_of(given.load)
+            payload, index = payload_of(given.load), self.index(now)
             out.append(Contribute(ZoneLoad.name, payload))
-            self._shown = self._member_of(
-                LoadSample.name, self.index(now).in_sample(self.me), payload, self._shown, out
-            )
+            shows = len(index.zones) > 1 and index.in_sample(self.me)
+            self._shown = self._member_of(LoadSample.name, shows, payload, self._shown, out)
         elif type(given) is Fired and type(given.timer) is ReportDue:
             out.append(SetTimer(REPORT_DUE, REPORT_S * (0.95 + 0.1 * chance.random())))
             index = self.index(now)
             zone = index.zone_of(self.me)
-            reports = zone is not None and self.me in index.reporters(zone)
-            payload = payload_of(self._own_totals(index, zone or "", now)) if reports else b""
+            reports = len(index.zones) > 1 and zone is not None and self.me in index.reporters(zone)
+            payload = payload_of(self._stated_totals(index, zone or "", now)) if reports else b""
             self._reported = self._member_of(LoadTotals.name, reports, payload, self._reported, out)
         return out
 
@@ -165,6 +168,41 @@ class Aggregates:
             zone: self._own_zone(index, zone, now) if zone == own else self._foreign_zone(index, zone, now)
             for zone in index.zones
         }
+
+    def whole(self, zones: Mapping[str, ZoneFigures]) -> ZoneFigures:
+        """Compute the figures of the whole federation from those of its zones."""
+        of = list(zones.values())
+
+        def over(figures: Iterable[Figure], value: Callable[[list[int]], int]) -> Figure:
+            found = list(figures)
+            weighted = [(one.live, figure) for one, figure in zip(of, found, strict=True)]
+            return _over_zones(weighted, value([figure.value for figure in found]))
+
+        return ZoneFigures(
+            sum(one.known for one in of),
+            sum(one.live for one in of),
+            over((one.reporting for one in of), sum),
+            {field: over((one.sums[field] for one in of), sum) for field in FIELDS},
+            {field: over((one.maxima[field] for one in of), lambda values: max(values, default=0)) for field in FIELDS},
+        )
+
+    def load(self, domain: Id, now: float) -> tuple[DomainLoad, int] | None:
+        """Return the clamped load of a domain and the age of its row; None if no row of it is held here."""
+        return self._loads_of([domain], now).get(domain)
+
+    def loads(self, now: float, most: int) -> dict[Id, tuple[DomainLoad, int]]:
+        """Return the loads of domains, as `load` does, at most so many."""
+        owners = dict.fromkeys((*self._loads.rows, *self._sample.rows))
+        return self._loads_of(list(owners)[:most], now)
+
+    def _loads_of(self, domains: Iterable[Id], now: float) -> dict[Id, tuple[DomainLoad, int]]:
+        index, found = self.index(now), {}
+        for domain in domains:
+            row = self._loads.rows.get(domain) or self._sample.rows.get(domain)
+            load = load_of(row.payload) if row is not None else None
+            if row is not None and load is not None and domain in index.capacity:
+                found[domain] = clamped(load, index.capacity[domain]), self._age_s(row.version, now)
+        return found
 
     def total(self, field: str, now: float) -> Figure:
         """Sum a field over all zones."""
@@ -202,6 +240,10 @@ class Aggregates:
         loads, oldest_s = self._rows(self._loads, index, self._live(index, zone), now)
         return ZoneTotals(zone, len(loads), oldest_s, _added(loads), _highest(loads))
 
+    def _stated_totals(self, index: ZoneIndex, zone: str, now: float) -> ZoneTotals:
+        found = self._own_totals(index, zone, now)
+        return msgspec.structs.replace(found, oldest_s=-(-found.oldest_s // AGE_STEP_S) * AGE_STEP_S)
+
     def _own_zone(self, index: ZoneIndex, zone: str, now: float) -> ZoneFigures:
         live = len(self._live(index, zone))
         found = self._own_totals(index, zone, now)
@@ -214,7 +256,7 @@ class Aggregates:
         trimmed = self._trimmed(index, zone, live, now)
         if trimmed is None:
             return _figures(index, zone, live, estimate, _share(rows, live))
-        disputed = [field for field in FIELDS[:3] if rows >= SAMPLE_MIN and _differ(trimmed, estimate, field)]
+        disputed = [field for field in DISPUTABLE if rows >= SAMPLE_MIN and _differ(trimmed, estimate, field)]
         used = msgspec.structs.replace(
             trimmed,
             sums=msgspec.structs.replace(trimmed.sums, **{field: getattr(estimate.sums, field) for field in disputed}),

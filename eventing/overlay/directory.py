@@ -33,6 +33,7 @@ from eventing.overlay.answer_allowance import AnswerAllowance
 from eventing.overlay.convictions import PROOFS_RELAYED, Convictions
 from eventing.overlay.fingerprints import Fingerprints, Range
 from eventing.overlay.machine import Chance, Fired, Id, MessageReceived, SendMessage, SetTimer
+from eventing.overlay.past_sponsors import ANSWERED_MAX, PastSponsors, vouches_on
 
 REFRESH_S = 1800.0
 """Between two records of a domain: 1.8 kB/s with 10,000 domains; the period is what costs, not the number."""
@@ -180,6 +181,12 @@ class DomainExpired(msgspec.Struct, frozen=True, gc=False):
     domain: Id
 
 
+class SponsorRemembered(msgspec.Struct, frozen=True, gc=False):
+    """Event: the last record of a sponsor that has left was verified, and is to be remembered beside the directory."""
+
+    record: DomainRecord
+
+
 class Equivocated(msgspec.Struct, frozen=True, gc=False):
     """Event: proof that a domain signed contradictory statements."""
 
@@ -260,6 +267,10 @@ class DirectoryTable:
                     users.append(number)
         return number
 
+    def number_past(self, record: DomainRecord) -> int:
+        """Return the number of a sponsor that has left, so that what it brought in is counted."""
+        return DirectoryTable.hold(self, record)
+
     def forget(self, wall_s: float) -> None:
         """Discard versions that expired so long ago that no directory holds them."""
         if wall_s - self._forgotten_s < EXPIRY_S / 10:
@@ -295,9 +306,11 @@ class DomainDirectory:
         genuine: whether a record's signatures are those of its key and of its sponsor's; called after all cheap checks.
         founders: domains that need no sponsor.
         started_s: wall clock, in seconds since 1970, at time 0 of `now`.
+        remembered: the last record of a domain that has left, from a storage; None if it has none.
 
     Attributes:
         count: records held.
+        past: records of sponsors that have left.
         convictions: proofs against domains that signed contradictory statements.
     """
 
@@ -310,9 +323,11 @@ class DomainDirectory:
         genuine: Callable[[DomainRecord], bool],
         founders: frozenset[Id],
         started_s: float = 0.0,
+        remembered: Callable[[Id], DomainRecord | None] = lambda domain: None,
     ) -> None:
         self.me = me
         self.count = 0
+        self.past: PastSponsors[DomainRecord] = PastSponsors(remembered)
         self._table = table
         self._issue = issue
         self._genuine = genuine
@@ -365,6 +380,7 @@ class DomainDirectory:
             "convictions": len(self.convictions),
             "fresh": len(self._fresh),
             "variants": len(self._variants),
+            "past": len(self.past),
         }
 
     def draw(self, chance: Chance) -> Id | None:
@@ -522,9 +538,15 @@ class DomainDirectory:
             out.append(SendMessage(peer, Want(tuple(wanted[first : first + LISTED_MAX]))))
 
     def _received(self, peer: Id, message: Records, now: float, out: Outputs) -> None:
+        past, wall_s = [], self._wall_s(now)
         for record in message.records[:RECORDS_MAX]:
             self._wanted.pop(record.domain, None)
-            self._take(peer, record, now, out)
+            if record.expires_s <= wall_s and self.record(record.domain) is None:
+                past.append(record)
+            else:
+                self._take(peer, record, now, out)
+        for record in past:
+            self._take_past(peer, record, out)
         self._adopt(peer, now, out)
 
     def _adopt(self, peer: Id, now: float, out: Outputs) -> None:
@@ -533,9 +555,12 @@ class DomainDirectory:
         while found:
             found = False
             for domain, (sender, record) in list(self._orphans.items()):
-                if record.sponsorship is not None and self.record(record.sponsorship.sponsor) is not None:
+                if record.sponsorship is not None and self._voucher(record.sponsorship.sponsor) is not None:
                     del self._orphans[domain]
-                    self._take(sender, record, now, out)
+                    if record.expires_s <= self._wall_s(now):
+                        self._take_past(sender, record, out, wanted=True)
+                    else:
+                        self._take(sender, record, now, out)
                     found = True
         sponsors = {
             record.sponsorship.sponsor for _, record in self._orphans.values() if record.sponsorship is not None
@@ -558,11 +583,8 @@ class DomainDirectory:
                 self._renew(now, record.version, out)
             return
         given = record.sponsorship
-        if known is None and given is not None and self.record(given.sponsor) is None:
-            self._orphans.pop(record.domain, None)
-            self._orphans[record.domain] = (peer, record)
-            if len(self._orphans) > ORPHANS_MAX:
-                del self._orphans[next(iter(self._orphans))]
+        if known is None and given is not None and self._recall(given.sponsor) is None:
+            self._orphan(peer, record)
             return
         if known is None and given is not None:
             why = self._beyond_quota(record.domain, given, now)
@@ -572,6 +594,53 @@ class DomainDirectory:
             out.append(Refused(peer, record.domain, why))
         elif known is not None or self._admits(peer, record, out):
             self._store(record, peer, out)
+
+    def _orphan(self, peer: Id, record: DomainRecord) -> None:
+        """Have a record wait for its sponsor's."""
+        self._orphans.pop(record.domain, None)
+        self._orphans[record.domain] = (peer, record)
+        if len(self._orphans) > ORPHANS_MAX:
+            del self._orphans[next(iter(self._orphans))]
+
+    def _take_past(self, peer: Id, record: DomainRecord, out: Outputs, *, wanted: bool = False) -> None:
+        """Remember the last record of a sponsor that has left, if others wait for it and it was admitted itself."""
+        awaited = (one.sponsorship for _, one in self._orphans.values())
+        if not wanted and not any(one is not None and one.sponsor == record.domain for one in awaited):
+            out.append(Refused(peer, record.domain, "expired"))
+            return
+        given = record.sponsorship
+        why = self._problem(record, None, record.issued_s)
+        if not why and given is not None and self._recall(given.sponsor) is None:
+            self._orphan(peer, record)
+            return
+        if not why and not self._vouched(given):
+            why = "false sponsorship"
+        if not why and not self._genuine(record):
+            why = "signature"
+        if why:
+            out.append(Refused(peer, record.domain, why))
+            return
+        self.past.add(record)
+        out.append(SponsorRemembered(record))
+
+    def _voucher(self, domain: Id) -> DomainRecord | None:
+        """Return the record of a domain as a sponsor: also the last one of a domain that has left."""
+        return self.record(domain) or self.past.get(domain)
+
+    def _recall(self, domain: Id) -> DomainRecord | None:
+        """Return what `_voucher` does, from storage if need be, with the sponsors above it."""
+        found = record = self.record(domain) or self.past.recall(domain)
+        for _ in range(ANCESTORS_MAX):
+            if record is None or record.sponsorship is None:
+                break
+            sponsor = record.sponsorship.sponsor
+            record = None if self._voucher(sponsor) is not None else self.past.recall(sponsor)
+        return found
+
+    def _vouched(self, given: Sponsorship | None) -> bool:
+        """Return False for a sponsorship of a day after the last record of its sponsor, who has left."""
+        past = None if given is None or self.record(given.sponsor) is not None else self.past.get(given.sponsor)
+        return past is None or given is None or vouches_on(past.expires_s, given.day)
 
     def _contradicted(self, peer: Id, known: DomainRecord, record: DomainRecord, now: float, out: Outputs) -> None:
         """Two records of one version: convict their domain, and hold the one that all others will hold, too."""
@@ -606,9 +675,13 @@ class DomainDirectory:
         A domain and all that it brought in bring in QUOTA_PER_DAY domains for each day since it was admitted itself, so that sponsoring
         one's own false domains, or dating sponsorships back, gains nothing. Founders have no bound.
         """
-        sponsor = self.record(given.sponsor)
+        sponsor = self._voucher(given.sponsor)
         if sponsor is not None and sponsor.sponsorship is not None and given.day < sponsor.sponsorship.day:
             return "false sponsorship"
+        if not self._vouched(given):
+            return "false sponsorship"
+        if self.past:  # counts of the table are of domains with a number
+            list(self._ancestors(given))
         before = self._table.number.get(newcomer)
         if not self._table.crowded and (before is None or not self._table.brought[before]):
             return ""
@@ -624,11 +697,15 @@ class DomainDirectory:
     def _ancestors(self, given: Sponsorship | None) -> Iterator[tuple[int, int]]:
         """The sponsors from the nearest up to a founder's newcomer, as numbers, each with the day of its own admission."""
         for _ in range(ANCESTORS_MAX):
-            sponsor = self.record(given.sponsor) if given is not None else None
-            if sponsor is None or sponsor.sponsorship is None:
+            sponsor = self._voucher(given.sponsor) if given is not None else None
+            if sponsor is None:
+                return
+            past = sponsor.domain in self.past
+            number = self._table.number_past(sponsor) if past else self._table.number[sponsor.domain]
+            if sponsor.sponsorship is None:
                 return
             given = sponsor.sponsorship
-            yield self._table.number[sponsor.domain], given.day
+            yield number, given.day
 
     def _brought_by(self, number: int) -> int:
         """The domains held that a domain, and those that it admitted, and so on, brought in."""
@@ -705,6 +782,7 @@ class DomainDirectory:
         elif self._variants:
             self._variants.pop(number, None)
         self._versions[number] = record.version
+        self.past.pop(record.domain, None)
         self._sums.change(table.leaf[number], before, self._hash(number))
         if not held:
             if self.count < len(self._held):
@@ -728,6 +806,8 @@ class DomainDirectory:
         record = self.record(domain)
         if record is not None:
             self._count(record, -1)
+            if self._table.sponsors[number]:
+                self.past.add(record)
         self._sums.change(self._table.leaf[number], self._hash(number), 0)
         self._versions[number] = 0
         self._variants.pop(number, None)
@@ -825,8 +905,15 @@ class DomainDirectory:
             out.append(SendMessage(peer, Want(tuple(wanted))))
 
     def _asked(self, peer: Id, message: Want, now: float, out: Outputs) -> None:
-        found = (self.record(domain) for domain in message.domains[:LISTED_MAX])
-        self._send([record for record in found if record is not None], peer, now, out)
+        domains = message.domains[:LISTED_MAX]
+        found = [record for domain in domains if (record := self.record(domain)) is not None]
+        left = (
+            [domain for domain in domains if self.record(domain) is None][:ANSWERED_MAX]
+            if len(found) < len(domains)
+            else []
+        )
+        found += [record for domain in left if (record := self.past.recall(domain)) is not None]
+        self._send(found, peer, now, out)
 
     def _send(self, records: list[DomainRecord], peer: Id, now: float, out: Outputs) -> None:
         """Send records, as many as the peer may have, and the proofs against their domains after them."""

@@ -128,10 +128,11 @@ class DropLink(msgspec.Struct, frozen=True):
 
 
 class LinkUp(msgspec.Struct, frozen=True, gc=False):
-    """Event: a peer is in the active view."""
+    """Event: a peer is in the active view. `rtt_s`: round trip of the request for the link; 0 if the peer asked."""
 
     peer: Id
     chosen: bool
+    rtt_s: float = 0.0
 
 
 class LinkDown(msgspec.Struct, frozen=True, gc=False):
@@ -478,7 +479,7 @@ class Links:
             near = sum(1 for link in self.active.values() if link.near) < ours.near and rtt_s > 0.0
         paired = bool(ours.unpaired) and not chosen and self.candidates.paired(peer, now)
         self.active[peer] = NeighborLink(chosen, near, now, rtt_s, self.candidates.group(peer), paired)
-        out.append(LinkUp(peer, chosen))
+        out.append(LinkUp(peer, chosen, rtt_s))
 
     def _end(self, peer: Id, reason: Reason, now: float, chance: Chance, out: Outputs) -> None:
         if self.active.pop(peer, None) is not None:

@@ -27,23 +27,29 @@ class DomainLoad(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         sessions: connected readers.
-        events_per_s: events accepted and delivered.
-        bytes_per_s: bytes sent.
+        events_out_per_s: events delivered.
+        bytes_per_s: bytes of events delivered.
         busy_permille: of its processors, 0 to 1000.
+        events_in_per_s: events accepted.
+        backlog: events that wait to be forwarded to other domains.
+        links: links of the overlay.
     """
 
     sessions: _Amount = 0
-    events_per_s: _Amount = 0
+    events_out_per_s: _Amount = 0
     bytes_per_s: _Amount = 0
     busy_permille: _Amount = 0
+    events_in_per_s: _Amount = 0
+    backlog: _Amount = 0
+    links: _Amount = 0
 
 
 FIELDS = DomainLoad.__struct_fields__
 CAPACITY = (
-    DomainLoad(1_000, 1_000, 10_000_000, 1_000),
-    DomainLoad(10_000, 20_000, 100_000_000, 1_000),
-    DomainLoad(100_000, 200_000, 1_000_000_000, 1_000),
-    DomainLoad(1_000_000, 2_000_000, 10_000_000_000, 1_000),
+    DomainLoad(1_000, 1_000, 10_000_000, 1_000, 100, 1_000_000, 64),
+    DomainLoad(10_000, 20_000, 100_000_000, 1_000, 2_000, 10_000_000, 128),
+    DomainLoad(100_000, 200_000, 1_000_000_000, 1_000, 20_000, 100_000_000, 256),
+    DomainLoad(1_000_000, 2_000_000, 10_000_000_000, 1_000, 200_000, 1_000_000_000, 512),
 )
 """The most that a domain of each capacity class can do (guess, after measurements of one machine of class 1)."""
 
@@ -95,7 +101,9 @@ Index = Callable[[float], ZoneIndex]
 
 
 class _LoadObject(GossipObject):
-    payload_bytes_max = 40
+    payload_bytes_max = 64
+    refresh_s = 300.0
+    change_s = 60.0
 
     def __init__(self, index: Index | None = None) -> None:
         """Make the object.
@@ -135,7 +143,7 @@ class LoadTotals(_LoadObject):
 
     name = "load-totals"
     share = 2
-    payload_bytes_max = 192
+    payload_bytes_max = 224
     rows_max = ZONES_MAX * (REPORTERS + REPORTERS_SLACK)
     bytes_per_s = 100.0
 

@@ -6,6 +6,7 @@ a comparison of directories at once, so that a newcomer waits for no timer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from eventing.overlay import aggregates, directory, gossip, links, liveness, scores, suspicion
@@ -38,6 +39,7 @@ class OverlayMember:
         suspects: its part in suspicion, over two of its gossip objects; None: it takes no part in it.
         scoring: scores of its links; None: no link is scored.
         aggregating: its figures of the whole, over some of its gossip objects; None: it has none and contributes no load.
+        zone_of: the zone that a domain is counted in; None: the one that its record states.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class OverlayMember:
         suspects: Suspicion | None = None,
         scoring: Scores | None = None,
         aggregating: Aggregates | None = None,
+        zone_of: Callable[[Id], Any] | None = None,
     ) -> None:
         self.me = me
         self.directory = of
@@ -63,7 +66,7 @@ class OverlayMember:
             self.links.unwelcome = scoring.held_back
         self.aggregates = aggregating
         self._begun = False
-        self._partners = MemberPartners(me, self.links, of)
+        self._partners = MemberPartners(me, self.links, of, zone_of)
 
     def handle(self, given: Any, now: float, chance: Chance) -> Outputs:
         """Take in an input; return messages, timers and events."""
@@ -116,6 +119,8 @@ class OverlayMember:
             out += self.liveness.begin(now, chance)
             machines = () if self._begun else (self.gossip, self.suspicion, self.scores, self.aggregates)
             self._begun = True
+            if self.aggregates is not None:
+                self.aggregates.index(now)  # whose zones gossip needs at once
             for machine in machines:
                 if machine is not None:
                     out += machine.begin(chance)

@@ -21,6 +21,7 @@ back-off (`Condemned`). A peer whose score has recovered is given its place back
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
@@ -268,17 +269,28 @@ class Scores:
         """Return True while a condemned peer gets no link."""
         return self._until.get(peer, 0.0) > now
 
-    def dump(self) -> dict[str, Any]:
-        """Return the state as plain data, without what the next look finds anew."""
-        accounts = [[region, peer, *msgspec.structs.astuple(of)] for (region, peer), of in self.accounts.items()]
-        return {"format": FORMAT, "accounts": accounts, "until": dict(self._until)}
+    def held_back_s(self, peer: Id, now: float) -> int:
+        """Return the seconds for which a condemned peer gets no link yet."""
+        return max(0, math.ceil(self._until.get(peer, now) - now))
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Take up a dumped state; another format is ignored."""
+    def dump(self, now: float = 0.0) -> dict[str, Any]:
+        """Return the state as plain data, without what the next look finds anew; times are relative to `now`."""
+        accounts = [
+            [region, peer, of.at - now, dict(of.deeds), list(of.in_force), of.times]
+            for (region, peer), of in self.accounts.items()
+        ]
+        return {
+            "format": FORMAT,
+            "accounts": accounts,
+            "until": {peer: until - now for peer, until in self._until.items()},
+        }
+
+    def load(self, state: dict[str, Any], now: float = 0.0) -> None:
+        """Take up a state that was dumped at `now`, on the clock of this machine; another format is ignored."""
         if state.get("format") == FORMAT:
             for region, peer, at, deeds, in_force, times in state["accounts"]:
-                self.accounts[region, peer] = LinkAccount(at, dict(deeds), tuple(in_force), times)
-            self._until = dict(state["until"])
+                self.accounts[region, peer] = LinkAccount(at + now, dict(deeds), tuple(in_force), times)
+            self._until = {peer: until + now for peer, until in state["until"].items()}
 
     # Observations
 

@@ -134,6 +134,7 @@ class Suspicion:
     Attributes:
         suspected: domains that are suspected, with the time since when.
         doubts_itself: whether this domain accuses nobody.
+        ring_outdated: whether the ring of now is to be made anew, as many domains have joined.
     """
 
     def __init__(
@@ -149,6 +150,7 @@ class Suspicion:
         self.me = me
         self.suspected: dict[Id, float] = {}
         self.doubts_itself = False
+        self.ring_outdated: Callable[[], bool] = lambda: False
         self._accusations = accusations
         self._rebuttals = rebuttals
         self._make_ring = ring
@@ -196,6 +198,19 @@ class Suspicion:
             target.tries = 0
             target.silent = False
 
+    @property
+    def observed(self) -> tuple[int, int]:
+        """Numbers of domains that this one observes, and of those that do not answer."""
+        return len(self._targets), sum(1 for one in self._targets.values() if one.silent)
+
+    def accusers_of(self, domain: Id) -> list[Id]:
+        """Return the accusers of a domain, if they are enough to count."""
+        return self._accusers_of.get(domain, [])
+
+    def accusers_of_own(self, now: float) -> list[Id]:
+        """Return the monitors that accuse this domain, since its last rebuttal; also those that are too few to count."""
+        return self._accusers(now).get(self.me, []) if self._accusations.rows else []
+
     def evidence(self, peer: Id) -> GossipMessage | None:
         """Return the accusations of a domain that this one believes: they go with pings and beats to the accused, so that it can rebut
         also when gossip does not reach it. None if a quorum is lacking."""
@@ -209,7 +224,8 @@ class Suspicion:
 
     def _ring_now(self, now: float) -> MonitorRing:
         epoch = epoch_of(self._started_s + now)
-        if self._ring is None or self._ring.epoch != epoch or now >= self._ring_at + RING_S:
+        old = self._ring is None or self._ring.epoch != epoch or now >= self._ring_at + RING_S
+        if self._ring is None or old or self.ring_outdated():
             self._ring, self._ring_at = self._make_ring(epoch), now
         return self._ring
 

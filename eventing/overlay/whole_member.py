@@ -1,7 +1,8 @@
 """A member of the overlay with all machines: links, directory, liveness, gossip, suspicion, aggregates, scores.
 
 `OverlayMember` takes the latter four as options, so that runs with the papers' parameters leave them out. This module makes the usual
-one, over the directory as it is at any time: rings of monitors and zones are made anew every epoch, and every RING_S as domains join.
+one, over the directory as it is at any time: rings of monitors and zones are made anew every epoch, every RING_S, and when many domains
+have joined or left since.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from eventing.overlay.scores import Scores
 from eventing.overlay.suspicion import RING_S, Suspicion
 from eventing.overlay.suspicion_rows import Accusations, Rebuttals
 from eventing.overlay.zone_index import ZoneIndex
+
+GROWTH = 0.02
+"""Share of the domains that must have joined or left until rings and zones are made anew before their time: in a small federation one,
+and in one of 10,000 so many that making them stays cheap."""
 
 
 def whole_member(
@@ -69,6 +74,7 @@ def whole_member(
         group=DirectoryCandidates(directory).group,
         started_s=started_s,
     )
+    suspects.ring_outdated = DirectoryGrowth(directory)
     aggregating = Aggregates(me, sets, index=zones, suspected=suspects.suspected, started_s=started_s)
     return OverlayMember(
         me,
@@ -79,11 +85,28 @@ def whole_member(
         suspects=suspects,
         scoring=Scores(),
         aggregating=aggregating,
+        zone_of=zones.zone_of,
     )
 
 
+class DirectoryGrowth:
+    """Tells when a directory has changed by more than GROWTH since the last time that it did."""
+
+    def __init__(self, directory: DomainDirectory) -> None:
+        self._directory = directory
+        self._count = 0
+
+    def __call__(self) -> bool:
+        """Return True if the directory has so many domains more, or fewer, than when this was True last."""
+        changed = abs(self._directory.count - self._count)
+        if not changed or changed < GROWTH * self._count:
+            return False
+        self._count = self._directory.count
+        return True
+
+
 class DirectoryZones:
-    """Zones of a directory, made anew every epoch and every RING_S."""
+    """Zones of a directory, made anew every epoch, every RING_S, and when the directory has grown."""
 
     def __init__(self, directory: DomainDirectory, key_hash: Callable[[Id], int], started_s: float) -> None:
         self._directory = directory
@@ -91,11 +114,16 @@ class DirectoryZones:
         self._started_s = started_s
         self._made: tuple[int, int] | None = None
         self._index = ZoneIndex((), 0, key_hash)
+        self._grown = DirectoryGrowth(directory)
+
+    def zone_of(self, domain: Id) -> str | None:
+        """Return the zone that a domain was counted in when the zones were made last; None for unknown domains."""
+        return self._index.zone_of(domain)
 
     def __call__(self, now: float) -> ZoneIndex:
         """Return the zones at a time."""
         wanted = (epoch_of(self._started_s + now), int(now // RING_S))
-        if wanted != self._made:
+        if wanted != self._made or self._grown():
             records = (self._directory.record(domain) for domain in self._directory.domains())
             self._index = ZoneIndex((one for one in records if one is not None), wanted[0], self._key_hash)
             self._made = wanted

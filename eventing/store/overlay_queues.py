@@ -60,6 +60,11 @@ def overlay_again() -> None:
         _entered(_SEPARATOR + AGAIN.encode())
 
 
+def overlay_observe(observations: bytes) -> None:
+    """Enqueue observations of this domain for the process of the overlay. Raises OverlayNotRunning, OverlayBusy."""
+    _entered(_SEPARATOR + observations)
+
+
 def overlay_running() -> bool:
     """Return whether a process runs the overlay."""
     return bool(client().exists(OVERLAY_TURN_KEY))

@@ -614,6 +614,8 @@ export interface Overlay {
   joined: boolean;
   /** A process of this domain runs the overlay now. */
   running: boolean;
+  /** What keeps it from running, one sentence; null: nothing that is known. */
+  problem: string | null;
   /** HERALD_OVERLAY. */
   mode: "peers" | "admitted" | "open";
   /** Null: this domain takes part in no overlay. */
@@ -635,6 +637,8 @@ export interface Overlay {
   sponsored_today: number;
   /** Sponsorships that this domain may grant in a day. */
   quota: number;
+  /** Null: no process runs the overlay, or it has just begun. */
+  picture: OverlayPicture | null;
 }
 
 /** A founder that this domain trusts. */
@@ -652,6 +656,111 @@ export interface OverlayZone {
   /** Empty: no zone is stated. */
   zone: string;
   domains: number;
+}
+
+/** What the process of the overlay knows of the federation. */
+export interface OverlayPicture {
+  at: string;
+  whole: OverlayFigures;
+  /** Of each zone; a zone of few domains is counted with others of the kind. */
+  zones: OverlayFigures[];
+  suspected: OverlaySuspicion[];
+  health: OverlayHealth;
+  /** Of the domains with a deed that counts, the worst first. */
+  scores: OverlayScore[];
+  /** This domain's own, as measured last; null: not yet. */
+  load: OverlayLoad | null;
+}
+
+/** Figures of a zone, or of the whole federation. */
+export interface OverlayFigures {
+  /** Empty: all zones of few domains; null: the whole federation. */
+  zone: string | null;
+  /** Domains of the directory. */
+  known: number;
+  /** Those that are not suspected. */
+  live: number;
+  /** Live domains that state their load. */
+  reporting: OverlayFigure;
+  sums: OverlayLoadFigures;
+  maxima: OverlayLoadFigures;
+}
+
+/** A number of many domains, with what it rests on. */
+export interface OverlayFigure {
+  value: number;
+  /** Share of the live domains whose rows it rests on, from 0 to 1. */
+  coverage: number;
+  /** Age of the oldest of these rows. */
+  oldest_s: number;
+  /** Reporters and a sample of the domains contradict each other; the sample is used. */
+  disputed: boolean;
+}
+
+/** Figures of each kind of load. */
+export interface OverlayLoadFigures {
+  sessions: OverlayFigure;
+  events_in_per_s: OverlayFigure;
+  events_out_per_s: OverlayFigure;
+  bytes_per_s: OverlayFigure;
+  backlog: OverlayFigure;
+  links: OverlayFigure;
+  busy_permille: OverlayFigure;
+}
+
+/** A domain that does not answer its monitors. */
+export interface OverlaySuspicion {
+  domain: string;
+  since: string;
+  /** Monitors whose accusations count now. */
+  accusers: string[];
+}
+
+/** How far this domain believes its own observations. */
+export interface OverlayHealth {
+  /** suspects-itself: so many links are silent that it waits longer before it drops one; accuses-nobody: so many of the domains that it observes are silent that it accuses none. */
+  state: "well" | "suspects-itself" | "accuses-nobody";
+  /** Factor by which it waits longer for silent links. */
+  wait_factor: number;
+  /** Domains that it observes as their monitor. */
+  observed: number;
+  /** Those of them that do not answer. */
+  silent: number;
+  /** Monitors that accuse this domain; it answers when they are enough to count. */
+  accused_by: string[];
+}
+
+/** How well a domain serves at the rendezvous points of a region, by own observation. */
+export interface OverlayScore {
+  peer: string;
+  /** Id of the rendezvous points that the same domains share; empty: of the link itself. */
+  region: string;
+  /** From -10 to 1. */
+  score: number;
+  /** The fault that weighs most; empty: none. */
+  reason: string;
+  /** What follows from the score now. */
+  effects: ("demoted" | "not-chosen" | "condemned")[];
+  /** Seconds for which the domain gets no link here; 0: it may have one. */
+  held_back_s: number;
+}
+
+/** The load of a domain, by its own word, clamped to its capacity class. */
+export interface OverlayLoad {
+  /** Connected readers. */
+  sessions: number;
+  /** Events accepted. */
+  events_in_per_s: number;
+  /** Events delivered. */
+  events_out_per_s: number;
+  /** Bytes of events delivered. */
+  bytes_per_s: number;
+  /** Events that wait to be forwarded to other domains. */
+  backlog: number;
+  /** Links of the overlay. */
+  links: number;
+  /** Thousandths of its processors in use by its gateways. */
+  busy_permille: number;
 }
 
 /** Links of the overlay: those that stand first. */
@@ -672,6 +781,12 @@ export interface OverlayLink {
   since: string;
   /** Of the other domain; empty: none is stated. */
   zone: string;
+  /** Round-trip time of requests on it, smoothed; null: none was measured. */
+  rtt_ms: number | null;
+  /** The other domain does not answer its monitors. */
+  suspected: boolean;
+  /** By region; empty: no deed of the other domain counts. */
+  scores: OverlayScore[];
 }
 
 /** A domain of the directory, as its own record states it. */
@@ -693,6 +808,33 @@ export interface OverlayDomain {
   held: boolean;
   /** When it was proved to have signed contradictory statements. */
   convicted_at: string | null;
+  /** A link with it stands. */
+  linked: boolean;
+  /** Round-trip time of requests to it, smoothed; null: none was measured lately. */
+  rtt_ms: number | null;
+  /** It does not answer its monitors. */
+  suspected: boolean;
+  /** Null: it states none, or is in another zone and not in its sample. */
+  load: OverlayDomainLoad | null;
+}
+
+/** The last row of a domain's load. */
+export interface OverlayDomainLoad {
+  /** Connected readers. */
+  sessions: number;
+  /** Events accepted. */
+  events_in_per_s: number;
+  /** Events delivered. */
+  events_out_per_s: number;
+  /** Bytes of events delivered. */
+  bytes_per_s: number;
+  /** Events that wait to be forwarded to other domains. */
+  backlog: number;
+  /** Links of the overlay. */
+  links: number;
+  /** Thousandths of its processors in use by its gateways. */
+  busy_permille: number;
+  age_s: number;
 }
 
 /** A domain of the directory with all that this domain knows of it. */
@@ -714,6 +856,14 @@ export interface OverlayDomainExplanation {
   held: boolean;
   /** When it was proved to have signed contradictory statements. */
   convicted_at: string | null;
+  /** A link with it stands. */
+  linked: boolean;
+  /** Round-trip time of requests to it, smoothed; null: none was measured lately. */
+  rtt_ms: number | null;
+  /** It does not answer its monitors. */
+  suspected: boolean;
+  /** Null: it states none, or is in another zone and not in its sample. */
+  load: OverlayDomainLoad | null;
   /** Its sponsor, that of the sponsor, and so on up to a founder. */
   sponsors: string[];
   /** The chain of sponsors ends with a founder that this domain trusts. */
@@ -722,6 +872,10 @@ export interface OverlayDomainExplanation {
   peer: string | null;
   /** The link with it, or the last one; null: there was none lately. */
   link: OverlayLink | null;
+  /** Null: it is not suspected. */
+  suspicion: OverlaySuspicion | null;
+  /** By region. */
+  scores: OverlayScore[];
 }
 
 /** The path of one event, as far as it is known here. Paths are stated by the domains on them, and not proved. */

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from eventing.membership.wire import codec
 from eventing.membership.wire.codec import BadOverlayMessage, check_of, decode, encode
 from eventing.overlay.directory import Compare, Equivocation, News, RangeEntries, Records, Want
+from eventing.overlay.gossip_messages import GossipMessage, GossipPart
+from eventing.overlay.gossip_object import RowChange, SignedRow
 from eventing.overlay.links import Disconnect, Neighbor, NeighborReply, Reason
 from eventing.overlay.liveness import Alive, Beat, Probe, ProbeFor
 from eventing.overlay.machine import Id
 from eventing.overlay.member import MESSAGES
+from eventing.overlay.suspicion import MonitorPing, MonitorPong
 from tests.membership.signers import Signer
 
 RECORD = Signer("a.example").record()
@@ -35,6 +38,21 @@ SENT: list[Any] = [
     Probe("a.example"),
     Alive("a.example", None),
     ProbeFor("a.example"),
+    MonitorPing(),
+    MonitorPong(),
+    GossipMessage(
+        (
+            GossipPart(
+                "load",
+                ((0, 7),),
+                (3,),
+                (("a.example", 7, 2**64 - 1),),
+                (("a.example", 0),),
+                (SignedRow("a.example", 7, 8, b"load", bytes(64)),),
+                (RowChange("a.example", 6, 7, 8, b"change", bytes(64)),),
+            ),
+        )
+    ),
 ]
 
 
@@ -92,11 +110,25 @@ def test_more_messages_than_one_request_may_have_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\xc1", b"\x91\x91\xa4gone", b"\x81\x00\x00", b"\x91" * 5000, encode([["beat", 1]])[:-1]]
+    "data", [b"", b"\xc1", b"\x91\x91\xa4want", b"\x81\x00\x00", b"\x91" * 5000, encode([["beat", 1]])[:-1]]
 )
 def test_bytes_that_are_no_messages_are_refused(data: bytes) -> None:
     with pytest.raises(BadOverlayMessage):
         decode(data)
+
+
+def test_messages_of_types_that_a_newer_domain_has_are_skipped() -> None:
+    newer = [["sonar", 1, {"loud": True}], ["beat"], ["whisper"], ["want", ["a.example"]]]
+    assert decode(msgspec.msgpack.encode(newer)) == [Beat(), Want(("a.example",))]
+
+
+def test_a_gossip_message_beyond_its_bound_is_refused_and_others_may_be_as_long_together() -> None:
+    row = SignedRow("a.example", 1, 2, bytes(1000), bytes(64))
+    long = GossipMessage((GossipPart("load", rows=(row,) * 16),))
+    with pytest.raises(BadOverlayMessage, match="gossip"):
+        decode(encode([long]))
+    short = GossipMessage((GossipPart("load", rows=(row,) * 14),))
+    assert decode(encode([short, short])) == [short, short]
 
 
 _values = st.recursive(

@@ -219,7 +219,7 @@ class TestMessages:
     def test_messages_beyond_their_bounds_are_refused_before_the_process_of_the_overlay_sees_them(self) -> None:
         new = sponsored()
         in_directory(new)
-        for bad in (b"\x91\x91\xa4gone", codec.encode([Neighbor()] * 300), b"\xc1"):
+        for bad in (b"\x91\x91\xa4want", codec.encode([Neighbor()] * 300), b"\xc1"):
             body = b"\x92\x01" + bad
             with pytest.raises(InvalidRequest):
                 answered(signed(new, body), body)

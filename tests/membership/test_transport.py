@@ -7,14 +7,16 @@ import secrets
 import time
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import ANY
 
 import msgspec
 import pytest
 
 from eventing.membership.process.routes import DomainRoute, Routes
-from eventing.membership.process.transport import ABSENT_S, TIE_S, Exchanged, NotExchanged, OverlayTransport
+from eventing.membership.process.transport import ABSENT_S, PLAIN_S, TIE_S, Exchanged, NotExchanged, OverlayTransport
 from eventing.membership.rules.records import keys_of
 from eventing.membership.wire import codec, messages
+from eventing.overlay.gossip_messages import GossipMessage, GossipPart
 from eventing.overlay.links import Neighbor, NeighborReply
 from eventing.overlay.liveness import BEAT, BEAT_S, Beat
 from eventing.overlay.machine import Down, SendMessage
@@ -25,6 +27,7 @@ from tests.peering.played_domain import Server, new_key, on_the_wire
 
 ME, THEM = "b.example", Signer("c.example", at=time.time())
 ANSWER_WITHIN_S = 20.0
+ROUND = GossipMessage((GossipPart("load", ((0, 7),)),))
 
 
 class RoutesToOne(Routes):
@@ -108,7 +111,7 @@ def played(planes: None) -> Iterator[Played]:
 def test_a_message_is_answered_with_what_waited_for_us(played: Played) -> None:
     played.answers = [[NeighborReply(True)]]
     played.send(Neighbor(), 0.0)
-    assert played.result(0.1) == Exchanged(THEM.name, [NeighborReply(True)])
+    assert played.result(0.1) == Exchanged(THEM.name, [NeighborReply(True)], ANY)
     assert played.received() == [[Neighbor()]]
 
 
@@ -158,7 +161,7 @@ def test_a_domain_that_only_calls_out_polls_for_the_answer_and_beats_itself(play
     played.result(0.1)
     played.answers = [[NeighborReply(True)]]
     played.transport.due(0.3)
-    assert played.result(0.4) == Exchanged(THEM.name, [NeighborReply(True)])
+    assert played.result(0.4) == Exchanged(THEM.name, [NeighborReply(True)], ANY)
     played.transport.received(THEM.name, 5.0)
     played.send(BEAT, 5.0)
     played.result(5.1)
@@ -192,7 +195,7 @@ def test_a_domain_whose_rate_is_exceeded_is_waited_for(played: Played) -> None:
     for now in (0.0, 2.0):
         assert isinstance(played.result(now), NotExchanged)
         played.transport.due(now + 2.0)
-    assert played.result(4.0) == Exchanged(THEM.name, [NeighborReply(True)])
+    assert played.result(4.0) == Exchanged(THEM.name, [NeighborReply(True)], ANY)
     assert played.received() == [[Neighbor()]] * 3
 
 
@@ -228,12 +231,45 @@ def test_an_answer_that_another_key_signed_is_none(played: Played) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"\xc1", b"\x92\x01\x91\x91\xa4gone", msgspec.msgpack.encode([1, [["want", ["A B"]]]])]
+    "answer", [b"\xc1", b"\x92\x01\x91\x91\xa4want", msgspec.msgpack.encode([1, [["want", ["A B"]]]])]
 )
 def test_an_answer_beyond_its_bounds_is_none(played: Played, answer: bytes) -> None:
     played.answers = [(200, answer)]
     played.send(Neighbor(), 0.0)
     assert isinstance(played.result(0.0), NotExchanged)
+
+
+def test_messages_of_a_round_go_with_the_next_request_or_wait_a_beat(played: Played) -> None:
+    played.transport.send(SendMessage(THEM.name, ROUND), 0.0, patient=True)
+    played.transport.due(BEAT_S - 0.1)
+    assert played.requests == []
+    played.send(Neighbor(), BEAT_S - 0.1)
+    played.result(BEAT_S - 0.1)
+    played.transport.due(BEAT_S)
+    played.transport.send(SendMessage(THEM.name, ROUND), 10.0, patient=True)
+    played.transport.due(10.0 + BEAT_S)
+    played.result(10.0 + BEAT_S)
+    assert played.received() == [[ROUND, Neighbor()], [ROUND]]
+
+
+def test_a_domain_that_refuses_gossip_gets_none_and_keeps_its_place(played: Played) -> None:
+    played.answers = [(400, b"{}"), []]
+    played.transport.send(SendMessage(THEM.name, ROUND), 0.0, patient=True)
+    played.send(Neighbor(), 0.0)
+    assert isinstance(played.result(0.0), NotExchanged)
+    assert isinstance(played.result(0.1), Exchanged), "sent anew at once, without gossip"
+    played.transport.send(SendMessage(THEM.name, ROUND), 1.0)
+    played.send(Neighbor(), PLAIN_S - 1)
+    played.result(PLAIN_S - 1)
+    assert played.received() == [[ROUND, Neighbor()], [Neighbor()], [Neighbor()]]
+    assert played.results.empty(), "the domain never counted as unreachable"
+
+
+def test_round_trip_times_are_smoothed_and_shown_by_domain(played: Played) -> None:
+    assert played.transport.rtt_ms() == {}
+    for rtt_s in (0.1, 0.5):
+        played.transport.exchanged(Exchanged(THEM.name, [], rtt_s), 0.0)
+    assert played.transport.rtt_ms() == {THEM.name: 150.0}
 
 
 def test_a_domain_without_a_route_is_unreachable(played: Played) -> None:

@@ -121,7 +121,7 @@ def test_reporters_that_all_lie_are_found_out_by_the_sample(reader: Reader, lie:
     report(reader, lie, lie, lie)
     sessions = reader.zone("there").sums["sessions"]
     assert (sessions.value, sessions.disputed) == (15_000, True)
-    assert reader.zone("there").sums["events_per_s"].disputed is False
+    assert reader.zone("there").sums["events_out_per_s"].disputed is False
     assert reader.figures.total("sessions", 0.0).disputed
 
 
@@ -193,8 +193,8 @@ def test_reporters_change_with_the_epoch() -> None:
 
 
 def test_a_domain_contributes_to_the_objects_that_it_belongs_to_only() -> None:
-    index = index_of({"here": 400})
-    node = GossipNode(0, [0] * 400, [ZoneLoad(), LoadSample(), LoadTotals()], STARTED_S)
+    index = index_of({"here": 400, "there": 20})
+    node = GossipNode(0, [0] * 420, [ZoneLoad(), LoadSample(), LoadTotals()], STARTED_S)
     current = [index]
     for domain, expected in ((index.zones["here"][0], True), (index.zones["here"][-1], False)):
         made = Aggregates(domain, node.gossip.sets, index=lambda now: current[0], started_s=STARTED_S)
@@ -203,8 +203,25 @@ def test_a_domain_contributes_to_the_objects_that_it_belongs_to_only() -> None:
         assert objects == ({"load", "load-sample", "load-totals"} if expected else {"load"})
     made = Aggregates(index.zones["here"][0], node.gossip.sets, index=lambda now: current[0], started_s=STARTED_S)
     made.handle(Fired(REPORT_DUE), 0.0, CHANCE)
-    current[0] = index_of({"here": 400}, epoch=EPOCH + 1)
+    current[0] = index_of({"here": 400, "there": 20}, epoch=EPOCH + 1)
     assert Withdraw("load-totals") in made.handle(Fired(REPORT_DUE), 0.0, CHANCE)
+
+
+def test_the_domains_of_a_single_zone_state_nothing_for_other_zones() -> None:
+    index = index_of({"here": 40})
+    node = GossipNode(0, [0] * 40, [ZoneLoad(), LoadSample(), LoadTotals()], STARTED_S)
+    made = Aggregates(index.zones["here"][0], node.gossip.sets, index=lambda now: index, started_s=STARTED_S)
+    out = made.handle(LoadMeasured(DomainLoad(7)), 0.0, CHANCE) + made.handle(Fired(REPORT_DUE), 0.0, CHANCE)
+    assert [one.object for one in out if isinstance(one, Contribute)] == ["load"]
+
+
+def test_figures_of_the_whole_are_those_of_its_zones_together(reader: Reader) -> None:
+    report(reader, 15_000, 15_000, 15_000)
+    whole = reader.figures.whole(reader.figures.zones(0.0))
+    assert (whole.known, whole.live, whole.reporting.value) == (320, 320, 320)
+    assert whole.sums["sessions"] == reader.figures.total("sessions", 0.0)
+    assert whole.maxima["busy_permille"] == reader.figures.maximum("busy_permille", 0.0)
+    assert whole.sums["sessions"].value == 15_200
 
 
 # In a federation

@@ -12,6 +12,16 @@ from herald.commands.output import ask, note
 
 PAGE = 500
 ZONES_SHOWN = 20
+LOADS = {
+    "sessions": "sessions",
+    "events_in_per_s": "events/s accepted",
+    "events_out_per_s": "events/s delivered",
+    "bytes_per_s": "bytes/s delivered",
+    "backlog": "events in backlogs",
+    "links": "overlay links",
+    "busy_permille": "thousandths of processors",
+}
+"""Kinds of load as people read them."""
 
 
 @click.group(cls=CommandGroup, short_help="Join the overlay of a federation; list its domains and links.")
@@ -103,11 +113,10 @@ def map_(target: Target, search: str | None, zone: str | None) -> None:
     async def work() -> None:
         cursor = None
         async with target.client() as client:
-            linked = {one["peer"] for one in await client.overlay.links() if one["up"]}
             while True:
                 page = await client.overlay.domains(search=search, zone=zone, cursor=cursor, limit=PAGE)
                 for item in page["items"]:
-                    target.show(item, lambda item: _domain(item, item["name"] in linked))
+                    target.show(item, _domain)
                 cursor = page["next"]
                 if cursor is None:
                     break
@@ -142,17 +151,66 @@ def _status(found: Mapping[str, Any]) -> list[str]:
             for one in found["founders"]
         ),
         *(["Domains by zone:", *zones] if len(zones) > 1 else []),
+        *([] if found["problem"] is None else [f"It cannot run: {found['problem']}"]),
+        *([] if found["picture"] is None else _picture(found["picture"])),
     ]
+
+
+def _picture(picture: Mapping[str, Any]) -> list[str]:
+    """Describe figures of the whole, suspicions, own health and scores."""
+    whole, health = picture["whole"], picture["health"]
+    rows = [f"  {what}: {_figure(whole['sums'][field], whole['maxima'][field])}" for field, what in LOADS.items()]
+    suspected = [
+        f"  {one['domain']} since {one['since']}, accused by {', '.join(one['accusers']) or 'nobody now'}"
+        for one in picture["suspected"]
+    ]
+    accused = f"; accused by {', '.join(health['accused_by'])}" if health["accused_by"] else ""
+    return [
+        f"{whole['live']} of {whole['known']} domains are not suspected; {whole['reporting']['value']} state their load "
+        f"({_basis(whole['reporting'])}).",
+        *rows,
+        f"Own health: {health['state']}; {health['silent']} of {health['observed']} observed domains are silent{accused}.",
+        *(["Suspected:", *suspected] if suspected else []),
+        *(["Scores:", *map(_score, picture["scores"])] if picture["scores"] else []),
+    ]
+
+
+def _figure(total: Mapping[str, Any], most: Mapping[str, Any]) -> str:
+    disputed = ", disputed" if total["disputed"] else ""
+    return f"{total['value']}, at most {most['value']} at one domain ({_basis(total)}{disputed})"
+
+
+def _basis(figure: Mapping[str, Any]) -> str:
+    return f"coverage {figure['coverage']:.0%}, oldest {figure['oldest_s']} s"
+
+
+def _score(one: Mapping[str, Any]) -> str:
+    effects = ", ".join(one["effects"]) or "no effect"
+    held = f", no link for {one['held_back_s']} s" if one["held_back_s"] else ""
+    return f"  {one['peer']}: {one['score']:+.2f} ({one['reason'] or 'no fault'}); {effects}{held}"
+
+
+def _rtt(link: Mapping[str, Any]) -> str:
+    return "      - ms" if link["rtt_ms"] is None else f"{link['rtt_ms']:7.1f} ms"
 
 
 def _link(link: Mapping[str, Any]) -> str:
     state = "up  " if link["up"] else "down"
-    return f"{link['since']}  {state}  {link['reason']:10}  {link['peer']}"
+    suspected = "  suspected" if link["suspected"] else ""
+    scores = f"  score {min(one['score'] for one in link['scores']):+.2f}" if link["scores"] else ""
+    return f"{link['since']}  {state}  {link['reason']:10}  {_rtt(link)}  {link['peer']}{suspected}{scores}"
 
 
-def _domain(item: Mapping[str, Any], linked: bool) -> str:
+def _domain(item: Mapping[str, Any]) -> str:
     by = f"sponsored by {item['sponsor']}" if item["sponsor"] else "founder"
-    return f"{'*' if linked else ' '} {item['name']}  {item['zone'] or '-'}  class {item['capacity']}  {by}"
+    load = item["load"]
+    busy = (
+        ""
+        if load is None
+        else f"  {load['sessions']} sessions, {load['events_in_per_s'] + load['events_out_per_s']} events/s"
+    )
+    suspected = "  suspected" if item["suspected"] else ""
+    return f"{'*' if item['linked'] else ' '} {item['name']}  {item['zone'] or '-'}  class {item['capacity']}  {by}{busy}{suspected}"
 
 
 def _explained(found: Mapping[str, Any]) -> list[str]:
@@ -171,4 +229,15 @@ def _explained(found: Mapping[str, Any]) -> list[str]:
         ),
         f"  as a peer: {found['peer'] or 'none'}",
         "  no link lately" if link is None else f"  link: {_link(link)}",
+        *([] if found["load"] is None else [f"  load, {found['load']['age_s']} s ago: {_load(found['load'])}"]),
+        *(
+            []
+            if found["suspicion"] is None
+            else [f"  suspected since {found['suspicion']['since']}: it does not answer"]
+        ),
+        *(f"  score{_score(one).replace(found['name'], '', 1)}" for one in found["scores"]),
     ]
+
+
+def _load(load: Mapping[str, Any]) -> str:
+    return ", ".join(f"{load[field]} {what}" for field, what in LOADS.items())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from contextlib import suppress
+from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -15,7 +17,7 @@ from eventing.core.names import ZONE_PATTERN
 from eventing.core.principals import Principal
 from eventing.core.roles import oversees
 from eventing.core.timestamps import timestamp
-from eventing.membership.models import DirectoryDomain
+from eventing.membership.models import DirectoryDomain, OverlayLink
 from eventing.membership.rules.sponsoring import day_of, quota_of
 from eventing.membership.selectors import directory
 from eventing.membership.selectors.membership import (
@@ -26,7 +28,9 @@ from eventing.membership.selectors.membership import (
     membership_get,
     sponsorships_since,
 )
+from eventing.membership.selectors.picture import KnownNow, known_now, picture_read
 from eventing.membership.services.joining import overlay_found, overlay_leave, require_administrator
+from eventing.membership.services.own_record import own_record_problem
 from eventing.membership.shapes import (
     OverlayAnswer,
     OverlayDomainAnswer,
@@ -145,8 +149,8 @@ class OverlayLinksView(View):
         """List."""
         _require_overseer(self.principal)
         rows, peers = links_all(), {peer.name for peer in peers_active()}
-        zones = directory.zones_of([row.peer for row in rows])
-        items = [OverlayLinkAnswer.of(row, anchor=row.peer in peers, zone=zones.get(row.peer, "")) for row in rows]
+        zones, known = directory.zones_of([row.peer for row in rows]), known_now()
+        items = [_link(row, row.peer in peers, zones.get(row.peer, ""), known) for row in rows]
         return Response(OverlayLinkList(items=items))
 
 
@@ -156,7 +160,7 @@ class OverlayDomainsView(View):
     @extend_schema(
         operation_id="overlay_domains",
         summary="List the domains of the overlay",
-        description="The directory by name: who exists, not who is alive. For administrators, operators and viewers.",
+        description="The directory by name: who exists, with what is known of each. For administrators, operators and viewers.",
         parameters=[SEARCH, ZONE, docs.CURSOR, docs.LIMIT],
         responses={200: OverlayDomainPage},
     )
@@ -169,7 +173,8 @@ class OverlayDomainsView(View):
         if zone is not None and not ZONE_PATTERN.fullmatch(zone):
             raise InvalidRequest("zone is the name of a zone.")
         page = directory.domains_page(search=search, zone=zone, cursor=self.query("cursor"), limit=self.limit())
-        return page_answer(page, [OverlayDomainAnswer.of(row, **_members(row)) for row in page.items])
+        known, linked = known_now(), {link.peer for link in links_all() if link.up}
+        return page_answer(page, [OverlayDomainAnswer.of(row, **_members(row, known, linked)) for row in page.items])
 
 
 class OverlayDomainView(View):
@@ -190,16 +195,19 @@ class OverlayDomainView(View):
         if row is None:
             raise NotFound("The directory has no such domain. `herald overlay domains` lists all domains.")
         chain = [record.domain for record in directory.chain_of(name)]
-        link, peer = link_of(name), peer_found(name)
+        link, peer, known = link_of(name), peer_found(name), known_now()
         active = peer is not None and peer.active
+        linked = {name} if link is not None and link.up else set()
         return Response(
             OverlayDomainExplanation.of(
                 row,
-                **_members(row),
+                **_members(row, known, linked),
                 sponsors=chain[1:],
                 rooted=bool(chain) and chain[-1] in founders(),
                 peer=None if peer is None else peer.state,
-                link=None if link is None else OverlayLinkAnswer.of(link, anchor=active, zone=row.zone),
+                link=None if link is None else _link(link, active, row.zone, known),
+                suspicion=known.suspected.get(name),
+                scores=known.scores_of(name),
             )
         )
 
@@ -208,10 +216,12 @@ def representation() -> OverlayAnswer:
     """Return this domain's membership as answers show it."""
     membership, links = membership_get(), links_all()
     today = day_of(time.time())
+    running = membership is not None and _running()
     return OverlayAnswer(
         domain=config().domain,
         joined=membership is not None,
-        running=membership is not None and _running(),
+        running=running,
+        problem=None if membership is None else own_record_problem() or None,
         mode=config().overlay,
         joined_at=None if membership is None else timestamp(membership.joined_at),
         sponsor=None if membership is None else membership.sponsor or None,
@@ -223,11 +233,30 @@ def representation() -> OverlayAnswer:
         zones=[OverlayZone(zone=zone, domains=count) for zone, count in directory.zones_counted()],
         sponsored_today=sponsorships_since(today * DAY_S),
         quota=quota_of(founder=membership is not None and not membership.sponsor),
+        picture=picture_read() if running else None,
     )
 
 
-def _members(row: DirectoryDomain) -> dict[str, str | None]:
-    return {"url": row.url or None, "sponsor": row.sponsor or None}
+def _members(row: DirectoryDomain, known: KnownNow, linked: Collection[str]) -> dict[str, Any]:
+    return {
+        "url": row.url or None,
+        "sponsor": row.sponsor or None,
+        "linked": row.name in linked,
+        "rtt_ms": known.seen.rtt_ms.get(row.name),
+        "suspected": row.name in known.suspected,
+        "load": known.seen.loads.get(row.name),
+    }
+
+
+def _link(row: OverlayLink, anchor: bool, zone: str, known: KnownNow) -> OverlayLinkAnswer:
+    return OverlayLinkAnswer.of(
+        row,
+        anchor=anchor,
+        zone=zone,
+        rtt_ms=known.seen.rtt_ms.get(row.peer) if row.up else None,
+        suspected=row.peer in known.suspected,
+        scores=known.scores_of(row.peer),
+    )
 
 
 def _require_overseer(principal: Principal) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from eventing.conf import config
 from eventing.membership.process.candidates import LiveCandidates
+from eventing.membership.process.own_rows import RowSigner, RowVerifier
 from eventing.membership.process.routes import READ_S, Routes
 from eventing.membership.rules.link_counts import link_parameters
 from eventing.membership.rules.records import RecordVerifier, fingerprint_of
@@ -20,6 +21,7 @@ from eventing.membership.wire.verification import pinned
 from eventing.overlay.directory import RECORDS_MAX, DirectoryTable, DomainDirectory, DomainRecord, Records
 from eventing.overlay.machine import Chance, MessageReceived, SetTimer
 from eventing.overlay.member import OverlayMember
+from eventing.overlay.whole_member import whole_member
 
 HASHES_CACHED = 4096
 RESTORED = ""
@@ -72,7 +74,16 @@ def member_make(
     routes.read(0.0)
     timers = _restore(directory, me, chance)
     routes.read(READ_S)
-    member = OverlayMember(me, directory, link_parameters(directory.count), routes.anchors())
+    member = whole_member(
+        me,
+        directory,
+        issue=RowSigner(),
+        genuine=RowVerifier(directory.record, directory_identity),
+        key_hash=lru_cache(HASHES_CACHED)(key_hash),
+        parameters=link_parameters(directory.count),
+        anchors=routes.anchors(),
+        started_s=started_s,
+    )
     member.links.candidates = LiveCandidates(directory, frozenset(roots), lambda: routes.peers, peers_only)
     return member, routes, timers
 

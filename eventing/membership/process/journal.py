@@ -12,7 +12,8 @@ from typing import Any
 from django.db import DatabaseError, connection
 
 from eventing.conf import config
-from eventing.membership.ports import link_changed
+from eventing.membership.ports import link_changed, score_effect
+from eventing.membership.process.happened import happening_of
 from eventing.membership.services.directory import directory_store
 from eventing.membership.services.happenings import (
     DirectoryChanged,
@@ -20,6 +21,8 @@ from eventing.membership.services.happenings import (
     Happening,
     LinkDropped,
     LinkMade,
+    ScoreEffect,
+    ScorePardoned,
     SelfSuspected,
     happenings_store,
 )
@@ -106,6 +109,8 @@ class Journal:
         for one in told:
             if isinstance(one, LinkMade | LinkDropped):
                 link_changed(one.peer, isinstance(one, LinkMade), one.reason)
+            elif isinstance(one, ScoreEffect | ScorePardoned):
+                score_effect(one.peer, one.region, one.effect, isinstance(one, ScoreEffect))
 
     def _note(self, event: Any, silent: set[Any], swap: tuple[Any, Any]) -> bool:
         up, down = swap
@@ -114,8 +119,9 @@ class Journal:
                 anchor = event.peer in self._anchors()
                 reason = "anchor" if anchor else "chosen" if event.chosen else "accepted"
                 replaces = down if event.peer == up else None
-                made = LinkMade(event.peer, event.chosen, anchor, "rotated" if replaces else reason, replaces)
-                self._happenings.append(made)
+                why = "rotated" if replaces else reason
+                rtt_ms = round(event.rtt_s * 1000, 1) if event.rtt_s else None
+                self._happenings.append(LinkMade(event.peer, event.chosen, anchor, why, replaces, rtt_ms))
             case LinkDown():
                 by = up if event.peer == down else None
                 reason = "rotated" if by else "silent" if event.peer in silent else event.reason.name.lower()
@@ -141,5 +147,8 @@ class Journal:
                 log.debug("overlay: a record of %s from %s was refused: %s", event.domain, event.peer, event.why)
                 return False
             case _:
-                return False
+                happening = happening_of(event)
+                if happening is None:
+                    return False
+                self._happenings.append(happening)
         return True

@@ -29,15 +29,21 @@ from eventing.membership.process.assembly import member_make
 from eventing.membership.process.journal import Journal
 from eventing.membership.process.timers import Timers
 from eventing.membership.process.transport import Exchanged, NotExchanged, OverlayTransport
+from eventing.membership.process.upkeep import RunUpkeep, state_load
 from eventing.membership.rules.link_counts import link_parameters
+from eventing.membership.rules.observations import input_of, observations_read
 from eventing.membership.selectors.directory import chain_of
 from eventing.membership.selectors.membership import membership_get
 from eventing.membership.services.happenings import links_end
+from eventing.membership.services.own_record import own_record_problem
 from eventing.membership.wire import codec
 from eventing.overlay.directory import REFRESH_DUE, RefreshDue
+from eventing.overlay.gossip import RoundDue
 from eventing.overlay.links import FindLinks, Leave
 from eventing.overlay.machine import Down, Fired, MessageReceived, SendMessage, SetTimer
+from eventing.overlay.scores import Noted, QueuesFull, VectorsShown
 from eventing.store.errors import RedisError
+from eventing.store.overlay_pictures import overlay_forget
 from eventing.store.overlay_queues import AGAIN, overlay_lease, overlay_take
 
 HELD_S = 12.0
@@ -82,11 +88,17 @@ class OverlayRun:
         membership = (
             membership_get()
         )  # again: a command after the lease was taken arrives, one before it is about what is read here
-        if membership is None:
+        problem = "" if membership is None else own_record_problem()
+        if problem:
+            log.error("The overlay cannot run. %s", problem)
+        if membership is None or problem:
             self._lease.release()
             return False
         links_end("stopped")
-        self._member, self._routes, timers = member_make(self._held, time.time(), self._chance)
+        self._second_over()
+        started_s = time.time() - (time.monotonic() - self._began)
+        self._member, self._routes, timers = member_make(self._held, started_s, self._chance)
+        state_load(self._member, started_s)
         self._journal = Journal(self._routes.anchors, lambda: list(map(str, self._member.links.chosen)))
         self._transport = OverlayTransport(
             config().domain,
@@ -95,6 +107,7 @@ class OverlayRun:
             chain=lambda: chain_of(config().domain),
             deliver=self._inputs.put,
         )
+        self._upkeep = RunUpkeep(self._member, started_s, self._transport.rtt_ms, self._take)
         threading.Thread(target=self._read, name="overlay-inbox", daemon=True).start()
         try:
             for timer in timers:
@@ -128,6 +141,7 @@ class OverlayRun:
                 self._take(Fired(timer))
             self._transport.due(now)
             self._journal.flush(now)
+            self._upkeep.due(now)
         self._end()
         return False
 
@@ -142,10 +156,22 @@ class OverlayRun:
                     self._input(self._inputs.get(timeout=0.1))
                 except queue.Empty:
                     continue
+            overlay_forget()
         else:
             self._journal.flush(self._now(), anyway=True)
+            self._upkeep.store(self._now())
         self._lease.release()
         return not left
+
+    def _second_over(self) -> None:
+        """Wait until the second in which this run began is over, which takes less than two.
+
+        Versions of records and rows are seconds. Whatever a run before this one signed, and should nothing of it be remembered, it signed
+        in this second or before: what is signed from now on has another version, and contradicts nothing.
+        """
+        began = int(time.time())
+        while int(time.time()) <= began and not self._stopping():
+            time.sleep(1.0 - time.time() % 1.0)
 
     # Inputs
 
@@ -160,11 +186,14 @@ class OverlayRun:
                 self._heard(given.peer, given.messages, now)
             case NotExchanged():
                 self._transport.not_exchanged(given, now)
-            case Down():
+            case Down() | Noted() | VectorsShown() | QueuesFull():
                 self._take(given)
 
     def _heard(self, peer: str, received: list[Any], now: float) -> None:
+        """Take in the messages of an exchange, which is a sign of life also where it carries none that is understood."""
         self._member.liveness.heard(peer, now)
+        if self._member.suspicion is not None:
+            self._member.suspicion.heard(peer, now)
         for message in received:
             self._take(MessageReceived(peer, message))
 
@@ -178,10 +207,11 @@ class OverlayRun:
         except Exception:  # an input that the machines do not understand must not end the overlay
             log.exception("The overlay could not handle %s", type(given).__name__)
             return
+        patient = type(given) is Fired and type(given.timer) is RoundDue
         for output in outputs:
             kind = type(output)
             if kind is SendMessage:
-                self._transport.send(output, now)
+                self._transport.send(output, now, patient=patient)
             elif kind is SetTimer:
                 self._timers.set(output.timer, now + output.after_s)
         self._journal.note(outputs, now)
@@ -197,7 +227,7 @@ class OverlayRun:
 
     def _wait_s(self) -> float:
         now = self._now()
-        times = [self._timers.next_at(), self._transport.next_at(), self._journal.next_at()]
+        times = [self._timers.next_at(), self._transport.next_at(), self._journal.next_at(), self._upkeep.next_at()]
         next_at = min([at for at in times if at is not None], default=now + RENEW_S)
         return max(0.0, min(next_at - now, RENEW_S))
 
@@ -236,7 +266,13 @@ class OverlayRun:
                 continue
             for sender, data in entries:
                 try:
-                    self._inputs.put((sender, codec.decode_own(data)) if sender else data.decode())
+                    if sender:
+                        self._inputs.put((sender, codec.decode_own(data)))
+                    elif data == AGAIN.encode():
+                        self._inputs.put(AGAIN)
+                    else:
+                        for observation in observations_read(data):
+                            self._inputs.put(input_of(observation))
                 except Undecodable:
                     log.warning("overlay: messages of %s are of another version", sender)
 

@@ -5,7 +5,13 @@ directions, whichever side began it: the request shows the caller, the answer th
 only while that process runs). So a beat that is due is put off until the last exchange is a beat's period old, and of the two ends of a
 link only one calls.
 
+Messages of a round of gossip wait for the next request to their domain, a beat's period at most, so they cost no requests of their own
+where there are links.
+
 A domain that can be called by nobody polls: soon after each message that may be answered, and with every beat.
+
+A domain whose software refuses requests with the messages of gossip and suspicion (it answers 400) gets none of them for PLAIN_S. It keeps
+its place: every request that it answers is a sign of life.
 
 Only the thread of the overlay calls methods here; requests run on threads of their own, whose results are delivered to it.
 """
@@ -13,6 +19,7 @@ Only the thread of the overlay calls methods here; requests run on threads of th
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -24,6 +31,7 @@ from eventing.membership.process.routes import DomainRoute, Routes
 from eventing.membership.process.timers import Timers
 from eventing.membership.wire import codec, messages
 from eventing.membership.wire.codec import MESSAGES_MAX, BadOverlayMessage
+from eventing.overlay import gossip, suspicion
 from eventing.overlay.directory import DomainRecord
 from eventing.overlay.liveness import BEAT_S, Beat
 from eventing.overlay.machine import Down, SendMessage
@@ -44,6 +52,10 @@ BUSY_TRIES = 5
 PAUSE_S_MAX = 10.0  # bound: seconds of Retry-After that are waited for
 SILENT_S = 30.0
 """A domain that only calls out, and has not called for this long, counts as unreachable."""
+PLAIN_S = 3600.0
+"""A domain whose software refuses messages of gossip and suspicion is sent some again after this."""
+RTT_SHARE = 0.125
+"""Share of a new measurement in a smoothed round-trip time (RFC 6298, section 2: alpha)."""
 ABSENT_S = 3600.0
 """A domain that answers that it takes part in no overlay is asked again after this."""
 POLLS_S = (0.3, 1.0, 2.5)
@@ -52,6 +64,9 @@ WAITING_MAX = 512  # bound: messages that wait for a request to a domain; the ol
 REQUEST_BYTES = OVERLAY_BYTES_MAX - 8 * 1024
 """Of messages; the rest is for the records that introduce this domain."""
 DOMAINS_MAX = 4096  # bound: domains of which exchanges are remembered; those without a request under way are forgotten
+OPTIONAL = gossip.MESSAGES | suspicion.MESSAGES
+"""Messages without which a domain takes part as well."""
+OPTIONAL_TAGS = frozenset(map(codec.tag_of, OPTIONAL))
 log = logging.getLogger(__name__)
 
 
@@ -60,6 +75,7 @@ class Exchanged(msgspec.Struct, frozen=True):
 
     peer: str
     messages: list[Any]
+    rtt_s: float = 0.0
 
 
 class NotExchanged(msgspec.Struct, frozen=True):
@@ -70,7 +86,7 @@ class NotExchanged(msgspec.Struct, frozen=True):
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """Timer of the transport: `beat`, `poll` or `retry`."""
+    """Timer of the transport: `beat`, `poll`, `round` or `retry`."""
 
     peer: str
     what: str
@@ -88,6 +104,9 @@ class Correspondence(msgspec.Struct):
         exchanged_at: when the last request was answered, or received; -inf for never.
         beat: whether a beat waits for its time.
         absent_until: until when the domain is known to take part in no overlay.
+        plain_until: until when the domain is known to refuse messages of gossip and suspicion.
+        rtt_s: smoothed duration of requests; 0 before the first.
+        round_waits: whether messages of a round wait for their time.
     """
 
     waiting: list[bytes] = []
@@ -98,6 +117,9 @@ class Correspondence(msgspec.Struct):
     exchanged_at: float = float("-inf")
     beat: bool = False
     absent_until: float = 0.0
+    plain_until: float = 0.0
+    rtt_s: float = 0.0
+    round_waits: bool = False
 
 
 class OverlayTransport:
@@ -142,11 +164,17 @@ class OverlayTransport:
         """True while a request is under way."""
         return any(one.calling for one in self._of.values())
 
-    def send(self, output: SendMessage, now: float) -> None:
-        """Send a message, at once or with others."""
+    def rtt_ms(self) -> dict[str, float]:
+        """Return the smoothed round-trip times of requests by domain."""
+        return {peer: round(one.rtt_s * 1000, 1) for peer, one in self._of.items() if one.rtt_s}
+
+    def send(self, output: SendMessage, now: float, *, patient: bool = False) -> None:
+        """Send a message, at once or with others; a `patient` one with the next request, within a beat's period."""
         peer, message = str(output.peer), output.message
         route = self._routes.to(peer)
         with_peer = self._with(peer)
+        if type(message) in OPTIONAL and (now < max(with_peer.plain_until, with_peer.absent_until) or route is None):
+            return
         if route is None or now < with_peer.absent_until:
             self._deliver(Down(peer))
         elif not route.url:
@@ -155,6 +183,12 @@ class OverlayTransport:
             if not with_peer.beat:
                 with_peer.beat = True
                 self._set_beat(peer, with_peer, now)
+        elif patient:
+            with_peer.waiting.append(codec.message_bytes(message))
+            del with_peer.waiting[:-WAITING_MAX]
+            if not with_peer.round_waits:
+                with_peer.round_waits = True
+                self._timers.set(Wake(peer, "round"), now + BEAT_S)
         else:
             with_peer.waiting.append(codec.message_bytes(message))
             del with_peer.waiting[:-WAITING_MAX]
@@ -173,7 +207,11 @@ class OverlayTransport:
         with_peer = self._with(result.peer)
         with_peer.calling, with_peer.introduce, with_peer.failures, with_peer.sent = False, False, 0, []
         with_peer.exchanged_at = now
-        self._go_on(result.peer, with_peer)
+        if result.rtt_s:
+            before_s = with_peer.rtt_s
+            with_peer.rtt_s = result.rtt_s if not before_s else before_s + RTT_SHARE * (result.rtt_s - before_s)
+        if not with_peer.round_waits:
+            self._go_on(result.peer, with_peer)
 
     def not_exchanged(self, result: NotExchanged, now: float) -> None:
         """Take in that a request failed: retry it once, or report the domain as unreachable."""
@@ -181,8 +219,15 @@ class OverlayTransport:
         with_peer = self._with(peer)
         with_peer.calling = False
         unknown = isinstance(error, PeerError) and error.status in (401, 403) and not with_peer.introduce
+        plain = [one for one in with_peer.sent if codec.tag_at(one) not in OPTIONAL_TAGS]
         if isinstance(error, PeerError) and error.status == 404 and error.kind == "refused":
             with_peer.absent_until = now + ABSENT_S
+        elif isinstance(error, PeerError) and error.status == 400 and len(plain) < len(with_peer.sent):
+            with_peer.plain_until = now + PLAIN_S
+            waiting = [one for one in with_peer.waiting if codec.tag_at(one) not in OPTIONAL_TAGS]
+            with_peer.waiting, with_peer.sent = [*plain, *waiting], []
+            self._go_on(peer, with_peer)
+            return
         elif unknown or with_peer.failures < (BUSY_TRIES if _is_rate(error) else 1):
             with_peer.introduce = with_peer.introduce or unknown
             with_peer.failures += 1
@@ -205,6 +250,10 @@ class OverlayTransport:
                     continue
                 with_peer.beat = False
                 with_peer.waiting.append(codec.message_bytes(Beat()))
+            elif wake.what == "round":
+                with_peer.round_waits = False
+                if not with_peer.waiting:
+                    continue
             if route is not None and route.url:
                 self._call(wake.peer, with_peer, route)
 
@@ -253,8 +302,10 @@ class OverlayTransport:
 
     def _exchange(self, peer: str, route: DomainRoute, body: bytes) -> None:
         """Send a request, on a thread of its own."""
+        began = time.monotonic()
         try:
             answer = client.call(route.url, peer, OVERLAY, body, CALL_S, key=self._routes.key, keys=route.keys)
+            rtt_s = time.monotonic() - began
             found = codec.decode(messages.answer_read(answer).messages)
         except (PeerError, BadOverlayMessage) as error:
             self._deliver(NotExchanged(peer, error))
@@ -262,7 +313,7 @@ class OverlayTransport:
             log.exception("An overlay request to %s failed", peer)
             self._deliver(NotExchanged(peer, error))
         else:
-            self._deliver(Exchanged(peer, found))
+            self._deliver(Exchanged(peer, found, rtt_s))
         finally:
             close_old_connections()
 

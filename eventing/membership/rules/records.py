@@ -21,7 +21,7 @@ import msgspec
 
 from eventing.access.rules.policy_issuers import is_address
 from eventing.core.decoding import msgpack_reader
-from eventing.core.ed25519 import BadPublicKey, public_key
+from eventing.core.ed25519 import BadPublicKey, public_key, public_key_text
 from eventing.core.names import DOMAIN_PATTERN, ZONE_PATTERN
 from eventing.core.signing import OVERLAY_RECORD, SIGNATURE_BYTES, SPONSORSHIP, Signed, sign, verified
 from eventing.overlay.directory import DomainRecord, Sponsorship
@@ -123,6 +123,18 @@ def record_sign(
     if len(_encode(made)) > RECORD_BYTES_MAX:
         raise ValueError(f"The record has more than {RECORD_BYTES_MAX} bytes: its name, address and zone are too long.")
     return made
+
+
+def record_bytes_most(domain: str, sponsor: str, url: str, zone: str) -> int:
+    """Return the bytes of the largest record that a domain issues in the course of time, with a second key after a rotation.
+
+    Args:
+        sponsor: empty for a founder.
+    """
+    given = Sponsorship(sponsor, domain, 2**15, 255) if sponsor else None
+    key = " ".join([public_key_text(bytes(32))] * 2)
+    signature = bytes(SIGNATURE_BYTES * (2 if sponsor else 1))
+    return len(_encode(DomainRecord(domain, 2**32, 1.5, 1.5, key, url, zone, "", 1, given, signature)))
 
 
 class RecordVerifier:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 
-from eventing.conf import config
 from eventing.membership.models import DirectoryDomain
 from eventing.membership.rules.records import fingerprint_of, record_bytes
 from eventing.overlay.directory import DomainRecord
@@ -45,8 +44,7 @@ def directory_forget() -> int:
 
 
 def directory_leave() -> None:
-    """Empty the directory; identity keys of other domains stay remembered."""
-    DirectoryDomain.objects.filter(name=config().domain).delete()
+    """Empty the directory. Identity keys of other domains stay remembered, and the version of the own record, which the next one exceeds."""
     DirectoryDomain.objects.update(held=False)
 
 

@@ -1,11 +1,12 @@
 """Events of the overlay, stored and reported on `domain.admin`: each link made, dropped or replaced with its reason, domains
-admitted and expired, proofs of equivocation, own suspicions.
+admitted and expired, proofs of equivocation, suspicions, effects of scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from django.utils import timezone
@@ -18,6 +19,10 @@ from eventing.outbox.services import change
 
 NAMED_MAX = 100
 """Domains named in one event; the others are counted."""
+ACCUSERS_MAX = 16
+"""Accusers named in one event: more than a domain has monitors."""
+EFFECTS = ("demoted", "not-chosen", "condemned")
+"""Effects of scores, the mildest first."""
 ENDED_MAX = 1000  # bound: ended links that are remembered; the oldest are forgotten
 
 
@@ -29,6 +34,7 @@ class LinkMade(msgspec.Struct, frozen=True):
     anchor: bool
     reason: str
     replaces: str | None = None
+    rtt_ms: float | None = None
 
 
 class LinkDropped(msgspec.Struct, frozen=True):
@@ -60,7 +66,103 @@ class SelfSuspected(msgspec.Struct, frozen=True):
     links: int
 
 
-Happening = LinkMade | LinkDropped | DirectoryChanged | EquivocationProved | SelfSuspected
+class DomainSuspected(msgspec.Struct, frozen=True):
+    """Monitors accuse a domain of being silent, and it has not rebutted that."""
+
+    domain: str
+    accusers: tuple[str, ...]
+
+
+class DomainSuspicionEnded(msgspec.Struct, frozen=True):
+    """A domain is suspected no longer. `reason`: rebutted or withdrawn."""
+
+    domain: str
+    reason: str
+
+
+class OwnSuspicionRebutted(msgspec.Struct, frozen=True):
+    """This domain was accused, and has rebutted that."""
+
+    accusers: tuple[str, ...]
+
+
+class AccusationsPaused(msgspec.Struct, frozen=True):
+    """This domain accuses nobody, as so many are silent."""
+
+    silent: int
+    observed: int
+
+
+class AccusationsResumed(msgspec.Struct, frozen=True):
+    """This domain accuses silent domains again."""
+
+
+class RowsContradict(msgspec.Struct, frozen=True):
+    """A domain signed two different rows of one version."""
+
+    domain: str
+    object: str
+    version: int
+
+
+class ScoreEffect(msgspec.Struct, frozen=True):
+    """An effect of a score began. `effect`: of EFFECTS."""
+
+    peer: str
+    region: str
+    effect: str
+    score: float
+    reason: str
+    back_off_s: float | None = None
+
+
+class ScorePardoned(msgspec.Struct, frozen=True):
+    """An effect of a score ended."""
+
+    peer: str
+    region: str
+    effect: str
+    score: float
+
+
+class QueuesAreFull(msgspec.Struct, frozen=True):
+    """This domain sends more than it can."""
+
+    full: int
+    links: int
+
+
+Happening = (
+    LinkMade
+    | LinkDropped
+    | DirectoryChanged
+    | EquivocationProved
+    | SelfSuspected
+    | DomainSuspected
+    | DomainSuspicionEnded
+    | OwnSuspicionRebutted
+    | AccusationsPaused
+    | AccusationsResumed
+    | RowsContradict
+    | ScoreEffect
+    | ScorePardoned
+    | QueuesAreFull
+)
+_KINDS: dict[type[Any], str] = {
+    LinkMade: events.OVERLAY_LINK_MADE,
+    LinkDropped: events.OVERLAY_LINK_DROPPED,
+    EquivocationProved: events.OVERLAY_EQUIVOCATION,
+    SelfSuspected: events.OVERLAY_SELF_SUSPECTED,
+    DomainSuspected: events.OVERLAY_SUSPECTED,
+    DomainSuspicionEnded: events.OVERLAY_SUSPICION_ENDED,
+    OwnSuspicionRebutted: events.OVERLAY_SUSPICION_REBUTTED,
+    AccusationsPaused: events.OVERLAY_ACCUSATIONS_PAUSED,
+    AccusationsResumed: events.OVERLAY_ACCUSATIONS_RESUMED,
+    RowsContradict: events.OVERLAY_ROWS_CONTRADICT,
+    ScoreEffect: events.OVERLAY_SCORE_EFFECT,
+    ScorePardoned: events.OVERLAY_SCORE_PARDONED,
+    QueuesAreFull: events.OVERLAY_QUEUES_FULL,
+}
 
 
 def happenings_store(happenings: Sequence[Happening], *, now: datetime | None = None) -> None:
@@ -81,22 +183,17 @@ def links_end(reason: str, *, now: datetime | None = None) -> int:
 
 
 def _told(one: Happening) -> tuple[str, dict[str, object]]:
-    match one:
-        case LinkMade():
-            return events.OVERLAY_LINK_MADE, msgspec.structs.asdict(one)
-        case LinkDropped():
-            return events.OVERLAY_LINK_DROPPED, msgspec.structs.asdict(one)
-        case EquivocationProved():
-            return events.OVERLAY_EQUIVOCATION, msgspec.structs.asdict(one)
-        case SelfSuspected():
-            return events.OVERLAY_SELF_SUSPECTED, msgspec.structs.asdict(one)
-        case DirectoryChanged():
-            return events.OVERLAY_DIRECTORY_CHANGED, {
-                "admitted": list(one.admitted[:NAMED_MAX]),
-                "expired": list(one.expired[:NAMED_MAX]),
-                "admitted_count": len(one.admitted),
-                "expired_count": len(one.expired),
-            }
+    if isinstance(one, DirectoryChanged):
+        return events.OVERLAY_DIRECTORY_CHANGED, {
+            "admitted": list(one.admitted[:NAMED_MAX]),
+            "expired": list(one.expired[:NAMED_MAX]),
+            "admitted_count": len(one.admitted),
+            "expired_count": len(one.expired),
+        }
+    data = msgspec.structs.asdict(one)
+    if "accusers" in data:
+        data["accusers"] = list(data["accusers"][:ACCUSERS_MAX])
+    return _KINDS[type(one)], data
 
 
 def _links_store(happenings: Sequence[Happening], now: datetime) -> None:

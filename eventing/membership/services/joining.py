@@ -21,7 +21,7 @@ from eventing.membership.rules.records import (
 )
 from eventing.membership.rules.sponsoring import BadChain, chain_founder
 from eventing.membership.services.directory import directory_leave, directory_store
-from eventing.membership.services.own_record import own_identity, own_record_issue
+from eventing.membership.services.own_record import own_identity, own_record_issue, own_record_problem
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.overlay.directory import DomainRecord
@@ -37,11 +37,19 @@ def require_administrator(principal: Principal) -> None:
         raise Forbidden("Decisions about the overlay require an administrator's token that is not narrowed.")
 
 
+def require_record(sponsor: str) -> None:
+    """Raise Conflict unless this domain's record has room for its names with this sponsor (empty for a founder)."""
+    problem = own_record_problem(sponsor)
+    if problem:
+        raise Conflict(problem)
+
+
 def overlay_found(*, principal: Principal, now: datetime | None = None) -> OverlayMembership:
     """Found an overlay: the first domain of a federation, which needs no sponsor. Raises Forbidden, Conflict."""
     now = now or timezone.now()
     require_administrator(principal)
     fingerprint = str(own_identity()["kid"])
+    require_record("")
     with change(now) as outbox:
         lock_domain()
         if OverlayMembership.objects.exists():

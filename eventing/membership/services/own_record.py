@@ -10,8 +10,8 @@ from django.db import transaction
 from eventing.access.selectors.keys import signing_key
 from eventing.conf import config
 from eventing.core.errors import Conflict
-from eventing.membership.models import OverlayMembership
-from eventing.membership.rules.records import grant_read, record_sign
+from eventing.membership.models import DirectoryDomain, OverlayMembership
+from eventing.membership.rules.records import RECORD_BYTES_MAX, grant_read, record_bytes_most, record_sign
 from eventing.overlay.directory import EXPIRY_S, DomainRecord
 from eventing.peering.selectors.domain_documents import own_keys
 
@@ -24,8 +24,27 @@ def own_identity() -> Mapping[str, Any]:
     return keys[0]
 
 
+def own_record_problem(sponsor: str | None = None) -> str:
+    """Return what keeps this domain from issuing a record, one sentence; empty if nothing does.
+
+    Args:
+        sponsor: the domain that is to sponsor this one; None: as it has joined.
+    """
+    settings, row = config(), OverlayMembership.objects.first()
+    sponsor = sponsor if sponsor is not None else "" if row is None else row.sponsor
+    url = settings.base_url if settings.overlay_callable else ""
+    size = record_bytes_most(settings.domain, sponsor, url, settings.zone)
+    if size <= RECORD_BYTES_MAX:
+        return ""
+    return (
+        f"This domain's record would have {size} bytes, of {RECORD_BYTES_MAX} at most. Names count several times: use a shorter "
+        f"HERALD_DOMAIN, HERALD_BASE_URL or HERALD_ZONE, or a sponsor with a shorter name."
+    )
+
+
 def own_record_issue(version: int, wall_s: float) -> DomainRecord:
-    """Issue this domain's record, of at least this version and above all that were issued before, also before a restart.
+    """Issue this domain's record, of at least this version and above all that were issued before: before a restart, and before it left
+    an overlay that it joins again.
 
     Raises Conflict if this domain has not joined, or its record would be too large.
     """
@@ -34,7 +53,8 @@ def own_record_issue(version: int, wall_s: float) -> DomainRecord:
         row = OverlayMembership.objects.select_for_update().first()
         if row is None:
             raise Conflict("This domain takes part in no overlay.")
-        row.version = max(version, row.version + 1)
+        left = DirectoryDomain.objects.filter(name=settings.domain).values_list("version", flat=True).first() or 0
+        row.version = max(version, row.version + 1, left + 1)
         row.save(update_fields=["version"])
     grant = grant_read(bytes(row.grant)) if row.grant else None
     record = DomainRecord(

@@ -3,6 +3,8 @@
 Nothing here names a message: its form and its bounds follow from the types of its fields. A field of the type `Id` is a domain's
 name; texts, bytes, sequences and numbers have the bounds below. A field of another type fails at the first use of the codec, so a
 new message cannot pass unchecked. Payloads that a machine interprets itself are `bytes`.
+
+Messages of a type that this software does not have are skipped: a newer domain may send them.
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ from eventing.core.decoding import Reader, Undecodable, msgpack_reader
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.membership.rules.records import RECORD_BYTES_MAX, record_bytes
 from eventing.overlay.directory import DomainRecord
+from eventing.overlay.gossip_messages import MESSAGE_BYTES_MAX, GossipMessage
 from eventing.overlay.member import MESSAGES
 
 MESSAGES_MAX = 256  # bound: overlay messages of one request or answer; the others are in the next one
 ITEMS_MAX = 1024  # bound: items of a sequence in an overlay message; the request is refused: 400
 TEXT_CHARS_MAX = 255  # bound: characters of a text in an overlay message; 400
 PAYLOAD_BYTES_MAX = 16 * 1024  # bound: bytes of a binary field in an overlay message; 400
+GOSSIP_BYTES_MAX = MESSAGE_BYTES_MAX  # bound: bytes of a gossip message; 400
+_ARRAY_OF_ONE = b"\x91"
 _encode = msgspec.msgpack.Encoder().encode
 Check = Callable[[Any], None]
 
@@ -45,11 +50,11 @@ def message_bytes(message: Any) -> bytes:
 
 
 def decode(data: bytes | msgspec.Raw) -> list[Any]:
-    """Decode messages of another domain. Raises BadOverlayMessage."""
+    """Decode messages of another domain; those of unknown types are skipped. Raises BadOverlayMessage."""
     try:
-        messages = _reader()(data)
-    except Undecodable as error:
-        raise BadOverlayMessage(str(error)) from None
+        messages = _reader()(data) if len(bytes(data)) <= GOSSIP_BYTES_MAX else _one_by_one(data)
+    except Undecodable:
+        messages = _one_by_one(data)
     if len(messages) > MESSAGES_MAX:
         raise BadOverlayMessage(f"more than {MESSAGES_MAX} messages")
     for message in messages:
@@ -57,14 +62,54 @@ def decode(data: bytes | msgspec.Raw) -> list[Any]:
     return messages
 
 
+def _one_by_one(data: bytes | msgspec.Raw) -> list[Any]:
+    """Decode messages of which some may be of an unknown type, or too large."""
+    try:
+        parts = _read_parts(data)
+        if len(parts) > MESSAGES_MAX:
+            raise BadOverlayMessage(f"more than {MESSAGES_MAX} messages")
+        known = [(tag, part) for part in parts if (tag := tag_at(part)) in _tags()]
+        for tag, part in known:
+            if tag == GOSSIP_TAG and len(bytes(part)) > GOSSIP_BYTES_MAX:
+                raise BadOverlayMessage(f"a gossip message of more than {GOSSIP_BYTES_MAX} bytes")
+        return [message for _, part in known for message in _reader()(_ARRAY_OF_ONE + bytes(part))]
+    except Undecodable as error:
+        raise BadOverlayMessage(str(error)) from None
+
+
+def tag_at(message: bytes | msgspec.Raw) -> str:
+    """Return the text by which an encoded message begins. Raises Undecodable."""
+    return _read_tag(message).tag
+
+
 def decode_own(data: bytes) -> list[Any]:
-    """Decode messages that a process of this domain has checked already."""
-    return _reader()(data)
+    """Decode messages that a process of this domain has checked already. Raises Undecodable."""
+    try:
+        return _reader()(data)
+    except Undecodable:
+        known = [bytes(part) for part in _read_parts(data) if tag_at(part) in _tags()]
+        return [message for part in known for message in _reader()(_ARRAY_OF_ONE + part)]
 
 
 def tag_of(kind: Any) -> str:
     """Return the text by which a type of message begins on the wire."""
     return str(kind.__struct_config__.tag)
+
+
+class MessageHead(msgspec.Struct, array_like=True):
+    """The first element of any message; the others are skipped."""
+
+    tag: str
+
+
+_read_parts: Reader[list[msgspec.Raw]] = msgpack_reader(list[msgspec.Raw])
+_read_tag = msgpack_reader(MessageHead)
+GOSSIP_TAG = tag_of(GossipMessage)
+
+
+@per_process
+def _tags() -> frozenset[str]:
+    return frozenset(map(tag_of, MESSAGES))
 
 
 def check_record(record: DomainRecord) -> None:

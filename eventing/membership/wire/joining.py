@@ -6,7 +6,7 @@ from eventing.access.selectors.keys import signing_key
 from eventing.core.errors import Conflict, PeerUnreachable
 from eventing.core.principals import Principal
 from eventing.membership.models import OverlayMembership
-from eventing.membership.services.joining import overlay_join, require_administrator
+from eventing.membership.services.joining import overlay_join, require_administrator, require_record
 from eventing.membership.services.own_record import own_identity
 from eventing.membership.wire import messages
 from eventing.membership.wire.codec import BadOverlayMessage
@@ -36,6 +36,7 @@ def join(*, principal: Principal, reference: str) -> OverlayMembership:
     require_administrator(principal)
     peer = sponsor_named(reference)
     own = own_identity()
+    require_record(peer.name)
     request = messages.SponsorRequest(messages.VERSION, str(own["x"]))
     try:
         body = client.call(peer.url, peer.name, SPONSOR, messages.encode(request), TIMEOUT_S, key=signing_key())

@@ -16,6 +16,7 @@ from eventing.overlay.directory import DomainDirectory, DomainRecord
 from eventing.overlay.drawn_candidates import HELD_BACK_MAX
 from eventing.overlay.links import Links
 from eventing.overlay.member import OverlayMember
+from eventing.overlay.past_sponsors import PAST_MAX
 from eventing.sim.checkers.violation import Violation
 from eventing.sim.federation import STARTED_S, URL, sponsor_of
 from eventing.sim.liars.lying_member import FORGED
@@ -106,6 +107,7 @@ def _memories(member: OverlayMember) -> Iterator[str]:
         "held_back": HELD_BACK_MAX,
         "fresh": directory.count,
         "variants": directory.count,
+        "past": PAST_MAX,
     }.items():
         if sizes.get(name, 0) > most:
             yield f"{sizes[name]} {name} are remembered, of {most}"
