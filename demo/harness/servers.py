@@ -74,12 +74,14 @@ def free_port() -> int:
         return port
 
 
-def manage(*arguments: str, env: Mapping[str, str], timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
-    """Run `manage.py ARGUMENTS` to its end."""
+def manage(
+    *arguments: str, env: Mapping[str, str], timeout_s: float = 60.0, root: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """Run `manage.py ARGUMENTS` of the source tree at `root` to its end."""
     return subprocess.run(
-        [sys.executable, ROOT / "manage.py", *arguments],
+        [sys.executable, root / "manage.py", *arguments],
         env=dict(env),
-        cwd=ROOT,
+        cwd=root,
         capture_output=True,
         text=True,
         timeout=timeout_s,
@@ -100,7 +102,7 @@ class Domain:
     """One domain. `settings` are HERALD_* by their field names: Domain(folder, gateways=2, tick_ms=0).
 
     `seed` is a migrated database without keys (Prepared.migrated): the first start then has nothing to migrate, which
-    saves a second of it.
+    saves a second of it. `root` is the source tree that is run.
     """
 
     def __init__(
@@ -109,9 +111,11 @@ class Domain:
         *,
         seed: Path | None = None,
         extra_env: Mapping[str, str] | None = None,
+        root: Path = ROOT,
         **settings: Any,
     ) -> None:
         self.data_dir = data_dir
+        self._root = root
         self._seed = seed
         self.name = str(settings.get("domain", "localhost"))
         self._settings = {f"HERALD_{name.upper()}": str(value) for name, value in settings.items()}
@@ -131,7 +135,8 @@ class Domain:
             for name, value in os.environ.items()
             if not name.startswith("HERALD_") and name != "DJANGO_SETTINGS_MODULE"
         }
-        own = {"HERALD_DATA_DIR": str(self.data_dir), "HERALD_PORT": str(self.port), "PYTHONPATH": str(ROOT / "client")}
+        own = {"HERALD_DATA_DIR": str(self.data_dir), "HERALD_PORT": str(self.port)}
+        own["PYTHONPATH"] = str(self._root / "client")
         return {**inherited, **own, **self._settings, **self._extra_env}
 
     @property
@@ -186,9 +191,9 @@ class Domain:
         self._plant()
         with self.output_path.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, ROOT / "manage.py", "run"],
+                [sys.executable, self._root / "manage.py", "run"],
                 env=self.env,
-                cwd=ROOT,
+                cwd=self._root,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -274,7 +279,7 @@ class Domain:
 
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `manage.py ARGUMENTS` in this domain's environment."""
-        return manage(*arguments, env=self.env)
+        return manage(*arguments, env=self.env, root=self._root)
 
     @property
     def signing_key(self) -> dict[str, Any]:
