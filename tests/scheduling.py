@@ -25,6 +25,7 @@ TOGETHER = {
         "tests/scenarios/test_network.py",
         "tests/scenarios/test_outages.py",
         "tests/scenarios/test_overlay.py",
+        "tests/scenarios/test_overlay_lies.py",
         "tests/scenarios/test_paths.py",
         "tests/scenarios/test_shared_subscriptions.py",
         "tests/portal/console/test_browser_federation.py",

@@ -7,25 +7,25 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from celery import Celery
 from django.db import close_old_connections
 
-from workers.schedule import FORWARDERS_PERIODIC, PERIODS_S
+from workers.schedule import PERIODS_S
 
 POLL_S = 0.5  # seconds between two checks whether to stop
 logger = logging.getLogger(__name__)
 
 
-def repeat(app: Celery, stopping: Callable[[], bool]) -> list[threading.Thread]:
-    """Start FORWARDERS_PERIODIC, each repeated a period after its last begin, until `stopping()`.
+def repeat(app: Celery, names: Sequence[str], stopping: Callable[[], bool]) -> list[threading.Thread]:
+    """Start the tasks of these names, each repeated a period after its last begin, until `stopping()`.
 
     A process that ends does not wait for them: like all tasks they may be cut short anywhere.
     """
     threads = [
         threading.Thread(target=_repeat, args=(app, name, PERIODS_S[name], stopping), name=name, daemon=True)
-        for name in FORWARDERS_PERIODIC
+        for name in names
     ]
     for thread in threads:
         thread.start()

@@ -26,6 +26,16 @@ FORWARDERS_PERIODIC = (
 them.
 """
 
+
+def forwarders_periodic(workers: int) -> tuple[str, ...]:
+    """Return the tasks that the forwarder runs by itself; without workers all (docs/decisions/0073).
+
+    Args:
+        workers: processes of the worker (HERALD_WORKERS).
+    """
+    return FORWARDERS_PERIODIC if workers else tuple(PERIODS_S)
+
+
 ON_DEMAND = frozenset({FORWARD})
 """Tasks that are sent when there is work for them (eventing/replication/forwarding/wakeups.py)."""
 

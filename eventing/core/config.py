@@ -67,7 +67,14 @@ class Config:
         low=1,
         high=64,
     )
-    workers: int = _setting(1, "processes", "Celery worker processes.", low=1, high=64)
+    workers: int = _setting(
+        1,
+        "processes",
+        "Celery worker processes. 0: neither worker nor beat run, and the forwarder runs the periodic tasks, for domains of little load: "
+        "three processes instead of five, and a task that hangs is not ended.",
+        low=0,
+        high=64,
+    )
     forwarders: int = _setting(
         8,
         "threads",

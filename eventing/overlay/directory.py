@@ -195,11 +195,17 @@ class Equivocated(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """Event: a record of a peer was refused, which the peer could have refused as well."""
+    """Event: a record of a peer was refused. The peer may hold it in good faith: clocks, founders and the order of arrival differ.
+
+    Attributes:
+        why: the reason, in two words.
+        record: the record.
+    """
 
     peer: Id
     domain: Id
     why: str
+    record: DomainRecord
 
 
 REFRESH_DUE = RefreshDue()
@@ -576,7 +582,7 @@ class DomainDirectory:
             return
         why = self._problem(record, known, self._wall_s(now))
         if why:
-            out.append(Refused(peer, record.domain, why))
+            out.append(Refused(peer, record.domain, why, record))
             return
         if record.domain == self.me:
             if self._genuine(record):
@@ -591,7 +597,7 @@ class DomainDirectory:
         if not why and not self._genuine(record):
             why = "signature"
         if why:
-            out.append(Refused(peer, record.domain, why))
+            out.append(Refused(peer, record.domain, why, record))
         elif known is not None or self._admits(peer, record, out):
             self._store(record, peer, out)
 
@@ -754,9 +760,10 @@ class DomainDirectory:
         domain = accused(proof)
         if domain is None or domain in self.convictions or self.record(domain) is None:
             return
-        if not self._genuine(proof.one) or not self._genuine(proof.other):
-            out.append(Refused(peer, domain, "signature"))
-            return
+        for record in (proof.one, proof.other):
+            if not self._genuine(record):
+                out.append(Refused(peer, domain, "signature", record))
+                return
         self._convict(peer, domain, proof, out)
         for record in (proof.one, proof.other):
             self._take(peer, record, now, out)

@@ -19,7 +19,7 @@ Where others found faults in the paper or in its implementations, this machine d
 With `accepted` (mutually suspicious domains), a domain chooses `chosen` links by itself and accepts so many others. Nobody can make it drop
 a link that it chose, a group of domains that may fail or lie together gets at most `group_max` links, and approved peers (`anchors`) are
 outside all limits. With `unpaired`, most places for accepted links are for the domains that are paired with this one (`pairing`): whoever
-asks everybody gets no more places than others.
+asks everybody gets no more places than others. A peer that ends its links again and again gets one in a minute (`ended_links`).
 
 Life of a link: asked (`Neighbor` sent, `pending`) -> accepted or refused -> in the active view (`LinkUp`) -> rotated, evicted,
 left, or its transport failed (`LinkDown`).
@@ -33,6 +33,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from eventing.overlay.ended_links import EndedLinks
 from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived, SendMessage, SetTimer
 
 
@@ -140,6 +141,13 @@ class LinkDown(msgspec.Struct, frozen=True, gc=False):
 
     peer: Id
     reason: Reason
+
+
+class Flapped(msgspec.Struct, frozen=True, gc=False):
+    """Event: a link was refused to a peer that has ended so many within minutes."""
+
+    peer: Id
+    ended: int
 
 
 class ReplyDue(msgspec.Struct, frozen=True, gc=False):
@@ -260,6 +268,7 @@ class Links:
         self.unwelcome: Callable[[Id, float], bool] = _nobody
         self._repairing = False
         self._farther: dict[Id, float] = {}
+        self._ended = EndedLinks()
 
     @property
     def chosen(self) -> list[Id]:
@@ -359,8 +368,15 @@ class Links:
     # Messages
 
     def _neighbor(self, peer: Id, message: Neighbor, now: float, chance: Chance, out: Outputs) -> None:
+        counted = self.parameters.accepted and peer not in self.active
+        ended = self._ended.beyond(peer, now) if counted else 0
+        if ended:
+            out.append(Flapped(peer, ended))
         if peer in self.active or (
-            peer != self.me and not self.unwelcome(peer, now) and self._room_for(peer, message.urgent, now, chance, out)
+            not ended
+            and peer != self.me
+            and not self.unwelcome(peer, now)
+            and self._room_for(peer, message.urgent, now, chance, out)
         ):
             if peer not in self.active:
                 self._add(peer, now, chance, out, chosen=peer in self.pending)
@@ -401,6 +417,7 @@ class Links:
     def _disconnect(self, peer: Id, message: Disconnect, now: float, chance: Chance, out: Outputs) -> None:
         self.pending.pop(peer, None)
         if self.active.pop(peer, None) is not None:
+            self._ended.note(peer, now)
             out.append(LinkDown(peer, message.reason))
         self.candidates.note(message.others[:OTHERS_MAX], chance)
         if message.reason is Reason.EVICTED:

@@ -36,7 +36,7 @@ from portal.celery import app
 from portal.logs.log_lines import catch_the_rest
 from portal.supervisor.parent_watchdog import report_ready, set_death_signal
 from portal.supervisor.presence import ChildPresence
-from workers.schedule import FORWARD_QUEUE
+from workers.schedule import FORWARD_QUEUE, forwarders_periodic
 from workers.tracing import trace_tasks
 
 END_S = 1.0
@@ -149,7 +149,7 @@ def _stop_forwarding(**_: Any) -> None:
 def _start_in_process_scheduler(**_: Any) -> None:
     from workers.in_process_scheduler import repeat  # models: after Django is set up
 
-    repeat(app, wakeups.stopping)
+    repeat(app, forwarders_periodic(config().workers), wakeups.stopping)
 
 
 def beat() -> None:

@@ -44,6 +44,11 @@ def gateways(config: Config, listen_fd: int) -> list[ChildSpec]:
     return [_python(name, command, config, GATEWAY_STOP_S, pass_fds=(listen_fd,)) for name in names]
 
 
+def workers(config: Config) -> list[ChildSpec]:
+    """The processes that run tasks: worker, forwarder and beat, or the forwarder alone where there are no workers."""
+    return [worker(config), forwarder(config), beat(config)] if config.workers else [forwarder(config)]
+
+
 def worker(config: Config) -> ChildSpec:
     """The Celery worker with its pool of config.workers processes."""
     return _python("worker", ["-m", "portal.supervisor.celery_child", "worker"], config, WORKER_STOP_S)

@@ -97,12 +97,7 @@ class Supervisor:
         prepare_identity()
         self._login = login_url(self._config)
         connections.close_all()
-        others = [
-            *children.gateways(self._config, listener.fileno()),
-            children.worker(self._config),
-            children.forwarder(self._config),
-            children.beat(self._config),
-        ]
+        others = [*children.gateways(self._config, listener.fileno()), *children.workers(self._config)]
         started = [self._add(spec) for spec in others]
         for child in started:
             self._wait_ready(child, START_WITHIN_S)

@@ -102,7 +102,7 @@ def test_records_without_a_sponsor_are_bounded(directory: DomainDirectory) -> No
     ids=["forged", "unsponsored", "quota", "other's", "issued", "version", "past", "long", "nan", "nan issued"],
 )
 def test_a_false_record_is_refused(directory: DomainDirectory, false: DomainRecord, why: str) -> None:
-    assert given(directory, false) == [Refused(0, 2, why)]
+    assert given(directory, false) == [Refused(0, 2, why, false)]
     assert directory.record(2) is None
 
 
@@ -159,14 +159,14 @@ def test_a_domain_and_all_that_it_brought_in_bring_in_no_more_than_its_quota(dir
 @pytest.mark.parametrize("day", [-1, 10, 12, 2**64 - 1], ids=["negative", "before the sponsor", "tomorrow", "huge"])
 def test_a_sponsorship_of_another_day_is_refused(directory: DomainDirectory, day: int) -> None:
     given(directory, record(2, number=1))
-    out = given(directory, record(3, sponsorship=Sponsorship(2, 3, day, 0)))
-    assert out == [Refused(0, 3, "false sponsorship")]
+    false = record(3, sponsorship=Sponsorship(2, 3, day, 0))
+    assert given(directory, false) == [Refused(0, 3, "false sponsorship", false)]
 
 
 def test_a_domain_keeps_its_sponsor_while_it_is_in_the_directory(directory: DomainDirectory) -> None:
     given(directory, record(2, number=1))
-    out = given(directory, record(2, number=2, version=int(STARTED_S) + 1))
-    assert out == [Refused(0, 2, "other sponsorship")]
+    other = record(2, number=2, version=int(STARTED_S) + 1)
+    assert given(directory, other) == [Refused(0, 2, "other sponsorship", other)]
 
 
 def test_a_domain_whose_sponsor_has_gone_goes_on(directory: DomainDirectory) -> None:

@@ -10,12 +10,16 @@ import pytest
 
 from eventing.overlay import passive_view
 from eventing.overlay.directory import RECORDS_MAX, DomainRecord, Records
+from eventing.overlay.ended_links import ENDED_EVERY_S, ENDED_FREE
 from eventing.overlay.links import (
     PAPER,
     SUSPICIOUS,
+    Disconnect,
     FindLinks,
+    Flapped,
     Leave,
     LinkDown,
+    Links,
     LinkUp,
     Neighbor,
     NeighborReply,
@@ -26,6 +30,28 @@ from eventing.overlay.machine import MessageReceived, SendMessage
 from eventing.sim.federation import STARTED_S, PaperMember, member_make, reachable, record_make, sponsor_of, table_make
 from eventing.sim.network import SimulatedNetwork
 from eventing.sim.world import World
+
+
+class NoCandidates(passive_view.PassiveView):
+    """Candidates of a domain that knows only those that ask; each is a group of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def draw(self, count: int, but: Any, now: float, chance: Any) -> list[Any]:
+        return []
+
+    def note(self, members: Any, chance: Any) -> None:
+        pass
+
+    def sample(self, but: Any, chance: Any) -> tuple[Any, ...]:
+        return ()
+
+    def group(self, peer: Any) -> Any:
+        return peer
+
+    def paired(self, peer: Any, now: float) -> bool:
+        return True
 
 
 def paper_world(count: int, seed: int) -> World:
@@ -159,6 +185,24 @@ def test_a_full_domain_refuses_and_keeps_its_links(joined: Federation) -> None:
     out = member.links.handle(MessageReceived(refused, Neighbor(True)), 240.0, made.chance)
     assert out == [SendMessage(refused, NeighborReply(False))]
     assert list(member.links.active) == before
+
+
+def test_a_peer_that_ends_its_links_again_and_again_gets_one_in_a_minute() -> None:
+    links = Links(0, SUSPICIOUS, NoCandidates())
+    chance = Random(1)
+
+    def flapped(now: float) -> list[Any]:
+        out = links.handle(MessageReceived(7, Neighbor()), now, chance)
+        return out + links.handle(MessageReceived(7, Disconnect(Reason.EVICTED)), now, chance)
+
+    for _ in range(ENDED_FREE):
+        assert any(type(event) is LinkUp for event in flapped(100.0))
+    refused = flapped(100.0)
+    assert Flapped(7, ENDED_FREE) in refused
+    assert SendMessage(7, NeighborReply(False)) in refused
+    assert not any(type(event) is LinkUp for event in refused)
+    assert any(type(event) is LinkUp for event in flapped(100.0 + ENDED_EVERY_S))
+    assert not any(type(event) is LinkUp for event in flapped(101.0 + ENDED_EVERY_S))
 
 
 def test_a_domain_that_leaves_ends_all_its_links() -> None:

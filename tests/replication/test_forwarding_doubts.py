@@ -8,17 +8,19 @@ import pytest
 from msgspec.structs import replace
 
 from eventing.log import watermarks
-from eventing.overlay import link_refusals, presumed_vector
+from eventing.overlay import graft_timer, link_refusals, presumed_vector
 from eventing.overlay.link_state import Link
 from eventing.peering.models import Peer
 from eventing.peering.selectors.deliveries import delivery_get
 from eventing.peering.wire import messages as wire
-from eventing.replication.forwarding import outbound_answer, wakeups
+from eventing.replication.forwarding import outbound_answer, outbound_request, wakeups
+from eventing.replication.forwarding.asked_feeds import asked_feeds
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.joining.presenters import replicas_shown
 from eventing.replication.models import ReplicaLink
 from eventing.replication.selectors.forwarding import participations_forget
 from eventing.rps.models import RendezvousPoint
+from eventing.store import peer_state
 from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, forward_woken, own, shared
 from tests.replication.shared_rp import (
@@ -103,6 +105,43 @@ def test_a_peer_that_claims_what_it_does_not_have_is_asked_and_then_counted(
     assert len(asked) >= 4
     assert all(one == ["z" * 16] for one in asked)
     assert counted()[("false-vector", "b.test", "")] >= 1
+
+
+def test_what_a_peer_sends_of_other_rps_excuses_it_for_a_while_only(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rp, now = shared(b, 1), time.time()
+    peer.claims = {"z" * 16: 99}
+    forward_woken(rp)
+    counts = []
+    for _ in range(outbound_request.GRAFTS_EXCUSED + 1):
+        now += 40
+        monkeypatch.setattr(time, "time", lambda at=now: at)
+        peer_state.supplied_set("b.test")
+        forward("b.test")
+        counts.append(counted().get(("false-vector", "b.test", ""), 0))
+    assert counts[graft_timer.GRAFTS_FUTILE] == 0, "it may be slow"
+    assert counts[-1] >= 1
+
+
+def test_a_peer_is_asked_for_a_feed_only_after_another_that_was_asked_had_time_to_send_it(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked_after(seconds: float) -> list[str]:
+        peer.requests.clear()
+        monkeypatch.setattr(time, "time", lambda: began + seconds)
+        forward("b.test")
+        return [feed for request in peer.requests for part in request.parts for feed in part.graft]
+
+    rp, feed, began = shared(b, 1), "z" * 16, time.time()
+    peer.claims = {feed: 99}
+    forward_woken(rp)
+    asked_feeds().note(rp, "c.test", [feed], began + 30)
+    assert asked_after(20) == [], "c may still send it"
+    assert asked_after(40) == [feed]
+    asked_feeds().note(rp, "c.test", [feed], began + 200)
+    asked_feeds().forget("c.test")
+    assert asked_after(120) == [feed], "c does not answer"
 
 
 def test_a_carrier_that_makes_up_paths_keeps_runs_from_another_peer_once(

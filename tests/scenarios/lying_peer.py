@@ -268,7 +268,7 @@ class LyingPeer:
 
     # -- what it answers --------------------------------------------------------------------------------------------
 
-    def answer(self, path: str, body: bytes) -> bytes:
+    def answer(self, path: str, body: bytes, sender: str) -> bytes:
         """The body of its answer to a request of the wire."""
         if path == f"{PREFIX}exchange":
             request = wire.request(body)
@@ -310,7 +310,7 @@ def _handler(peer: LyingPeer) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             asked = signatures.SignedRequest("POST", f"http://{headers['host']}{self.path}", headers)
-            said = peer.answer(self.path, body)
+            said = peer.answer(self.path, body, headers.get(signatures.FROM, ""))
             answer = signatures.answer_signed(
                 asked,
                 200,

@@ -76,7 +76,7 @@ def test_each_of_them_runs_again_and_again_whatever_the_others_do_and_fails(monk
         tasks: ClassVar = {name: SimpleNamespace(apply=partial(apply, name)) for name in FORWARDERS_PERIODIC}
 
     monkeypatch.setattr(in_process_scheduler, "PERIODS_S", dict.fromkeys(FORWARDERS_PERIODIC, 0.01))
-    threads = in_process_scheduler.repeat(cast(Celery, Tasks), stopped.is_set)
+    threads = in_process_scheduler.repeat(cast(Celery, Tasks), FORWARDERS_PERIODIC, stopped.is_set)
     wait_for(lambda: all(ran[name] >= 3 for name in FORWARDERS_PERIODIC[1:]), about="the others run", within_s=10)
     assert ran[FORWARDERS_PERIODIC[0]] == 1
     stopped.set()

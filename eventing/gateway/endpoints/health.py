@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from eventing.access.selectors.keys import is_prepared
+from eventing.conf import config
 from eventing.core.container import per_process
 from eventing.core.errors import ApplicationError
 from eventing.gateway import http
@@ -52,7 +53,7 @@ async def readyz(gateway: Gateway, send: http.Send) -> None:
     checks = await _checked(gateway)
     if gateway.stopping:
         checks = {**checks, "gateway": "is stopping"}
-    ready = not gateway.stopping and all(checks[part] == OK for part in NEEDED)
+    ready = not gateway.stopping and all(checks.get(part, OK) == OK for part in NEEDED)
     body: dict[str, Any] = {"status": OK if ready else "unavailable", "checks": checks}
     await http.answer_json(send, 200 if ready else 503, body, [(b"cache-control", b"no-store")])
 
@@ -95,6 +96,9 @@ CHECKS: dict[str, Check] = {
 NEEDED = ("redis", "database", "workers", "forwarder", "beat")
 """Checks without which the gateway is not ready; others are only reported."""
 
+WORKERS = ("workers", "beat")
+"""Checks of processes that a domain without workers does not have (HERALD_WORKERS=0)."""
+
 IN_REDIS = ("workers", "forwarder", "beat", "stored")
 """Checks whose result is unknown while Redis is unreachable."""
 
@@ -128,14 +132,14 @@ async def _checked(gateway: Gateway) -> dict[str, str]:
 async def _check(gateway: Gateway, state: _Checks) -> dict[str, str]:
     try:
         loop = asyncio.get_running_loop()
-        for name, check in CHECKS.items():
+        for name, check in _wanted().items():
             if name not in state.under_way:
                 state.under_way[name] = loop.create_task(_one(check, gateway))
         asked = dict(state.under_way)
         await asyncio.wait(asked.values(), timeout=ANSWER_S)
         found = {name: task.result() if task.done() else SILENT for name, task in asked.items()}
         if found["redis"] != OK:
-            found |= dict.fromkeys(IN_REDIS, "unknown while Redis is away")
+            found |= {name: "unknown while Redis is away" for name in IN_REDIS if name in found}
         state.found = found
         for name, task in asked.items():
             if task.done():
@@ -145,6 +149,11 @@ async def _check(gateway: Gateway, state: _Checks) -> dict[str, str]:
         return state.found
     finally:
         state.running = None
+
+
+def _wanted() -> dict[str, Check]:
+    """Return the checks of this domain."""
+    return {name: check for name, check in CHECKS.items() if config().workers or name not in WORKERS}
 
 
 async def _one(check: Check, gateway: Gateway) -> str:

@@ -5,15 +5,17 @@ within some. Comparisons restore what a crash loses of it.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import DatabaseError, connection
 
 from eventing.conf import config
 from eventing.membership.ports import link_changed, score_effect
 from eventing.membership.process.happened import happening_of
+from eventing.membership.rules.answerability import answerable
 from eventing.membership.services.directory import directory_store
 from eventing.membership.services.happenings import (
     DirectoryChanged,
@@ -28,14 +30,24 @@ from eventing.membership.services.happenings import (
 )
 from eventing.membership.services.joining import known_links_store
 from eventing.overlay.directory import DomainAdmitted, DomainExpired, DomainRecord, Equivocated, Refused
-from eventing.overlay.links import LinkDown, LinkUp, Reason
+from eventing.overlay.links import Flapped, LinkDown, LinkUp, Reason
 from eventing.overlay.liveness import Failed, SuspectsItself
+from eventing.peering.rules.misbehaviour import Kind
+from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.store.errors import RedisError
 
 LINKS_S = 1.0
 RECORDS_S = 5.0
 PENDING_MAX = 20_000  # bound: happenings that wait to be stored while SQL does not answer; the oldest are dropped
 log = logging.getLogger(__name__)
+
+
+class OverlayFault(NamedTuple):
+    """What a peer is answerable for, to be counted as misbehaviour."""
+
+    kind: Kind
+    peer: str
+    detail: str
 
 
 class Journal:
@@ -53,6 +65,7 @@ class Journal:
         self._admitted: dict[str, None] = {}
         self._expired: dict[str, None] = {}
         self._records: dict[str, DomainRecord] = {}
+        self._faults: list[OverlayFault] = []
         self._since: float | None = None
         self._records_since: float | None = None
 
@@ -90,9 +103,12 @@ class Journal:
             return
         moment = datetime.now(UTC)
         told = self._happenings
+        faults, self._faults = self._faults, []
         if self._admitted or self._expired:
             told = [*told, DirectoryChanged(tuple(self._admitted), tuple(self._expired))]
         try:
+            for fault in faults:
+                misbehaviour_note(fault.kind, carrier=fault.peer, detail=fault.detail)
             directory_store(self._records.values(), list(self._expired), now=moment)
             if told:
                 happenings_store(told, now=moment)
@@ -102,7 +118,7 @@ class Journal:
             log.warning("overlay: what happened could not be stored yet: %s", error)
             connection.close()
             self._since, self._records_since = now if told else None, now
-            del self._happenings[:-PENDING_MAX]
+            del self._happenings[:-PENDING_MAX], self._faults[:-PENDING_MAX]
             return
         self._happenings, self._admitted, self._expired, self._records = [], {}, {}, {}
         self._since = self._records_since = None
@@ -143,9 +159,13 @@ class Journal:
                 )
             case SuspectsItself():
                 self._happenings.append(SelfSuspected(event.silent, event.links))
-            case Refused():
-                log.debug("overlay: a record of %s from %s was refused: %s", event.domain, event.peer, event.why)
-                return False
+            case Refused() if event.peer and answerable(event.record, time.time()):  # "": from before a restart
+                self._faults.append(
+                    OverlayFault("false-record", event.peer, f"A record of {event.domain}: {event.why}.")
+                )
+            case Flapped():
+                detail = f"It ended {event.ended} overlay links that it had made, within minutes."
+                self._faults.append(OverlayFault("flapping", event.peer, detail))
             case _:
                 happening = happening_of(event)
                 if happening is None:

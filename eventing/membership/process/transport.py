@@ -35,6 +35,7 @@ from eventing.overlay import gossip, suspicion
 from eventing.overlay.directory import DomainRecord
 from eventing.overlay.liveness import BEAT_S, Beat
 from eventing.overlay.machine import Down, SendMessage
+from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire import client
 from eventing.peering.wire.client import PeerError
 from eventing.peering.wire.endpoints import OVERLAY, OVERLAY_BYTES_MAX
@@ -307,8 +308,11 @@ class OverlayTransport:
             answer = client.call(route.url, peer, OVERLAY, body, CALL_S, key=self._routes.key, keys=route.keys)
             rtt_s = time.monotonic() - began
             found = codec.decode(messages.answer_read(answer).messages)
-        except (PeerError, BadOverlayMessage) as error:
+        except PeerError as error:
             self._deliver(NotExchanged(peer, error))
+        except BadOverlayMessage as error:
+            self._deliver(NotExchanged(peer, error))
+            misbehaviour_note("malformed", carrier=peer, detail=f"Its answer is not understood: {error}.")
         except Exception as error:
             log.exception("An overlay request to %s failed", peer)
             self._deliver(NotExchanged(peer, error))

@@ -24,6 +24,8 @@ Kind = Literal[
     "flooding",
     "oversize",
     "malformed",
+    "false-record",
+    "flapping",
 ]
 
 KINDS: dict[Kind, str] = {
@@ -41,4 +43,6 @@ KINDS: dict[Kind, str] = {
     "flooding": "more requests, events or bytes than the peer's rates allow",
     "oversize": "a message, run or statement beyond its bounds",
     "malformed": "a message or statement that cannot be read",
+    "false-record": "a record of the directory that its sender could have refused as well",
+    "flapping": "overlay links that the domain made and ended, again and again",
 }

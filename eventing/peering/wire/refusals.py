@@ -56,6 +56,7 @@ class _Rates:
         self.strangers = Bucket(STRANGERS)
         self.newcomers = Bucket(NEWCOMERS)
         self.overlay = Table(lambda _: Bucket(OVERLAY_REQUESTS), OVERLAY_DOMAINS_MAX)
+        self.asked: dict[str, float] = {}  # by domain, until when it was asked to send no overlay request
         self.identified = Bucket(Rate(IDENTIFIED_PER_S, config().rate_window_s))
         self.peers: dict[tuple[str, int], Bucket] = {}  # by name and rate; at most PEERS_MAX
 
@@ -106,7 +107,13 @@ def count_overlay_request(domain: str) -> None:
         if bucket.take(1, now):
             return
         wait_s = bucket.wait_s(1, now)
+        asked_until = held.asked.pop(domain, 0.0)
+        held.asked[domain] = now + wait_s
+        if len(held.asked) > OVERLAY_DOMAINS_MAX:
+            del held.asked[next(iter(held.asked))]
     detail = f"The rate of {OVERLAY_REQUESTS.per_s:g} overlay requests per second is exceeded. Send fewer requests."
+    if now < asked_until:  # the first excess is a whole directory that is sent; it is waited for as this domain asks
+        misbehaviour_note("flooding", carrier=domain, detail=detail)
     raise RateLimited(detail, retry_after_s=math.ceil(wait_s))
 
 

@@ -38,6 +38,7 @@ from eventing.peering.services.peers import CONTACT_S
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import NO_ANSWER, PeerError, begin
 from eventing.replication.forwarding import fork_detection, wakeups
+from eventing.replication.forwarding.asked_feeds import asked_feeds
 from eventing.replication.forwarding.measures import request_measured
 from eventing.replication.forwarding.outbound_answer import answer_apply
 from eventing.replication.forwarding.outbound_request import (
@@ -327,6 +328,7 @@ class _Forwarding:
         """Record the failure; return whether the turn continues, because the next attempt is near."""
         self._todo |= dict.fromkeys(sent)
         self._drop_ahead()
+        asked_feeds().forget(self._peer.name)
         chance = random.random()  # noqa: S311 - not a secret
         failure = Failure(error.kind)
         row = delivery_failed(

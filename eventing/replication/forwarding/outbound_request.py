@@ -38,6 +38,7 @@ from eventing.peering.services.domain_documents import own_document
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire import messages as wire
 from eventing.replication.forwarding import fork_detection, holding
+from eventing.replication.forwarding.asked_feeds import asked_feeds
 from eventing.replication.forwarding.inbound import vector_of
 from eventing.replication.selectors.forwarding import participations
 from eventing.replication.services.replica_statements import PendingStatements, documents_for, statements_pending
@@ -47,6 +48,8 @@ from eventing.store import peer_state
 LOW_WATER_MARKS_PER_PART = 8
 # bound: bytes of the RPs' statements in one request; the others are in the next request; one RP's statements always fit
 STATEMENTS_BYTES_MAX = 512 * 1024
+# Half a minute to a minute: a peer that catches up sends something of each RP in that time, and what it sends of others pays for none.
+GRAFTS_EXCUSED = 6  # bound: grafts without a result while the peer sends events of other RPs; `false-vector`
 REMEMBERED_MAX = 20_000  # pairs of peer and origin, the oldest forgotten first; ~200 bytes each
 _signed = msgpack_reader(Signed)
 
@@ -142,21 +145,25 @@ def request_build(
 
 
 def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
-    now = time.time()
-    futile: list[str] = []
+    now, asked = time.time(), asked_feeds()
+    futile: dict[str, int] = {}
     timed = [rp for rp, one in sent.items() if one.before.timer.ask_at is not None and one.before.timer.ask_at <= now]
     gone = {rp: gaps.gone(rp) for rp in timed if sent[rp].before.timer.asked + 1 >= graft_timer.GRAFTS_FUTILE}
 
     def change(rp: str, link: Link) -> Link:
         chance = random.random()  # noqa: S311 - not a secret
-        due = broadcast.due(link, ours=sent[rp].ours, now=now, jitter=chance, gone=gone.get(rp))
+        elsewhere = asked.elsewhere(rp, peer, link.timer.awaited, now)
+        due = broadcast.due(link, ours=sent[rp].ours, now=now, jitter=chance, gone=gone.get(rp), elsewhere=elsewhere)
+        if due.ask:
+            asked.note(rp, peer, link_planning.grafts(due.link, sent[rp].ours), now + due.link.timer.patience_s)
         if due.futile:
-            futile.append(rp)
+            futile[rp] = due.link.timer.asked
         return due.link
 
     for rp, link in watermarks.links_change(peer, timed, change).items():
         sent[rp].before = link
-    for rp in dict.fromkeys(futile) if futile and not peer_state.supplied(peer) else ():
+    supplies = bool(futile) and peer_state.supplied(peer)
+    for rp in [rp for rp, times in futile.items() if times >= GRAFTS_EXCUSED or not supplies]:
         detail = "It claims to hold events that it does not send, after repeated requests."
         misbehaviour_note("false-vector", carrier=peer, rp=rp, detail=detail)
 
