@@ -612,7 +612,7 @@ class DomainDirectory:
         """Remember the last record of a sponsor that has left, if others wait for it and it was admitted itself."""
         awaited = (one.sponsorship for _, one in self._orphans.values())
         if not wanted and not any(one is not None and one.sponsor == record.domain for one in awaited):
-            out.append(Refused(peer, record.domain, "expired"))
+            out.append(Refused(peer, record.domain, "expired", record))
             return
         given = record.sponsorship
         why = self._problem(record, None, record.issued_s)
@@ -624,7 +624,7 @@ class DomainDirectory:
         if not why and not self._genuine(record):
             why = "signature"
         if why:
-            out.append(Refused(peer, record.domain, why))
+            out.append(Refused(peer, record.domain, why, record))
             return
         self.past.add(record)
         out.append(SponsorRemembered(record))

@@ -253,7 +253,7 @@ export interface QuarantineRow {
 
 /** Misbehaviour of a domain, counted. */
 export interface MisbehaviourData {
-  kind: "forged" | "tampered" | "unchained" | "replayed" | "equivocation" | "quarantined" | "not-admitted" | "false-vector" | "false-gap" | "withheld" | "loop" | "flooding" | "oversize" | "malformed";
+  kind: "forged" | "tampered" | "unchained" | "replayed" | "equivocation" | "quarantined" | "not-admitted" | "false-vector" | "false-gap" | "withheld" | "loop" | "flooding" | "oversize" | "malformed" | "false-record" | "flapping";
   /** The peer that carried it; empty if not certain. */
   carrier: string;
   /** The domain concerned, if another. */

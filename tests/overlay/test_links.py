@@ -38,7 +38,7 @@ class NoCandidates(passive_view.PassiveView):
     def __init__(self) -> None:
         super().__init__(0)
 
-    def draw(self, count: int, but: Any, now: float, chance: Any) -> list[Any]:
+    def draw(self, count: int, but: Any, now: float, chance: Any, *, only_paired: bool = False) -> list[Any]:
         return []
 
     def note(self, members: Any, chance: Any) -> None:

@@ -24,6 +24,8 @@ def test_a_domain_without_workers_is_ready_and_its_forwarder_runs_every_periodic
 
         def reaped() -> bool:
             page = admin.get("/api/v1/rps/domain.admin/events?limit=500&after=earliest").json()
-            return any(one["type"] == "io.herald.rp.deleted" and one["data"]["rp"] == rp for one in page["events"])
+            return any(
+                one["type"] == "io.herald.rp.deleted" and one["data"]["rp"]["id"] == rp for one in page["events"]
+            )
 
         wait_for(reaped, 30, every_s=0.2, about="the expired RP is removed")
