@@ -226,6 +226,8 @@ class DirectoryTable:
         self.leaves: list[list[int]] = [[] for _ in range(1 << fingerprints.LEAF_BITS)]
         self.records: list[dict[int, DomainRecord]] = []
         self.hashes: list[dict[int, int]] = []
+        self.entries: list[dict[int, tuple[Id, int, int]]] = []
+        """By number and version, (domain, version, hash): the entry of a record in announcements and comparisons."""
         self.leaf = array("I")
         self.key_hashes = array("Q")
         """By number, 64 well-mixed bits of the domain's name."""
@@ -251,21 +253,23 @@ class DirectoryTable:
     def hold(self, record: DomainRecord) -> int:
         """Hold a record; the number of its domain."""
         number = self.number.get(record.domain)
-        key_hash = self._key_hash(record.domain)
         if number is None:
             number = self.number[record.domain] = len(self.domains)
             self.domains.append(record.domain)
+            key_hash = self._key_hash(record.domain)
             self.key_hashes.append(key_hash)
             self.leaf.append(fingerprints.leaf_of(key_hash))
             self.leaves[self.leaf[number]].append(number)
             self.records.append({})
             self.hashes.append({})
+            self.entries.append({})
             self.brought.append(0)
             self.sponsors.append(0)
             self._count(record)
         if record.version not in self.records[number]:
             self.records[number][record.version] = record
-            self.hashes[number][record.version] = self.hash_of(record)
+            content = self.hashes[number][record.version] = self.hash_of(record)
+            self.entries[number][record.version] = (record.domain, record.version, content)
             given = record.sponsorship
             if given is not None:
                 users = self.sponsored.setdefault((given.sponsor, given.day, given.number), [])
@@ -282,9 +286,9 @@ class DirectoryTable:
         if wall_s - self._forgotten_s < EXPIRY_S / 10:
             return
         self._forgotten_s = wall_s
-        for records, hashes in zip(self.records, self.hashes, strict=True):
+        for records, hashes, entries in zip(self.records, self.hashes, self.entries, strict=True):
             for version in [one for one, record in records.items() if record.expires_s < wall_s - EXPIRY_S]:
-                del records[version], hashes[version]
+                del records[version], hashes[version], entries[version]
 
     def _count(self, record: DomainRecord) -> None:
         given = record.sponsorship
@@ -343,6 +347,7 @@ class DomainDirectory:
         self._versions = array("I")  # by number; 0: not held
         self._held = array("I")  # the first `count` are the numbers of the records that are held
         self._sums = Fingerprints()
+        self._shares = False  # these three are another directory's as well, until either of both changes
         self._fresh: dict[int, Id] = {}  # numbers to announce, with the peer that each came from
         self._announcing = False
         self._relays = bytearray()  # by number, announcements within this window
@@ -450,16 +455,23 @@ class DomainDirectory:
         return out
 
     def copy_records(self, of: DomainDirectory) -> None:
-        """Hold what another directory over the same table holds: after a restart, or in a world that begins with full directories."""
+        """Hold what another directory over the same table holds: after a restart, or in a world that begins with full directories.
+
+        Both share the memory until one of them changes: ten thousand full directories would take more than a gigabyte.
+        """
         if of._table is not self._table:
             raise ValueError("the directories are over different tables")
         self.count = of.count
-        self._versions = of._versions[:]
-        self._held = of._held[:]
-        self._relays = bytearray(len(of._relays))
-        self._sums = of._sums.copy()
+        self._versions, self._held, self._sums = of._versions, of._held, of._sums
+        self._shares = of._shares = True
+        self._relays = bytearray()
         self._variants = dict(of._variants)
         self._brought = dict(of._brought)
+
+    def _unshare(self) -> None:
+        """Have what is held for this directory alone, before it changes."""
+        self._shares = False
+        self._versions, self._held, self._sums = self._versions[:], self._held[:], self._sums.copy()
 
     def fill(self, records: Iterable[DomainRecord]) -> None:
         """Hold records without checks or announcements: those of a restart from disk."""
@@ -516,18 +528,19 @@ class DomainDirectory:
     def _news(self, peer: Id, message: News, now: float, out: Outputs) -> None:
         """Ask for what is newer, and for what contradicts a record that is held."""
         wanted = []
-        for domain, version, content in message.versions[:LISTED_MAX]:
-            number = self._table.number.get(domain)
-            held = self._version(number) if number is not None else 0
-            if version > held or (
-                number is not None and version == held and self._contradicts(domain, number, content)
-            ):
+        numbers, versions, count = self._table.number, self._versions, len(self._versions)
+        for entry in message.versions[:LISTED_MAX]:
+            domain, version, _ = entry
+            number = numbers.get(domain, count)
+            held = versions[number] if number < count else 0
+            if version > held or (held and version == held and self._contradicts(entry, number)):
                 wanted.append(domain)
-        self._want(peer, wanted, now, out)
+        if wanted:
+            self._want(peer, wanted, now, out)
 
-    def _contradicts(self, domain: Id, number: int, content: int) -> bool:
-        """Return whether the record held has another content, and no proof of that is held."""
-        return content != self._hash(number) and domain not in self.convictions
+    def _contradicts(self, entry: tuple[Id, int, int], number: int) -> bool:
+        """Return whether the record held of the same version has another content, and no proof of that is held."""
+        return entry[2] != self._hash(number) and entry[0] not in self.convictions
 
     def _want(self, peer: Id, domains: Iterable[Id], now: float, out: Outputs) -> None:
         """Request records, each of one peer at a time, and of no peer again that was asked for it in vain."""
@@ -557,6 +570,8 @@ class DomainDirectory:
 
     def _adopt(self, peer: Id, now: float, out: Outputs) -> None:
         """Take the records whose sponsors are known by now, and ask the peer for sponsors that are not."""
+        if not self._orphans:
+            return
         found = True
         while found:
             found = False
@@ -768,6 +783,12 @@ class DomainDirectory:
         for record in (proof.one, proof.other):
             self._take(peer, record, now, out)
 
+    def _entry(self, number: int) -> tuple[Id, int, int]:
+        """Return the entry of a held record in announcements and comparisons."""
+        if self._variants and number in self._variants:
+            return self._table.domains[number], self._versions[number], self._hash(number)
+        return self._table.entries[number][self._versions[number]]
+
     def _hash(self, number: int) -> int:
         """The hash of the record held; 0 if none is."""
         version = self._version(number)
@@ -776,21 +797,24 @@ class DomainDirectory:
         return self._table.hashes[number][version] if version else 0
 
     def _store(self, record: DomainRecord, peer: Id, out: Outputs) -> None:
+        if self._shares:
+            self._unshare()
         table = self._table
-        number = table.hold(record)
+        number, version = table.hold(record), record.version
         lacking = number + 1 - len(self._versions)
         if lacking > 0:
             self._versions.extend([0] * lacking)
-            self._relays.extend(bytes(lacking))
         held, before = self._versions[number], self._hash(number)
-        first = table.records[number][record.version]
+        self._versions[number] = version
+        after = table.hashes[number][version]
+        first = table.records[number][version]
         if first is not record and first != record:
             self._variants[number] = record
+            after = self._hash(number)
         elif self._variants:
             self._variants.pop(number, None)
-        self._versions[number] = record.version
         self.past.pop(record.domain, None)
-        self._sums.change(table.leaf[number], before, self._hash(number))
+        self._sums.change(table.leaf[number], before, after)
         if not held:
             if self.count < len(self._held):
                 self._held[self.count] = number
@@ -809,6 +833,8 @@ class DomainDirectory:
 
     def _discard(self, number: int, out: Outputs, at: int | None = None) -> None:
         """Hold a domain no more. `at`: its place among the held, if known."""
+        if self._shares:
+            self._unshare()
         domain = self._table.domains[number]
         record = self.record(domain)
         if record is not None:
@@ -844,13 +870,14 @@ class DomainDirectory:
         self._announcing = False
         fresh, self._fresh = self._fresh, {}
         window = int(now / RELAY_WINDOW_S)
-        if window != self._window:
-            self._window, self._relays = window, bytearray(len(self._relays))
+        if window != self._window or len(self._relays) < len(self._versions):
+            same = self._relays if window == self._window else b""
+            self._window, self._relays = window, bytearray(same) + bytes(len(self._versions) - len(same))
         news = []
         for number, by in fresh.items():
             if self._relays[number] < RELAYS_MAX:
                 self._relays[number] += 1
-                news.append((by, (self._table.domains[number], self._versions[number], self._hash(number))))
+                news.append((by, self._entry(number)))
         proofs = self.convictions.relay()
         for peer in links if len(links) <= ANNOUNCE_LINKS else chance.sample(links, ANNOUNCE_LINKS):
             versions = [entry for by, entry in news if by != peer]
@@ -885,11 +912,7 @@ class DomainDirectory:
     def _entries(self, of: Range) -> list[tuple[Id, int, int]]:
         table = self._table
         numbers = [number for leaf in fingerprints.leaves(of) for number in table.leaves[leaf]]
-        return [
-            (table.domains[number], self._version(number), self._hash(number))
-            for number in numbers
-            if self._version(number)
-        ]
+        return [self._entry(number) for number in numbers if self._version(number)]
 
     def _listed(self, peer: Id, message: RangeEntries, now: float, out: Outputs) -> None:
         theirs = {domain: (version, content) for domain, version, content in message.versions[:LISTED_MAX]}

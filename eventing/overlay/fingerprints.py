@@ -102,10 +102,9 @@ class Fingerprints:
     def change(self, leaf: int, before: int, after: int) -> None:
         """Replace the hash of an entry of a leaf; 0 stands for an entry that is not there."""
         difference = after - before
-        sums, at = self._sums, _OFFSETS[DEPTH] + leaf
-        sums[at] = sums[at] + difference & _MASK
-        while at:
-            at = (at - 1) // BRANCHING
+        sums = self._sums
+        sums[0] = sums[0] + difference & _MASK
+        for at in _AROUND[leaf]:
             sums[at] = sums[at] + difference & _MASK
 
 

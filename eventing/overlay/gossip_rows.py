@@ -89,6 +89,12 @@ class RowSet:
         self._boundary = 0
         self._sum = 0
         self._expiry_s = LEASE_S_MAX + 2**40
+        self._watches: list[dict[Id, None]] = []
+
+    def watch(self) -> dict[Id, None]:
+        """Return a memory of the contributors whose rows change from now on, and of all present ones; the caller empties it."""
+        self._watches.append(dict.fromkeys((*self.rows, *self.conflicts)))
+        return self._watches[-1]
 
     # Merge
 
@@ -131,6 +137,8 @@ class RowSet:
     def hold(self, rows: Rows) -> None:
         """Hold checked rows of one contributor: an own one, or a merged one."""
         owner, version = rows[0].owner, rows[0].version
+        for watch in self._watches:
+            watch[owner] = None
         before = self.rows.pop(owner, None)
         self.conflicts.pop(owner, None)
         self._changes.pop(owner, None)
@@ -260,6 +268,8 @@ class RowSet:
             held = self.held(owner)
             if max(row.expires_s for row in held) <= wall_s:
                 gone.append(owner)
+                for watch in self._watches:
+                    watch[owner] = None
                 self.rows.pop(owner, None)
                 self.conflicts.pop(owner, None)
                 self._changes.pop(owner, None)

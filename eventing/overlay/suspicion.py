@@ -18,16 +18,17 @@ Life of a suspicion: silent -> accused by one -> accused by QUORUM (`REBUT_S` ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from eventing.overlay.accusation_index import AccusationIndex
 from eventing.overlay.gossip import Contribute, Withdraw
 from eventing.overlay.gossip_messages import GossipMessage, GossipPart
 from eventing.overlay.gossip_rows import RowSet
 from eventing.overlay.machine import Chance, Fired, Id, MessageReceived, SendMessage, SetTimer
-from eventing.overlay.monitors import MONITORS, SLACK, MonitorRing, epoch_of
+from eventing.overlay.monitors import MonitorRing, epoch_of
 from eventing.overlay.suspicion_rows import ACCUSED_MAX, accusation_payload, accused_of
 
 PROBE_S = 30.0
@@ -155,13 +156,13 @@ class Suspicion:
         self._rebuttals = rebuttals
         self._make_ring = ring
         self._group = group
+        self._index = AccusationIndex(accusations, rebuttals, self._group_of, quorum=QUORUM, groups=GROUPS)
         self._started_s = started_s
         self._ring: MonitorRing | None = None
         self._ring_at = 0.0
         self._targets: dict[Id, MonitoredDomain] = {}
         self._accused_since: dict[Id, float] = {}
         self._accused_at: dict[Id, float] = {}
-        self._accusers_of: dict[Id, list[Id]] = {}
         self._rebutted_at = 0.0
         self._answering = False
         self._said: bytes = b""
@@ -203,20 +204,26 @@ class Suspicion:
         """Numbers of domains that this one observes, and of those that do not answer."""
         return len(self._targets), sum(1 for one in self._targets.values() if one.silent)
 
+    @property
+    def accused(self) -> Mapping[Id, list[Id]]:
+        """Domains that a quorum of their monitors accuses, each with the accusers."""
+        return self._index.counted
+
     def accusers_of(self, domain: Id) -> list[Id]:
         """Return the accusers of a domain, if they are enough to count."""
-        return self._accusers_of.get(domain, [])
+        return self.accused.get(domain, [])
 
     def accusers_of_own(self, now: float) -> list[Id]:
         """Return the monitors that accuse this domain, since its last rebuttal; also those that are too few to count."""
-        return self._accusers(now).get(self.me, []) if self._accusations.rows else []
+        return self._index.valid(self.me, self._ring_now(now)) if self._accusations.rows else []
 
     def evidence(self, peer: Id) -> GossipMessage | None:
         """Return the accusations of a domain that this one believes: they go with pings and beats to the accused, so that it can rebut
         also when gossip does not reach it. None if a quorum is lacking."""
-        if peer not in self._accusers_of:
+        accusers = self.accused.get(peer)
+        if accusers is None or peer == self.me:
             return None
-        rows = (self._accusations.rows.get(by) for by in self._accusers_of[peer][: 2 * QUORUM])
+        rows = (self._accusations.rows.get(by) for by in accusers[: 2 * QUORUM])
         part = GossipPart(self._accusations.definition.name, rows=tuple(row for row in rows if row is not None))
         return GossipMessage((part,))
 
@@ -280,20 +287,26 @@ class Suspicion:
         row = self._rebuttals.rows.get(domain)
         return row.version if row is not None else 0
 
+    def _group_of(self, domain: Id) -> Any:
+        return self._group(domain)
+
     # As a reader, and as one that is accused
 
     def _look(self, now: float, out: Outputs) -> None:
-        accusers = self._accusers(now)
-        counted = {
-            domain: by for domain, by in accusers.items() if len(by) >= QUORUM and self._groups_do(domain, by, now)
-        }
-        mine = counted.pop(self.me, [])
+        self._index.update(self._ring_now(now))
+        counted = self.accused
+        mine = counted.get(self.me)
         if mine:
             self._rebut(tuple(mine), now, out)
         elif self._answering and now >= self._rebutted_at + PROBE_S:
             self._answering = False
             out.append(Withdraw(self._rebuttals.definition.name))
-        self._accusers_of = counted
+        if counted or self._accused_since or self.suspected:
+            self._look_at_others(counted, now, out)
+
+    def _look_at_others(self, counted: Mapping[Id, list[Id]], now: float, out: Outputs) -> None:
+        """Suspect domains that have been accused for long enough, and suspect those no longer that have answered."""
+        counted = {domain: by for domain, by in counted.items() if domain != self.me}
         self._accused_since = {domain: self._accused_since.get(domain, now) for domain in counted}
         for domain, since in self._accused_since.items():
             if now - since >= REBUT_S and domain not in self.suspected:
@@ -306,28 +319,6 @@ class Suspicion:
                 del self.suspected[domain]
                 out.append(SuspicionEnded(domain, "rebutted" if rebutted else "withdrawn"))
         self._accused_at = {domain: at for domain, at in self._accused_at.items() if domain in self.suspected}
-
-    def _accusers(self, now: float) -> dict[Id, list[Id]]:
-        """Return the monitors that accuse each domain and that it has not answered."""
-        ring = self._ring_now(now)
-        accusers: dict[Id, list[Id]] = {}
-        monitors: dict[Id, list[Id]] = {}
-        for by, row in self._accusations.rows.items():
-            for domain, rebutted in accused_of(row.payload) or ():
-                if rebutted == self._rebutted(domain):
-                    if domain not in monitors:
-                        monitors[domain] = ring.monitors(domain, MONITORS + SLACK)
-                    if by in monitors[domain]:
-                        accusers.setdefault(domain, []).append(by)
-        return accusers
-
-    def _groups_do(self, domain: Id, by: list[Id], now: float) -> bool:
-        """Return True if accusers are of enough groups: of all, where the monitors are of fewer than GROUPS (one sponsor of everybody)."""
-        present = self._groups(self._ring_now(now).monitors(domain))
-        return self._groups(by) >= min(GROUPS, present)
-
-    def _groups(self, of: Iterable[Id]) -> int:
-        return len(dict.fromkeys(map(self._group, of)))
 
     def _rebut(self, accusers: tuple[Id, ...], now: float, out: Outputs) -> None:
         """Sign a row of this time. Gossip signs one every few seconds at most."""

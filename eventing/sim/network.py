@@ -15,6 +15,7 @@ from statistics import NormalDist
 from eventing.overlay.machine import Chance
 
 QUANTILES = 4096
+PAIRS_MAX = 500_000  # bound: pairs of domains whose time is remembered; all are computed anew
 ZONES_MS: tuple[tuple[float, ...], ...] = (
     (18, 62, 88, 190, 150, 165),
     (62, 16, 140, 130, 175, 150),
@@ -43,7 +44,7 @@ def _lognormal(sigma: float) -> array[float]:
     return array("d", (exp(sigma * normal.inv_cdf((at + 0.5) / QUANTILES)) for at in range(QUANTILES)))
 
 
-@dataclass
+@dataclass(slots=True)
 class Conditions:
     """Present faults of the network.
 
@@ -82,6 +83,8 @@ class SimulatedNetwork:
         self._chance = chance
         self._scale = 0.98 * scale / 2000.0  # one way, in seconds
         self._salt = chance.getrandbits(32)
+        self._count = count
+        self._between: dict[int, float] = {}
         zones = [zone for zone, weight in enumerate(ZONE_WEIGHTS) for _ in range(weight)]
         self.zone = bytes(zones[chance.randrange(len(zones))] for _ in range(count))
         access = _lognormal(ACCESS_SIGMA)
@@ -92,9 +95,15 @@ class SimulatedNetwork:
     def base_s(self, source: int, target: int) -> float:
         """The undisturbed time one way."""
         low, high = (source, target) if source < target else (target, source)
-        hashed = (low * 2654435761 ^ high * 2246822519 ^ self._salt) * 3266489917 >> 7 & QUANTILES - 1
-        between = ZONES_MS[self.zone[low]][self.zone[high]] + self._access[low] + self._access[high]
-        return between * self._pair[hashed] * self._scale
+        pair = low * self._count + high
+        found = self._between.get(pair)
+        if found is None:
+            hashed = (low * 2654435761 ^ high * 2246822519 ^ self._salt) * 3266489917 >> 7 & QUANTILES - 1
+            between = ZONES_MS[self.zone[low]][self.zone[high]] + self._access[low] + self._access[high]
+            if len(self._between) >= PAIRS_MAX:
+                self._between.clear()
+            found = self._between[pair] = between * self._pair[hashed] * self._scale
+        return found
 
     def reaches(self, source: int, target: int) -> bool:
         """Return whether anything is delivered from one domain to the other."""

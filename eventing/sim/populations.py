@@ -192,12 +192,11 @@ class MemberWithoutRenewals(OverlayMember):
     """A domain that never renews its record: directories stand still unless a fault changes them."""
 
     def handle(self, given: Any, now: float, chance: Chance) -> list[Any]:
-        """Take in an input; leave out the timer of the renewal."""
-        return [
-            one
-            for one in super().handle(given, now, chance)
-            if not (type(one) is SetTimer and type(one.timer) is RefreshDue)
-        ]
+        """Take in an input; leave out the timer of the renewal, which the start sets."""
+        out = super().handle(given, now, chance)
+        if type(given) is not FindLinks:
+            return out
+        return [one for one in out if not (type(one) is SetTimer and type(one.timer) is RefreshDue)]
 
 
 Maker = Callable[[Scenario, Chance, "bytearray | None", "frozenset[int]"], Population]

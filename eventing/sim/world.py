@@ -153,18 +153,20 @@ class World:
         self.sent += 1
         if self.meter is not None:
             self.meter(source, target, message)
+        network = self.network
+        conditions = network.conditions
         if (
             type(target) is not int
             or not 0 <= target < len(self.machines)
             or (self.only_outbound is not None and not self._can_call(self.only_outbound, source, target))
         ):
             self._undelivered(source, target, CONNECT_TIMEOUT_S)
-        elif not self.network.reaches(source, target):
+        elif (conditions.sides is not None or conditions.one_way) and not network.reaches(source, target):
             if target not in self._vanished:
                 self._undelivered(source, target, CONNECT_TIMEOUT_S)
-        elif not self.network.loses(source, target):
+        elif not ((conditions.loss or conditions.mute or conditions.deaf) and network.loses(source, target)):
             entry = (target, self._lives[target], MessageReceived(source, message))
-            self._calendar.add(self.now + self.network.delay_s(source, target), entry)
+            self._calendar.add(self.now + network.delay_s(source, target), entry)
 
     def _can_call(self, outbound: bytearray, source: int, target: int) -> bool:
         """Return whether a message can reach a target that may be behind NAT, and note connections that it opens itself."""

@@ -199,3 +199,30 @@ def test_versions_that_nobody_holds_are_discarded(directory: DomainDirectory) ->
         directory.handle(Fired(EXPIRE_DUE), float(at), CHANCE, ())
     table = directory._table
     assert len(table.records[table.number[2]]) <= 2 * EXPIRY_S / 1800 + 2
+
+
+def test_directories_that_began_as_copies_change_each_by_itself(directory: DomainDirectory) -> None:
+    def again(me: int) -> DomainDirectory:
+        made = DomainDirectory(
+            me,
+            directory._table,
+            issue=lambda version, wall_s: record(me, version=version),
+            genuine=lambda one: True,
+            founders=frozenset({0}),
+            started_s=STARTED_S,
+        )
+        made.copy_records(directory)
+        return made
+
+    one, other, third = again(1), again(1), again(1)
+    prints = {each.fingerprint() for each in (directory, one, other, third)}
+    assert len(prints) == 1
+    given(one, record(2, number=1))
+    given(directory, record(3, number=2))
+    assert [each.count for each in (directory, one, other, third)] == [3, 3, 2, 2]
+    assert [list(each.domains()) for each in (one, other)] == [[0, 1, 2], [0, 1]]
+    assert one.record(3) is None
+    assert directory.record(2) is None
+    assert {other.fingerprint(), third.fingerprint()} == prints
+    other.handle(Fired(EXPIRE_DUE), EXPIRY_S + 1, CHANCE, ())
+    assert (other.count, third.count) == (0, 2)
