@@ -35,6 +35,9 @@ class PassiveViewParameters(msgspec.Struct, frozen=True):
 
 
 PAPER = PassiveViewParameters()
+REFUSED_S = 10.0
+"""A member that refused is not asked again for this long (the paper asks each member once in an attempt): without, a domain without room
+around it asks as fast as the network carries requests."""
 
 
 class JoinWalk(msgspec.Struct, frozen=True, array_like=True, tag="join", gc=False):
@@ -87,12 +90,16 @@ class PassiveView:
         self.parameters = parameters
         self.members: list[Id] = []
         self._shown: tuple[Id, ...] = ()
+        self._refused: dict[Id, float] = {}
 
     # As candidates of `Links`
 
     def draw(self, count: int, but: Iterable[Id], now: float, chance: Chance, *, only_paired: bool = False) -> list[Id]:
-        """Up to `count` members at random."""
+        """Up to `count` members at random; a domain with links asks none that refused lately (without, its requests are urgent)."""
         not_these = set(but)
+        if self.links.active:
+            self._refused = {peer: until for peer, until in self._refused.items() if until > now}
+            not_these.update(self._refused)
         return some([member for member in self.members if member not in not_these], count, chance)
 
     def sample(self, but: Id, chance: Chance) -> tuple[Id, ...]:
@@ -124,7 +131,11 @@ class PassiveView:
         self.note((peer,), chance)
 
     def refused(self, peer: Id, now: float) -> None:
-        """A domain that refused may accept later."""
+        """Hold a domain back that has no room; it may accept later."""
+        self._refused.pop(peer, None)
+        self._refused[peer] = now + REFUSED_S
+        if len(self._refused) > self.parameters.size:
+            del self._refused[next(iter(self._refused))]
 
     def failed(self, peer: Id, now: float) -> None:
         """Remove a domain that cannot be reached."""
@@ -132,7 +143,7 @@ class PassiveView:
 
     def sizes(self) -> dict[str, int]:
         """Entries of each memory that others can make grow."""
-        return {"members": len(self.members)}
+        return {"members": len(self.members), "refused": len(self._refused)}
 
     def paired(self, asker: Id, now: float) -> bool:
         """All trusting members have a place."""

@@ -20,10 +20,13 @@ class Calendar(Generic[Entry]):
     def __init__(self) -> None:
         self._buckets: dict[int, list[Entry]] = {}
         self._order: list[int] = []
+        self._taken = 0
 
     def add(self, at_s: float, entry: Entry) -> None:
-        """Add an entry; one that is due in the past is due at once."""
+        """Add an entry; one that is due now or in the past is due in the next bucket."""
         bucket = int(at_s * 1000.0) + 1
+        if bucket <= self._taken:  # 1001 * 0.001 * 1000.0 is less than 1001
+            bucket = self._taken + 1
         entries = self._buckets.get(bucket)
         if entries is None:
             self._buckets[bucket] = [entry]
@@ -35,7 +38,7 @@ class Calendar(Generic[Entry]):
         """Take the buckets that are due before a time, each with its time. Entries added meanwhile are in later buckets."""
         end = int(end_s * 1000.0)
         while self._order and self._order[0] <= end:
-            bucket = heappop(self._order)
+            bucket = self._taken = heappop(self._order)
             yield bucket * BUCKET_S, self._buckets.pop(bucket)
 
     def __len__(self) -> int:

@@ -13,6 +13,7 @@ from eventing.overlay.directory import RECORDS_MAX, DomainRecord, Records
 from eventing.overlay.ended_links import ENDED_EVERY_S, ENDED_FREE
 from eventing.overlay.links import (
     PAPER,
+    REPAIR_DUE,
     SUSPICIOUS,
     Disconnect,
     FindLinks,
@@ -26,7 +27,7 @@ from eventing.overlay.links import (
     Reason,
 )
 from eventing.overlay.liveness import Failed
-from eventing.overlay.machine import MessageReceived, SendMessage
+from eventing.overlay.machine import Fired, MessageReceived, SendMessage
 from eventing.sim.federation import STARTED_S, PaperMember, member_make, reachable, record_make, sponsor_of, table_make
 from eventing.sim.network import SimulatedNetwork
 from eventing.sim.world import World
@@ -235,3 +236,34 @@ def test_domains_of_one_sponsor_have_few_links_in_a_large_federation_and_enough_
 
 def record_of(domain: int) -> DomainRecord:
     return record_make(domain, int(STARTED_S), STARTED_S)
+
+
+def test_a_domain_without_room_around_it_asks_each_member_once_in_an_attempt() -> None:
+    """Without times between domains, a loop of requests and refusals ran as fast as messages do, and the world stood still."""
+    node = PaperMember(0)
+    chance = Random(1)
+    node.handle(FindLinks((1,)), 0.0, chance)
+    node.handle(MessageReceived(1, Neighbor()), 0.0, chance)
+    node.view.note(range(2, 8), chance)
+    asked: list[int] = []
+    out = node.links.handle(Fired(REPAIR_DUE), 1.0, chance)
+    while targets := [one.peer for one in out if type(one) is SendMessage and type(one.message) is Neighbor]:
+        asked += targets
+        out = [
+            each for peer in targets for each in node.handle(MessageReceived(peer, NeighborReply(False)), 1.0, chance)
+        ]
+        assert len(asked) <= 6
+    assert sorted(asked) == [2, 3, 4, 5, 6, 7]
+    again = node.links.handle(Fired(REPAIR_DUE), 1.0 + passive_view.REFUSED_S, chance)
+    assert any(type(one) is SendMessage and type(one.message) is Neighbor for one in again)
+
+
+def test_a_paper_world_without_times_between_domains_comes_to_rest() -> None:
+    chance = Random(3)
+    world = World([PaperMember(number) for number in range(60)], SimulatedNetwork(60, chance, scale=0.0), chance)
+    for number in range(60):
+        world.later(number, FindLinks((chance.randrange(number),) if number else ()), number / 2)
+    world.run(60.0)
+    before = world.sent
+    world.run(120.0)
+    assert world.sent - before < 60 * 60

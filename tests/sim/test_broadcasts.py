@@ -72,3 +72,23 @@ def test_events_published_after_half_crashed_reach_the_others() -> None:
         """
     )
     assert result.summaries["broadcasts"]["missed"] == 0
+
+
+def test_without_times_between_domains_the_first_event_takes_the_hops_of_flooding() -> None:
+    """As in the papers, whose simulations count rounds."""
+    values = ran(
+        """
+        domains = 60
+        duration_s = 80
+        parameters = "paper"
+        network.latency_scale = 0
+        settle_s = 120
+        [[measurements]]
+        kind = "broadcasts"
+        rounds = 30
+        gap_s = 2
+        """
+    ).summaries["broadcasts"]
+    assert values["missed"] == 0
+    assert values["cold_hops"] == values["cold_last_hop"] == values["flooding_hops"]
+    assert values["over_flooding"] <= 1

@@ -32,3 +32,16 @@ def test_an_entry_added_for_now_is_due_in_the_next_millisecond() -> None:
     assert seen == ["first", "second"]
     calendar.add(3.0, "later")
     assert list(calendar.until(2.5)) == []
+
+
+def test_what_is_added_without_delay_is_due_in_the_next_bucket_at_every_time() -> None:
+    """With floats, the time of bucket 1001 is in bucket 1001 again: the world stood still."""
+    calendar: Calendar[int] = Calendar()
+    calendar.add(0.0, 0)
+    last = 0.0
+    for now, entries in calendar.until(5.0):
+        assert entries == [round(now * 1000) - 1]
+        assert now > last
+        last = now
+        calendar.add(now, entries[0] + 1)
+    assert last == 5.0

@@ -24,10 +24,10 @@ class Broadcasts(Measurement, frozen=True, kw_only=True):
     """Events and their fates.
 
     Values: `reached`: share of the domains that ran at the publication which the last event has reached; `rmr`: redundant payloads for
-    each one that was needed; `hops`: of the longest path; `last_hop`: of the path to the domain that was reached last; `t50_s`, `t99_s`, `last_s`: from publication to arrival at half, 99 %
+    each one that was needed; `hops`: of the longest path of an event, `hops_mean`: the mean over events; `last_hop`, `last_hop_mean`: of the path to the domain that was reached last; `t50_s`, `t99_s`, `last_s`: from publication to arrival at half, 99 %
     and all of those reached, of the slowest event; `p99_s`: below which 99 % of all arrivals are; `flooding_hops`: of flooding over the same links, at the first event.
     In the summary: `cold_…` of the first event, `warm_…` of the events of origins that had published 20 before, `…` of all events;
-    `missed`: events that a running domain does not hold at the end, summed over domains.
+    `over_flooding`: hops of the longest warm path beyond those of flooding; `missed`: events that a running domain does not hold at the end, summed over domains.
 
     Attributes:
         origins: `one` domain, `random` ones in turn, or `all` at once. An RP has at most 64 feeds, so that many publish.
@@ -134,4 +134,5 @@ class BroadcastsProbe:
             for feed, last in sequences.items()
         )
         values["flooding_hops"] = self._flooding_hops
+        values["over_flooding"] = max((fate.hops for fate in warm), default=0) - self._flooding_hops
         return values
