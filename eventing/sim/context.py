@@ -46,6 +46,7 @@ class SimulationContext:
         make_chance: makes further generators, from a text with the seed in it.
         fault_chance: generator of faults.
         absent: domains that join later.
+        over: True once nothing is left to be seen: the run ends before its time.
         gauges: processor time and memory, for measuring speed; None: not measured.
     """
 
@@ -61,6 +62,7 @@ class SimulationContext:
         self.fault_chance = make_chance(f"{seed} faults")
         self.role_of: dict[int, str] = {}
         self.absent: dict[int, None] = {}
+        self.over = False
         self._actions: list[tuple[float, int, Callable[[], None]]] = []
         self._numbered = 0
         self._handlers: dict[type, list[Handler]] = defaultdict(list)

@@ -81,7 +81,7 @@ class SimulationRun(SimulationContext):
         """Run to the end; `tick` is called about once a simulated second."""
         settle_s, end_s = self.scenario.settle_s, self.scenario.duration_s
         now_s = -settle_s  # `time` may differ in the last digit
-        while now_s < end_s:
+        while now_s < end_s and not self.over:
             now_s = min(self._next_s(end_s), end_s, now_s + SLICE_S)
             self.world.run(now_s + settle_s)
             self._act(now_s)

@@ -1,7 +1,7 @@
 """Trials: worlds that a seed draws entirely, with faults, liars of one kind, and all checkers on.
 
 A trial has a time of trouble, in which domains crash, pause, restart, are cut off or throttled, messages are lost and liars lie. Then the
-faults stop and the liars are honest again; when the time for repairs is over, liveness must hold. Safety must hold all the time.
+faults stop and the liars are honest again; before the time for repairs is over, liveness must hold, twice in a row. Safety must hold all the time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from eventing.core.decoding import converted
 from eventing.overlay.machine import Chance
+from eventing.sim.checkers.liveness import SPREAD_S
 from eventing.sim.context import MakeChance
 from eventing.sim.run import SimulationRun
 from eventing.sim.scenario import Scenario
@@ -21,6 +22,9 @@ TROUBLE_S = 60
 """Duration of the time of trouble."""
 REPAIR_S = 150
 """After the last fault; comparisons of directories are 60 s apart, and several may be needed."""
+CHECK_S = 15
+"""Between two checks of liveness, from when the last record of the time of trouble must be everywhere. A world ends with the second in a row
+that finds nothing wrong."""
 FAULTS_MAX = 3
 
 LIARS: tuple[dict[str, Any], ...] = (
@@ -61,7 +65,12 @@ def trial(seed: int, make_chance: MakeChance, domains: int = DOMAINS) -> Scenari
             "roles": roles,
             "measurements": [
                 {"kind": "safety", "every_s": 20.0, "domains": 40},
-                {"kind": "liveness", "every_s": 1000.0, "due_s": TROUBLE_S + REPAIR_S},
+                {
+                    "kind": "liveness",
+                    "every_s": CHECK_S,
+                    "due_s": TROUBLE_S + REPAIR_S,
+                    "ends_from_s": TROUBLE_S + SPREAD_S,
+                },
             ],
             "name": "trial",
         },

@@ -76,26 +76,36 @@ class LivenessChecked(Measurement, frozen=True, kw_only=True):
 
     Attributes:
         due_s: when everything must hold; absent: never.
+        ends_from_s: nothing is checked before, and from then on the run ends at the second sample in a row without a violation;
+            absent: it does not end early.
     """
 
     kind: ClassVar[str] = "liveness"
     due_s: Seconds | None = None
+    ends_from_s: Seconds | None = None
 
     def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
-        return _LivenessProbe(run, self.due_s)
+        return _LivenessProbe(run, self.due_s, self.ends_from_s)
 
 
 class _LivenessProbe:
-    def __init__(self, run: SimulationContext, due_s: float | None) -> None:
+    def __init__(self, run: SimulationContext, due_s: float | None, ends_from_s: float | None) -> None:
         self._run = run
         self._due_s = due_s
+        self._ends_from_s = ends_from_s
+        self._held = False
 
     def sample(self) -> Values:
         run = self._run
+        if self._ends_from_s is not None and run.time < self._ends_from_s:
+            return {}
         found = LivenessChecker(run.seed).check(honest_members(run), run.world.now)
         if found and self._due_s is not None and run.time >= self._due_s:
             raise CheckFailed(found)
+        if self._ends_from_s is not None:
+            run.over = self._held and not found
+            self._held = not found
         return {"violations": len(found)}
 
     def summary(self) -> Values:
