@@ -10,8 +10,13 @@ from eventing.sim.scenario import Expectation, Scenario
 
 
 def names_check(scenario: Scenario, measurements: Iterable[str]) -> None:
-    """Raise ScenarioError where an expectation names no measurement of the scenario, or a time after its end."""
+    """Raise ScenarioError where an expectation or a shown value names no measurement of the scenario, or a time after its end."""
     names = sorted(measurements)
+    for at, value in enumerate(scenario.shown):
+        if value.split(".")[0] not in names:
+            raise ScenarioError(
+                f"{scenario.name}: shown[{at}]: {value!r} is not measured; measured: {', '.join(names)}"
+            )
     for at, one in enumerate(scenario.expectations):
         where = f"{scenario.name}: expectations[{at}]"
         name = one.value.split(".")[0]
@@ -41,7 +46,8 @@ def _judged(one: Expectation, series: Mapping[str, Series], summaries: Mapping[s
     elif one.always:
         until_s = one.until_s if one.until_s is not None else float("inf")
         within = [sample for sample in samples if one.from_s <= sample[0] <= until_s]
-        chosen = [sample for sample in within if not one.holds(sample[1])][:1] or within[-1:]
+        failed = [sample for sample in within if not one.holds(sample[1])]
+        chosen = failed[:1] or sorted(within, key=lambda sample: one.margin(sample[1]))[:1]
     else:
         value = summaries[measurement].get(name)
         if value is None and samples:

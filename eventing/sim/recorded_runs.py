@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 
 import msgspec
 
-from eventing.sim.results import Outcome, RunResult, as_json, from_json, number
+from eventing.sim.results import RunResult, as_json, from_json
 from eventing.sim.scenario import scenario_path, scenario_read
 
 
@@ -41,17 +40,19 @@ def scenario_digest(name: str) -> str:
 
 
 def runs_of(names: Iterable[str], domains_max: int | None, seeds: Sequence[int]) -> list[RecordedRun]:
-    """All runs of a report: each scenario with each of its sizes and each seed, the small ones first.
+    """All runs of a report: each scenario with each of its sizes and each seed.
+
+    Every scenario is run with the first seed before any with the second, so that a report which is interrupted has something of each.
 
     Args:
         domains_max: larger sizes are replaced by this one; None: as the scenarios state.
     """
-    made = []
+    sized = []
     for name in names:
         scenario = scenario_read(scenario_path(name))
         sizes = dict.fromkeys(min(size, domains_max or size) for size in (*scenario.sizes, scenario.domains))
-        made += [RecordedRun(name, size, seed) for size in sorted(sizes) for seed in seeds]
-    return made
+        sized += [(name, size) for size in sorted(sizes)]
+    return [RecordedRun(name, size, seed) for seed in seeds for name, size in sized]
 
 
 def kept(run: RecordedRun, into: Path) -> RunResult | None:
@@ -74,64 +75,10 @@ def keep(run: RecordedRun, result: RunResult, into: Path) -> None:
     for series in result.series.values():
         for name, values in series.values.items():
             series.values[name] = [_short(value) for value in values]
-    path.write_bytes(as_json([result]))
+    part = path.with_suffix(".part")
+    part.write_bytes(as_json([result]))
+    part.replace(path)  # a report that is killed leaves whole results only
 
 
 def _short(value: float) -> float:
     return float(f"{value:.6g}")
-
-
-def page(results: Sequence[RunResult], plots: dict[str, list[Path]]) -> str:
-    """The report in Markdown.
-
-    Args:
-        results: of one scenario together, and in it of one size together.
-        plots: by scenario, paths relative to the page.
-    """
-    lines = [
-        "# Results of simulations",
-        "",
-        "Written by `make sim-report`; [README.md](README.md) explains how to run and read it. A value is the one that decided the",
-        "expectation, of the worst seed where seeds differ. Runs are kept in [results](results) and replayed by their seeds.",
-        "",
-        "| scenario | domains | seeds | holds | CPU s | events per CPU second | GB |",
-        "|---|--:|---|---|--:|--:|--:|",
-    ]
-    groups = [(key, list(of)) for key, of in groupby(results, lambda one: (one.scenario, one.domains))]
-    for (name, domains), of in groups:
-        held = sum(one.holds for one in of)
-        lines.append(
-            f"| [{name}](#{name}) | {domains:,} | {_seeds(of)} | {'yes' if held == len(of) else f'{held} of {len(of)}'} "
-            f"| {max(one.cpu_s for one in of):.0f} | {min(one.events_per_s for one in of):,.0f} "
-            f"| {max(one.memory_bytes for one in of) / 1e9:.2f} |"
-        )
-    for name, of_name in groupby(groups, lambda item: item[0][0]):
-        scenario = scenario_read(scenario_path(name))
-        lines += ["", f"## {name}", "", f"{scenario.title}. {scenario.description.strip()}"]
-        sized = list(of_name)
-        lines += ["", *_table([of for _, of in sized])]
-        lines += [f"\n![{path.stem}]({path.as_posix()})" for path in plots.get(name, [])]
-    return "\n".join(lines) + "\n"
-
-
-def _table(sizes: Sequence[Sequence[RunResult]]) -> list[str]:
-    """One row for each expectation, one column for each size."""
-    heads = [f"{of[0].domains:,} domains" for of in sizes]
-    lines = ["| expected | " + " | ".join(heads) + " |", "|---|" + "--:|" * len(heads)]
-    for at, outcome in enumerate(sizes[0][0].outcomes):
-        cells = [_cell([one.outcomes[at] for one in of if at < len(one.outcomes)]) for of in sizes]
-        lines.append(f"| {outcome.expectation} | " + " | ".join(cells) + " |")
-    return lines
-
-
-def _cell(outcomes: Sequence[Outcome]) -> str:
-    failed = [one for one in outcomes if not one.holds]
-    worst = (failed or list(outcomes))[-1:]
-    if not worst or worst[0].value is None:
-        return "**not measured**"
-    text = number(worst[0].value) + (f" at {worst[0].at_s:g} s" if worst[0].at_s is not None else "")
-    return f"**{text}**" if failed else text
-
-
-def _seeds(of: Sequence[RunResult]) -> str:
-    return ", ".join(str(one.seed) for one in of)

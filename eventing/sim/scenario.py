@@ -83,6 +83,12 @@ class Expectation(ScenarioPart, frozen=True, kw_only=True):
         above = self.at_least is None or value >= self.at_least
         return above and (self.at_most is None or value <= self.at_most)
 
+    def margin(self, value: float) -> float:
+        """Return how far a value is from the nearer bound; below 0 beyond it."""
+        above = value - self.at_least if self.at_least is not None else float("inf")
+        below = self.at_most - value if self.at_most is not None else float("inf")
+        return min(above, below)
+
     def text(self) -> str:
         """The expectation in words."""
         bounds = [f"≥ {self.at_least:g}"] if self.at_least is not None else []
@@ -116,6 +122,7 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
         network: the network at the beginning.
         faults, roles, measurements: tables with a `kind` each; fields depend on the kind.
         expectations: what must hold.
+        shown: values of summaries that a report shows beside the expectations.
         sizes: further numbers of domains that a report runs, to show how values grow.
         quick_domains: the number of domains with which the scenario still shows its effect; for tests and first tries.
     """
@@ -137,6 +144,7 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
     roles: tuple[dict[str, Any], ...] = ()
     measurements: tuple[dict[str, Any], ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    shown: tuple[Annotated[str, msgspec.Meta(pattern=r"^[^.]+\.[^.]+$")], ...] = ()
     name: str = ""
 
     def __post_init__(self) -> None:

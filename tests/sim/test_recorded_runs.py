@@ -11,8 +11,10 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from eventing.sim.recorded_runs import RecordedRun, keep, kept, page, runs_of
-from eventing.sim.results import as_json, from_json
+from eventing.sim.recorded_runs import RecordedRun, keep, kept, runs_of
+from eventing.sim.report_progress import RemainingTime, duration_text
+from eventing.sim.results import Outcome, RunResult, as_json, from_json
+from eventing.sim.results_page import page
 from eventing.sim.run import SimulationRun
 from eventing.sim.scenario import scenario_parse, scenario_path, scenario_read
 
@@ -54,13 +56,49 @@ def test_a_result_of_another_text_of_the_scenario_is_not_used(tmp_path: Path) ->
 
 
 def test_sizes_of_a_scenario_are_run_up_to_the_largest_that_is_wanted() -> None:
-    assert [run.domains for run in runs_of(["steady"], None, [1])] == [100, 1000, 10_000]
+    assert [run.domains for run in runs_of(["steady"], None, [1])] == [100, 300, 1000, 3000, 10_000]
     assert [(run.domains, run.seed) for run in runs_of(["steady"], 300, [1, 2])] == [
         (100, 1),
-        (100, 2),
         (300, 1),
+        (100, 2),
         (300, 2),
     ]
+
+
+def test_a_run_that_fails_stops_no_other_and_is_named_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenarios = tmp_path / "scenarios"
+    scenarios.mkdir()
+    (scenarios / "joining.toml").write_bytes(scenario_path("joining").read_bytes())
+    (scenarios / "absent.toml").write_text('title = "The process that runs it does not find it"\nduration_s = 5\n')
+    monkeypatch.setattr("eventing.sim.scenario.BUNDLED", scenarios)
+    with pytest.raises(CommandError, match="Could not be run: absent-10-1"):
+        report(tmp_path, "absent", "joining", "--domains", "10", "--seeds", "1")
+    assert "| [joining](#joining) | 10 | 1 | yes |" in (tmp_path / "results.md").read_text()
+
+
+def result(domains: int, seed: int, value: float, holds: bool, wall_s: float = 0.0) -> RunResult:
+    outcomes = [Outcome("components.largest ≥ 1 by 120 s", holds, value, 70.0)]
+    return RunResult(
+        scenario="joining", title="t", seed=seed, domains=domains, duration_s=240, events=1, messages=1,
+        summaries={}, series={}, outcomes=outcomes, wall_s=wall_s,
+    )  # fmt: skip
+
+
+def test_the_page_shows_the_worst_seed_and_whether_any_failed() -> None:
+    rows = page([result(30, 1, 1.0, True), result(30, 2, 0.9, False), result(30, 3, 1.0, True)], {}).splitlines()
+    assert "| [joining](#joining) | 30 | 1, 2, 3 | 2 of 3 | 0 | 0 | 0.00 |" in rows
+    assert "| components.largest ≥ 1 by 120 s | **0.9 at 70 s** |" in rows
+
+
+def test_the_remaining_time_follows_what_similar_runs_took_and_the_speed_of_this_machine() -> None:
+    left = [RecordedRun("joining", 30, 2), RecordedRun("joining", 60, 1)]
+    remaining = RemainingTime(left, [result(30, 1, 1.0, True, wall_s=10.0)])
+    assert 30 < remaining.left_s() < 35
+    remaining.done(left[0], result(30, 2, 1.0, True, wall_s=20.0), 20.0)
+    assert 40 < remaining.left_s() < 50
+    assert [duration_text(one) for one in (9.6, 200, 9000)] == ["10 s", "3 min", "2 h 30 min"]
 
 
 def test_what_was_not_measured_survives_as_json() -> None:

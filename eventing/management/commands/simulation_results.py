@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from eventing.sim.errors import ScenarioError
 from eventing.sim.plots import plots_write
-from eventing.sim.recorded_runs import RecordedRun, keep, kept, page, runs_of
+from eventing.sim.recorded_runs import RecordedRun, keep, kept, runs_of
+from eventing.sim.report_progress import RemainingTime, duration_text
 from eventing.sim.results import RunResult, from_json
+from eventing.sim.results_page import page
 from eventing.sim.scenario import DOMAINS_MAX, bundled_names, scenario_path, scenario_read
 
 ROOT = Path(__file__).parents[3]
@@ -44,25 +47,55 @@ class Command(BaseCommand):
         if options["domains"] is not None and not 2 <= options["domains"] <= DOMAINS_MAX:
             raise CommandError(f"--domains: from 2 to {DOMAINS_MAX:,}", returncode=2)
         into: Path = options["into"]
+        failed: list[RecordedRun] = []
         try:
             names = [scenario_read(scenario_path(name)).name for name in options["scenarios"] or bundled_names()]
             if not options["only_write"]:
-                for run in runs_of(names, options["domains"], range(1, options["seeds"] + 1)):
-                    if options["again"] or kept(run, into) is None:
-                        self._run(run, into)
+                wanted = runs_of(names, options["domains"], range(1, options["seeds"] + 1))
+                failed = self._run_all(wanted, into, again=options["again"])
             self._write(into)
         except ScenarioError as error:
             raise CommandError(str(error), returncode=2) from None
+        except KeyboardInterrupt:
+            self._write(into)
+            raise CommandError("Interrupted. The same command goes on with what is lacking.", returncode=130) from None
+        if failed:
+            raise CommandError("Could not be run: " + ", ".join(run.path.stem for run in failed))
 
-    def _run(self, run: RecordedRun, into: Path) -> None:
-        self.stderr.write(f"{run.name}, {run.domains:,} domains, seed {run.seed}")
+    def _run_all(self, wanted: list[RecordedRun], into: Path, *, again: bool) -> list[RecordedRun]:
+        """Make the runs that are lacking; return those that failed, which the others do not wait for."""
+        held = {run: None if again else kept(run, into) for run in wanted}
+        left = [run for run, result in held.items() if result is None]
+        remaining = RemainingTime(left, [result for result in held.values() if result is not None])
+        failed = []
+        if len(left) < len(wanted):
+            self.stderr.write(f"{len(wanted) - len(left)} of {len(wanted)} runs are kept from before.")
+        for number, run in enumerate(left, 1):
+            self.stderr.write(
+                f"Run {number} of {len(left)}: {run.name}, {run.domains:,} domains, seed {run.seed}; "
+                f"about {duration_text(remaining.left_s())} left for all"
+            )
+            began_s = time.monotonic()
+            result = self._run(run, into)
+            remaining.done(run, result, time.monotonic() - began_s)
+            if result is None:
+                failed.append(run)
+                self.stderr.write(f"{run.path.stem} could not be run.")
+        return failed
+
+    def _run(self, run: RecordedRun, into: Path) -> RunResult | None:
+        """Make one run in a process of its own and keep its result; None: it failed."""
         command = [sys.executable, str(ROOT / "manage.py"), "simulate", run.name, "--json", "-"]
         command += ["--domains", str(run.domains), "--seed", str(run.seed)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         if done.returncode not in (0, 1):
-            raise CommandError(f"{run.name} could not be run.")
-        (result,) = from_json(done.stdout)
+            return None
+        try:
+            (result,) = from_json(done.stdout)
+        except ValueError:  # code 1 without a result: a check of the scenario failed, and its message is shown
+            return None
         keep(run, result, into)
+        return result
 
     def _write(self, into: Path) -> None:
         """Write the page of all results that are kept and still those of their scenarios."""
