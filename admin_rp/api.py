@@ -17,10 +17,11 @@ from rest_framework.response import Response
 from admin_rp import catalogue
 from admin_rp.names import names_begin, names_run
 from admin_rp.shapes import DomainSnapshot, RpSnapshot
-from admin_rp.snapshots import domain_snapshot, rp_snapshot
+from admin_rp.snapshots import domain_snapshot, overlay_snapshot, rp_snapshot
 from eventing.core.errors import Forbidden, NotFound
 from eventing.core.ids import admin_id, is_admin
 from eventing.core.roles import oversees
+from eventing.membership.map_shapes import MapSnapshot
 from eventing.rest import documents as docs
 from eventing.rest.base import View
 from eventing.rps.selectors.descriptors import descriptor_get
@@ -89,6 +90,22 @@ class DomainSnapshotView(View):
         """Return the snapshot."""
         require_overseer(self)
         return Response(domain_snapshot(), headers={"Cache-Control": "no-store"})
+
+
+class OverlaySnapshotView(View):
+    """Snapshot of the map of the overlay."""
+
+    @extend_schema(
+        operation_id="overlay_snapshot",
+        summary="Snapshot of the map of the overlay",
+        description="All domains of the directory, the links of this domain and the last sample, and the cursor of "
+        "`overlay.admin` from which to follow them. With 10,000 domains about 2 MB. For administrators, operators and viewers.",
+        responses={200: MapSnapshot},
+    )
+    def get(self, request: Request) -> Response:
+        """Return the snapshot."""
+        require_overseer(self)
+        return Response(overlay_snapshot(), headers={"Cache-Control": "no-store"})
 
 
 class RendezvousPointSnapshotView(View):

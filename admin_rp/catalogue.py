@@ -16,8 +16,9 @@ from typing import Any
 from eventing.core.container import per_process
 from eventing.intakes import events as intakes
 from eventing.membership import events as overlay
+from eventing.membership import map_events as overlay_map
 from eventing.operations.events import actions, alarms, load
-from eventing.outbox.kind import DOMAIN, RP, EventKind
+from eventing.outbox.kind import DOMAIN, OVERLAY, RP, EventKind
 from eventing.peering.events import acquaintances, peers, trust
 from eventing.replication import events as replicas
 from eventing.reports import events as reports
@@ -29,7 +30,21 @@ FORMAT = 1
 cannot apply.
 """
 
-_PARTS = (rps, intakes, subscriptions, replicas, peers, acquaintances, trust, overlay, load, actions, alarms, reports)
+_PARTS = (
+    rps,
+    intakes,
+    subscriptions,
+    replicas,
+    peers,
+    acquaintances,
+    trust,
+    overlay,
+    overlay_map,
+    load,
+    actions,
+    alarms,
+    reports,
+)
 CATALOGUE: Mapping[str, EventKind] = {kind: what for part in _PARTS for kind, what in part.KINDS.items()}
 
 EMPTY: Mapping[str, Mapping[str, Any]] = {
@@ -56,6 +71,7 @@ EMPTY: Mapping[str, Mapping[str, Any]] = {
         "alarms": {},
         "watches": {},
     },
+    OVERLAY: {"domains": {}, "links": {}, "figures": None},
 }
 """The states before any event: their members are always present."""
 

@@ -1,4 +1,4 @@
-"""Snapshots: the present states of the domain and of an RP, valid at a cursor of their administrative log.
+"""Snapshots: the present states of the domain, of an RP and of the overlay, valid at a cursor of their administrative log.
 
 The cursor is read first: events of later changes follow it, and do no harm if the state already reflects them
 (admin_rp/state.py). Rows are read from SQL; logs, lags and load from Redis. Every list is bounded as the catalogue's
@@ -20,9 +20,10 @@ from admin_rp.catalogue import EMPTY
 from admin_rp.parts import parts
 from admin_rp.shapes import AcquaintanceRow, PeerRow, QuarantineRow
 from eventing.conf import config
-from eventing.core.ids import DOMAIN_ADMIN, admin_id
+from eventing.core.ids import DOMAIN_ADMIN, OVERLAY_ADMIN, admin_id
 from eventing.core.timestamps import timestamp
 from eventing.log import control
+from eventing.membership.selectors.map_rows import map_state
 from eventing.operations.samples import progress
 from eventing.operations.samples.sampling import counts
 from eventing.outbox import administrative_events as events
@@ -95,6 +96,12 @@ def rp_snapshot(rp: str, *, now: datetime | None = None) -> Snapshot:
         **{name: part(rp) for name, part in parts(RP).items()},
     }
     return {"cursor": cursor, "state": msgspec.to_builtins(state)}
+
+
+def overlay_snapshot() -> Snapshot:
+    """Return the map of the overlay; empty if this domain takes part in none. Raises redis.RedisError."""
+    cursor = cursor_of(OVERLAY_ADMIN)
+    return {"cursor": cursor, "state": msgspec.to_builtins(map_state())}
 
 
 def cursor_of(rp: str) -> str:

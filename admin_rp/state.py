@@ -17,7 +17,7 @@ An effect's members:
     value   "$PATH": of the event's data ("$": all of it); "@NAME": an attribute of the event; objects of these; or a
             constant. If part of it is missing, there is no effect
     without members to leave out of the value
-    in      the state that it applies to, "domain" or "rp"; absent: both
+    in      the state that it applies to, "domain", "rp" or "overlay"; absent: domain and RP
     each    "$PATH" of a list: applied to each of its items, which "$each.PATH" reads
     when    members that the data must have with these values
     if      "present": only if the path has a value; "absent": only if it has none
@@ -31,6 +31,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from admin_rp.catalogue import CATALOGUE
+from eventing.outbox.kind import OVERLAY
 
 State = Mapping[str, Any]
 _MISSING: Any = object()
@@ -40,13 +41,13 @@ def apply(which: str, state: State, event: Mapping[str, Any]) -> State:
     """Return the state after `event`, a CloudEvent. Types outside the catalogue change nothing.
 
     Args:
-        which: DOMAIN or RP.
+        which: DOMAIN, RP or OVERLAY.
     """
     kind = CATALOGUE.get(event.get("type", ""))
     if kind is None:
         return state
     for effect in kind.effects:
-        if effect.get("in", which) == which:
+        if effect.get("in", which if which != OVERLAY else None) == which:
             state = _done(effect, state, event)
     return state
 

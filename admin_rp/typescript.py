@@ -9,6 +9,7 @@ from typing import Any, Final
 from admin_rp.shapes import DomainSnapshot, RpSnapshot
 from eventing.core.shapes import Shape, components
 from eventing.gateway.shapes import CloudEventAnswer, PublishedAnswer
+from eventing.membership.map_shapes import MapSnapshot
 from eventing.membership.shapes import (
     OverlayAnswer,
     OverlayDomainAnswer,
@@ -31,6 +32,7 @@ FILES: Final[Mapping[str, tuple[type[Shape], ...]]] = {
         OverlayDomainAnswer,
         OverlayDomainExplanation,
         EventPathAnswer,
+        MapSnapshot,
     ),
     "client/js/answers.d.ts": (CloudEventAnswer, PublishedAnswer, LeaseAnswer),
 }

@@ -50,6 +50,7 @@ PERIODS_S: dict[str, float] = {
     "workers.tasks.sweep_subscriptions": 1,
     "workers.tasks.measure_domain": 5,
     "workers.tasks.keep_overlay": 5,
+    "workers.tasks.sample_overlay": 60,
     "workers.tasks.start_reports": 3,
     "workers.tasks.plan_reports": 60,
     "workers.tasks.trim_histories": 30,

@@ -14,6 +14,7 @@ from eventing.access.services.revocations import revocations_purge
 from eventing.audit.services import audit_purge
 from eventing.membership.process.running import overlay_keep
 from eventing.membership.services.directory import directory_forget
+from eventing.membership.services.samples import overlay_sample
 from eventing.operations.services.leases import leases_reap, leases_warn
 from eventing.outbox.services import outbox_relay
 from eventing.peering.services.acquaintances import acquaintances_expire
@@ -119,6 +120,12 @@ def sweep_subscriptions() -> None:
 def measure_domain() -> None:
     """Write the metrics of the domain's state in SQL; in the forwarder, which is one process."""
     domain_measured()
+
+
+@periodic
+def sample_overlay() -> None:
+    """Sample the overlay for `overlay.admin`."""
+    _run(overlay_sample, "sampled the overlay:")
 
 
 @periodic

@@ -13,6 +13,9 @@ RP_ID_CHARS = 26  # 130 bits of SHA-256
 RP_ID_PATTERN = re.compile(r"[a-z2-7]{26}")
 ADMIN_SUFFIX = ".admin"
 DOMAIN_ADMIN = "domain.admin"
+OVERLAY_ADMIN = "overlay.admin"
+DOMAIN_ADMINS = (DOMAIN_ADMIN, OVERLAY_ADMIN)
+"""Administrative RPs of the domain itself: they belong to no RP."""
 
 
 def canonical_json(value: Any) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from eventing.core.errors import InvalidRequest
-from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, RP_ID_PATTERN
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMINS, RP_ID_PATTERN
 
 NAME_CHARS_MAX = 255  # bound: characters of an RP's name; the name is refused: `invalid-request`
 SEGMENTS_MAX = 16  # bound: segments of an RP's name; the name is refused: `invalid-request`
@@ -38,6 +38,6 @@ def normalise(text: str, authority: str) -> str:
 
 def is_id(reference: str) -> bool:
     """Return True if `reference` has the form of an RP id (including administrative RPs) rather than of a name."""
-    if reference == DOMAIN_ADMIN:
+    if reference in DOMAIN_ADMINS:
         return True
     return RP_ID_PATTERN.fullmatch(reference.removesuffix(ADMIN_SUFFIX)) is not None

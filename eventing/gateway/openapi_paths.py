@@ -11,7 +11,7 @@ _REFERENCE = {
     "in": "path",
     "required": True,
     "schema": REFERENCE_BEFORE_ACTION_SCHEMA,
-    "description": "Id, `ID.admin`, `domain.admin`, or a name with its slashes percent-encoded, the last one included.",
+    "description": "Id, `ID.admin`, `domain.admin`, `overlay.admin`, or a name with its slashes percent-encoded, the last one included.",
 }
 _SUBSCRIPTION_ID = {
     "name": "subscription_id",

@@ -20,7 +20,7 @@ from eventing.conf import config
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
-from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMINS
 from eventing.core.timestamps import timestamp
 from eventing.sql.random_ids import random_id
 
@@ -106,6 +106,9 @@ OVERLAY_ROWS_CONTRADICT = "io.herald.overlay.rows.contradict"
 OVERLAY_SCORE_EFFECT = "io.herald.overlay.score.effect"
 OVERLAY_SCORE_PARDONED = "io.herald.overlay.score.pardoned"
 OVERLAY_QUEUES_FULL = "io.herald.overlay.queues-full"
+OVERLAY_MAP_CHANGED = "io.herald.overlay.map.changed"
+OVERLAY_MAP_CLEARED = "io.herald.overlay.map.cleared"
+OVERLAY_SAMPLED = "io.herald.overlay.sampled"
 
 
 def content(kind: str, source: str, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -132,13 +135,13 @@ def event_of(entry: Mapping[str, Any]) -> Event:
 
 def admin_history(rp: str) -> HistoryBounds:
     """Return the bounds of the administrative RP with id `rp`."""
-    return DOMAIN_ADMIN_HISTORY if rp == DOMAIN_ADMIN else ADMIN_HISTORY
+    return DOMAIN_ADMIN_HISTORY if rp in DOMAIN_ADMINS else ADMIN_HISTORY
 
 
 def source_of(rp: str) -> str:
     """Return the `source` of events about the RP with id `rp`, or about the domain."""
     base = rp.removesuffix(ADMIN_SUFFIX)
-    return f"/{config().domain}" if rp == DOMAIN_ADMIN else f"/{config().domain}/rps/{base}"
+    return f"/{config().domain}" if rp in DOMAIN_ADMINS else f"/{config().domain}/rps/{base}"
 
 
 def log_data(log: LogState) -> dict[str, Any]:

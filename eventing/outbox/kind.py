@@ -14,9 +14,11 @@ Effect = Mapping[str, Any]
 
 DOMAIN = "domain"
 RP = "rp"
+OVERLAY = "overlay"
 ON_RP = (RP,)
 ON_DOMAIN = (DOMAIN,)
 ON_BOTH = (RP, DOMAIN)
+ON_OVERLAY = (OVERLAY,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class EventKind:
 
     Attributes:
         about: meaning of the event, one sentence.
-        where: the administrative RPs at which it is published: ON_RP (`ID.admin`), ON_DOMAIN (`domain.admin`), ON_BOTH.
+        where: the administrative RPs at which it is published: ON_RP (`ID.admin`), ON_DOMAIN (`domain.admin`), ON_BOTH,
+            ON_OVERLAY (`overlay.admin`).
         data: the members of its data, each with its JSON Schema; units are in the descriptions.
         optional: members that may be missing.
         effects: effects on the states, in order; () for events about something that no state holds.

@@ -48,7 +48,7 @@ REFERENCE = OpenApiParameter(
     "reference",
     REFERENCE_SCHEMA,
     OpenApiParameter.PATH,
-    description="Id, `ID.admin`, `domain.admin`, or a name with its slashes percent-encoded, the last one included: "
+    description="Id, `ID.admin`, `domain.admin`, `overlay.admin`, or a name with its slashes percent-encoded, the last one included: "
     "`%2Fauthority%2Fa%2Fb%2F`.",
 )
 

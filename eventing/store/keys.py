@@ -157,6 +157,8 @@ OVERLAY_SEEN_KEY = "herald:{overlay}:seen"  # what it knows of single domains
 OVERLAY_STATE_KEY = "herald:{overlay}:state"  # what a restart of it takes up
 OVERLAY_ROWS_KEY = "herald:{overlay}:rows"  # versions of the last own rows by gossip object
 
+OVERLAY_SAMPLE_KEY = "herald:{overlay}:sample"  # its last sample (eventing/store/overlay_samples.py)
+
 
 def overlay_inbox_key(owner: str) -> str:
     """Return the key of the list of messages of other domains for the owner of the lease; a successor has another list."""

@@ -929,3 +929,126 @@ export interface PathDomain {
   /** Other domains that say it holds the event. */
   known_from: string[];
 }
+
+/** The map of the overlay at a place of `overlay.admin`. */
+export interface MapSnapshot {
+  /** Cursor of `overlay.admin` from which to continue. */
+  cursor: string;
+  state: MapState;
+}
+
+/** The map of the overlay. */
+export interface MapState {
+  /** Domains of the directory, by name. */
+  domains: Record<string, MapDomain>;
+  /** Links of this domain that stand, by the other domain. */
+  links: Record<string, MapLink>;
+  /** The last sample; null: none was taken lately. */
+  figures: MapFigures | null;
+}
+
+/** A domain on the map, as its own record states it. */
+export interface MapDomain {
+  name: string;
+  /** Null: it only calls others. */
+  url: string | null;
+  /** Empty: no zone is stated. */
+  zone: string;
+  /** Class from 0 to 3, by its own word. */
+  capacity: number;
+  /** Null for a founder. */
+  sponsor: string | null;
+  /** Of its identity key. */
+  fingerprint: string;
+  /** When it was proved to have signed contradictory statements. */
+  convicted_at: string | null;
+}
+
+/** A link of this domain that stands. */
+export interface MapLink {
+  peer: string;
+  /** This domain chose the link; else the other one did. */
+  chosen: boolean;
+  /** The other domain is an approved peer. */
+  anchor: boolean;
+  /** Why it was made. */
+  reason: string;
+  since: string;
+}
+
+/** A sample of the overlay. */
+export interface MapFigures {
+  /** End of the interval. */
+  at: string;
+  /** Length of the interval, seconds; 0: the first sample. */
+  interval_s: number;
+  /** A process of this domain ran the overlay. */
+  running: boolean;
+  /** How far this domain believes its own observations; null: no process ran. */
+  health: string | null;
+  /** Domains of the directory. */
+  domains: number;
+  /** Those that are not suspected; null: no process ran. */
+  live: number | null;
+  /** Live domains whose load was known; null: no process ran. */
+  reporting: number | null;
+  /** Share of the live domains that figures rest on; null: no process ran. */
+  coverage: number | null;
+  /** Suspected domains, the first of them. */
+  suspected: string[];
+  suspected_count: number;
+  /** Links that this domain chose. */
+  chosen: number;
+  /** Links by which it was chosen: its in-degree. */
+  accepted: number;
+  /** Links with approved peers, of either kind. */
+  anchors: number;
+  /** Round-trip times of links. */
+  links: MapLinkTime[];
+  /** Median of these times; null: none was measured. */
+  rtt_p50_ms: number | null;
+  /** 90th percentile of these times; null: none was measured. */
+  rtt_p90_ms: number | null;
+  /** Events of other domains that arrived in the interval, each once. */
+  events: number;
+  /** Events that arrived again in the interval. */
+  copies: number;
+  /** Events that other domains acknowledged in the interval. */
+  sent: number;
+  /** Figures of each zone. */
+  zones: MapZone[];
+}
+
+/** The round-trip time of a link. */
+export interface MapLinkTime {
+  peer: string;
+  /** Null: not measured lately. */
+  rtt_ms: number | null;
+}
+
+/** Figures of a zone. */
+export interface MapZone {
+  zone: string;
+  /** Domains of the directory. */
+  known: number;
+  /** Those that are not suspected. */
+  live: number;
+  /** Live domains that state their load. */
+  reporting: number;
+  /** Share of the live domains that the sums rest on, from 0 to 1. */
+  coverage: number;
+  /** Age of the oldest row that they rest on. */
+  oldest_s: number;
+  /** Reporters and a sample contradict each other. */
+  disputed: boolean;
+  /** Connected readers. */
+  sessions: number;
+  /** Events accepted. */
+  events_in_per_s: number;
+  /** Events delivered. */
+  events_out_per_s: number;
+  /** Events that wait to be forwarded to other domains. */
+  backlog: number;
+  /** Links of the overlay. */
+  links: number;
+}

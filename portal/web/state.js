@@ -8,9 +8,10 @@
 
 export const DOMAIN = "domain";
 export const RP = "rp";
+export const OVERLAY = "overlay";
 
 /**
- * @typedef {{op: "put" | "merge" | "remove", at: (string | string[])[], in?: "domain" | "rp", when?: Record<string, unknown>,
+ * @typedef {{op: "put" | "merge" | "remove", at: (string | string[])[], in?: "domain" | "rp" | "overlay", when?: Record<string, unknown>,
  *   each?: string, value?: unknown, if?: "present" | "absent", without?: string[], newer?: string, most?: number,
  *   by?: string}} Effect as admin_rp/state.py says
  */
@@ -22,7 +23,7 @@ const MISSING = Symbol("missing");
  * The state after `event`. Types that the catalogue does not have change nothing.
  * @template {object} S
  * @param {{types: Record<string, {effects: Effect[]}>}} catalogue
- * @param {"domain" | "rp"} which
+ * @param {"domain" | "rp" | "overlay"} which
  * @param {S} state
  * @param {{type: string, data?: unknown}} event a CloudEvent
  * @returns {S}
@@ -30,7 +31,7 @@ const MISSING = Symbol("missing");
 export function apply(catalogue, which, state, event) {
   const effects = Object.hasOwn(catalogue.types, event.type) ? catalogue.types[event.type].effects : [];
   for (const effect of effects) {
-    if ((effect.in ?? which) === which) state = done(effect, state, event);
+    if ((effect.in ?? (which === OVERLAY ? null : which)) === which) state = done(effect, state, event);
   }
   return state;
 }

@@ -20,13 +20,13 @@ from typing import Any, Self
 from jsonschema import Draft202012Validator, FormatChecker
 
 from admin_rp.catalogue import CATALOGUE
-from admin_rp.snapshots import Snapshot, domain_snapshot, rp_snapshot
+from admin_rp.snapshots import Snapshot, domain_snapshot, overlay_snapshot, rp_snapshot
 from admin_rp.state import apply
 from eventing.core.events.cursors import Cursor
-from eventing.core.ids import DOMAIN_ADMIN, admin_id
+from eventing.core.ids import DOMAIN_ADMIN, OVERLAY_ADMIN, admin_id
 from eventing.log import control
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import DOMAIN, RP
+from eventing.outbox.kind import DOMAIN, OVERLAY, RP
 
 CHECKED: set[str] = set()
 """Types that have been proved in this process."""
@@ -38,7 +38,7 @@ def validate(event: Mapping[str, Any], at: str) -> None:
     """An event is as the catalogue says, and where it says."""
     kind = CATALOGUE[event["type"]]
     Draft202012Validator(kind.schema, format_checker=FormatChecker()).validate(event["data"])
-    assert (DOMAIN if at == DOMAIN_ADMIN else RP) in kind.where, f"{event['type']} at {at}"
+    assert {DOMAIN_ADMIN: DOMAIN, OVERLAY_ADMIN: OVERLAY}.get(at, RP) in kind.where, f"{event['type']} at {at}"
     assert event["datacontenttype"] == "application/json"
 
 
@@ -106,7 +106,11 @@ class Proof:
     """
 
     def __init__(self, *rps: str) -> None:
-        self._places = {DOMAIN_ADMIN: (DOMAIN, ""), **{admin_id(rp): (RP, rp) for rp in rps}}
+        self._places = {
+            DOMAIN_ADMIN: (DOMAIN, ""),
+            OVERLAY_ADMIN: (OVERLAY, ""),
+            **{admin_id(rp): (RP, rp) for rp in rps},
+        }
         self._before: dict[str, Snapshot] = {}
         self.types: list[str] = []
         self.told: dict[str, list[dict[str, Any]]] = {}
@@ -138,5 +142,5 @@ class Proof:
 
     def _snapshot(self, at: str) -> Snapshot:
         which, rp = self._places[at]
-        made = domain_snapshot() if which == DOMAIN else rp_snapshot(rp)
+        made = {DOMAIN: domain_snapshot, OVERLAY: overlay_snapshot}[which]() if not rp else rp_snapshot(rp)
         return json.loads(json.dumps(made))  # as it crosses the wire

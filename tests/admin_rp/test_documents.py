@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from admin_rp.catalogue import CATALOGUE, EMPTY
 from admin_rp.documentation import filled
 from eventing.outbox import administrative_events
-from eventing.outbox.kind import DOMAIN, RP
+from eventing.outbox.kind import DOMAIN, OVERLAY, RP
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "administrative-events.md"
 OPS = {"put", "merge", "remove"}
@@ -42,7 +42,7 @@ def test_a_kind_is_well_made(name: str) -> None:
     kind = CATALOGUE[name]
     Draft202012Validator.check_schema(kind.schema)
     assert kind.about.endswith(".")
-    assert set(kind.where) <= {DOMAIN, RP}
+    assert set(kind.where) <= {DOMAIN, OVERLAY, RP}
     for effect in kind.effects:
         assert set(effect) <= MEMBERS
         assert effect["op"] in OPS

@@ -5,6 +5,7 @@ What gateways tell (load, sessions, refusals, lags) is in test_sampling.py. `tes
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,9 +18,10 @@ from eventing.access.services.keys import key_retire, key_rotate
 from eventing.access.services.revocations import revocation_create, revocation_lift
 from eventing.core.errors import Conflict
 from eventing.core.events.cursors import Cursor
-from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.ids import DOMAIN_ADMIN, OVERLAY_ADMIN
 from eventing.intakes.services.intakes import intake_create, intake_delete, intake_renew, intake_update
 from eventing.log import control
+from eventing.membership.services.directory import directory_store
 from eventing.membership.services.happenings import (
     DirectoryChanged,
     EquivocationProved,
@@ -27,8 +29,11 @@ from eventing.membership.services.happenings import (
     LinkMade,
     SelfSuspected,
     happenings_store,
+    links_end,
 )
 from eventing.membership.services.joining import overlay_found, overlay_leave
+from eventing.membership.services.map_changes import ROWS_MAX
+from eventing.membership.services.samples import overlay_sample
 from eventing.membership.services.sponsorships import sponsorship_grant
 from eventing.operations.services.leases import leases_reap, leases_warn
 from eventing.peering.ports import DirectoryRecord
@@ -72,6 +77,7 @@ from eventing.subscriptions.services.subscriptions import (
     subscription_update,
 )
 from tests.admin_rp.proving import Proof
+from tests.membership.signers import Signer
 from tests.peering.other_domain import OtherDomain
 from tests.replication.homes import ANN, OPEN_TO_B, ROOT, Home, join_of, make, now_ms, peer
 from tests.replication.own_logs import backup, publish, put_back
@@ -314,6 +320,31 @@ def overlay() -> list[str]:
     return proof.types
 
 
+def the_map() -> list[str]:
+    top = Signer("founder.example", at=time.time())
+    others = [Signer(f"d{number:03}.example", top, at=time.time(), number=number) for number in range(ROWS_MAX + 20)]
+    with Proof() as proof:
+        overlay_found(principal=ROOT)
+        directory_store([one.record() for one in (top, *others)], now=datetime.now(UTC))
+    assert [event["type"] for event in proof.told[OVERLAY_ADMIN]].count("io.herald.overlay.map.changed") == 3
+    seen = proof.types
+    with Proof() as proof:
+        moved = others[0]
+        directory_store([moved.record(int(time.time()) + 1, zone="eu-west")], [others[1].name], now=datetime.now(UTC))
+        happenings_store(
+            [
+                LinkMade(moved.name, True, False, "chosen"),
+                LinkMade(top.name, False, True, "anchor"),
+                LinkDropped(top.name, "transport"),
+                EquivocationProved(others[2].name, "It signed two records."),
+            ]
+        )
+        assert overlay_sample() == 1
+        links_end("stopped")
+        overlay_leave(principal=ROOT)
+    return [*seen, *proof.types]
+
+
 SCENARIOS: list[Callable[[], list[str]]] = [
     rps,
     creation_at_the_rp,
@@ -329,6 +360,7 @@ SCENARIOS: list[Callable[[], list[str]]] = [
     replays,
     keys_and_credentials,
     overlay,
+    the_map,
 ]
 EXPECTED: dict[str, set[str]] = {
     "rps": {
@@ -387,6 +419,7 @@ EXPECTED: dict[str, set[str]] = {
             "self-suspected",
         )
     },
+    "the_map": {"overlay.map.changed", "overlay.map.cleared", "overlay.sampled"},
     "keys_and_credentials": {"key.rotated", "key.retired", "revocation.made", "revocation.lifted"},
 }
 

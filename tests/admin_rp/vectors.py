@@ -17,7 +17,7 @@ from typing import Any
 from admin_rp.catalogue import CATALOGUE, EMPTY, exported
 from admin_rp.state import apply
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import DOMAIN, RP
+from eventing.outbox.kind import DOMAIN, OVERLAY, RP
 
 FILE = Path(__file__).with_name("vectors.json")
 KEYS = {"id", "name", "domain", "peer", "gateway", "origin", "carrier", "subscription", "home", "rp"}
@@ -91,7 +91,7 @@ def vectors() -> list[dict[str, Any]]:
     """All of them."""
     made = Recorder()
     for kind, what in CATALOGUE.items():
-        for which in (DOMAIN, RP):
+        for which in (DOMAIN, RP, OVERLAY):
             if which in what.where and what.effects:
                 ages = (1, 1, 2, 0)
                 made.follow(kind, which, [*_ground(kind, which), *(event_of(kind, age) for age in ages)])
@@ -111,6 +111,8 @@ MAKERS = {
     "quarantines": events.ORIGIN_QUARANTINED,
     "alarms": events.ALARM_RAISED,
     "watches": events.WATCH_CHANGED,
+    "domains": events.OVERLAY_MAP_CHANGED,
+    "links": events.OVERLAY_MAP_CHANGED,
 }
 """What makes the rows of a member of a state."""
 
@@ -122,6 +124,8 @@ def _ground(kind: str, which: str) -> list[dict[str, Any]]:
         for effect in CATALOGUE[kind].effects
         if effect.get("in", which) == which and (effect["op"] == "remove" or effect.get("if") == "present")
     ]
+    if kind == events.OVERLAY_MAP_CLEARED:
+        needy.append("domains")
     told = [event_of(one, 0) for one in dict.fromkeys(MAKERS[member] for member in needy) if one != kind]
     return [_matched(one, kind) for one in told]
 

@@ -17,7 +17,6 @@ from eventing.audit.services import audit_record
 from eventing.conf import config
 from eventing.core import leases
 from eventing.core.errors import InvalidRequest
-from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.names import NAME_CHARS_MAX, is_id, normalise
 from eventing.core.principals import OPERATIONS, Principal, Scope
 from eventing.sql.random_ids import random_id
@@ -132,7 +131,7 @@ def _scope(scope: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 def _pattern(text: str) -> str:
     """Parse a pattern of RPs as for Scope: names without leading slash are placed under this domain."""
-    if text in ("*", DOMAIN_ADMIN) or is_id(text):
+    if text == "*" or is_id(text):
         return text
     if len(text) > NAME_CHARS_MAX:
         raise InvalidRequest(f"A pattern of rendezvous points has at most {NAME_CHARS_MAX} characters.")

@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 
 from eventing.membership.models import DirectoryDomain
 from eventing.membership.rules.records import fingerprint_of, record_bytes
+from eventing.membership.selectors.map_rows import map_domains
+from eventing.membership.services.map_changes import map_report
+from eventing.outbox.services import Outbox, change
 from eventing.overlay.directory import DomainRecord
 
 REMEMBERED_MAX = 40_000  # bound: domains whose identity keys are remembered; those that left first are forgotten
@@ -16,22 +19,28 @@ _CHANGED = ["record", "version", "url", "zone", "capacity", "sponsor", "issued_a
 def directory_store(
     records: Iterable[DomainRecord], left: Collection[str] = (), *, now: datetime, held: bool = True
 ) -> None:
-    """Store records that are newer, and mark domains that left the directory.
+    """Store records that are newer, and mark domains that left the directory; report what changed on the map.
 
     Args:
         held: whether the records are in the directory; False for those of which only the keys count.
     """
     rows = [_row(record, now, held) for record in records]
-    DirectoryDomain.objects.bulk_create(
-        rows, batch_size=100, update_conflicts=True, unique_fields=["name"], update_fields=_CHANGED
-    )
-    if left:
-        DirectoryDomain.objects.filter(name__in=list(left)).update(held=False)
+    names = list(dict.fromkeys([*(row.name for row in rows), *left]))
+    with change(now, patient=False) as outbox:
+        before = map_domains(names)
+        DirectoryDomain.objects.bulk_create(
+            rows, batch_size=100, update_conflicts=True, unique_fields=["name"], update_fields=_CHANGED
+        )
+        if left:
+            DirectoryDomain.objects.filter(name__in=list(left)).update(held=False)
+        map_report(outbox, before, map_domains(names))
 
 
-def directory_convict(name: str, *, now: datetime) -> None:
+def directory_convict(name: str, *, outbox: Outbox) -> None:
     """Mark a domain that was proved to have signed contradictory statements."""
-    DirectoryDomain.objects.filter(name=name, convicted_at=None).update(convicted_at=now)
+    before = map_domains([name])
+    DirectoryDomain.objects.filter(name=name, convicted_at=None).update(convicted_at=outbox.now)
+    map_report(outbox, before, map_domains([name]))
 
 
 def directory_forget() -> int:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.membership.models import OverlayLink
 from eventing.membership.services.directory import directory_convict
+from eventing.membership.services.map_changes import map_links_report
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 
@@ -171,15 +172,23 @@ def happenings_store(happenings: Sequence[Happening], *, now: datetime | None = 
     with change(now, patient=False) as outbox:
         for one in happenings:
             if isinstance(one, EquivocationProved):
-                directory_convict(one.domain, now=now)
+                directory_convict(one.domain, outbox=outbox)
             kind, data = _told(one)
             outbox.event(kind, DOMAIN_ADMIN, data)
-        _links_store(happenings, now)
+        map_links_report(outbox, _links_store(happenings, now))
 
 
 def links_end(reason: str, *, now: datetime | None = None) -> int:
     """Mark all links as ended: the process that held them has ended. Returns how many."""
-    return OverlayLink.objects.filter(up=True).update(up=False, reason=reason, since=now or timezone.now())
+    now = now or timezone.now()
+    rows = list(OverlayLink.objects.filter(up=True).order_by("peer"))
+    if rows:
+        with change(now, patient=False) as outbox:
+            OverlayLink.objects.filter(up=True).update(up=False, reason=reason, since=now)
+            for row in rows:
+                row.up = False
+            map_links_report(outbox, rows)
+    return len(rows)
 
 
 def _told(one: Happening) -> tuple[str, dict[str, object]]:
@@ -196,7 +205,8 @@ def _told(one: Happening) -> tuple[str, dict[str, object]]:
     return _KINDS[type(one)], data
 
 
-def _links_store(happenings: Sequence[Happening], now: datetime) -> None:
+def _links_store(happenings: Sequence[Happening], now: datetime) -> list[OverlayLink]:
+    """Store links that were made or ended; return their rows, the last state of each."""
     rows: dict[str, OverlayLink] = {}
     for one in happenings:
         if isinstance(one, LinkMade):
@@ -208,7 +218,7 @@ def _links_store(happenings: Sequence[Happening], now: datetime) -> None:
                 peer=one.peer, up=False, chosen=False, anchor=False, reason=one.reason, since=now
             )
     if not rows:
-        return
+        return []
     OverlayLink.objects.bulk_create(
         rows.values(),
         update_conflicts=True,
@@ -219,3 +229,4 @@ def _links_store(happenings: Sequence[Happening], now: datetime) -> None:
     beyond = list(ended[ENDED_MAX : ENDED_MAX + 500])
     if beyond:
         OverlayLink.objects.filter(peer__in=beyond).delete()
+    return list(rows.values())

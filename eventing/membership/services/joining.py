@@ -21,6 +21,7 @@ from eventing.membership.rules.records import (
 )
 from eventing.membership.rules.sponsoring import BadChain, chain_founder
 from eventing.membership.services.directory import directory_leave, directory_store
+from eventing.membership.services.map_changes import map_clear
 from eventing.membership.services.own_record import own_identity, own_record_issue, own_record_problem
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
@@ -122,6 +123,7 @@ def overlay_leave(*, principal: Principal, now: datetime | None = None) -> None:
         OverlayLink.objects.all().delete()
         directory_leave()
         outbox.event(events.OVERLAY_LEFT, DOMAIN_ADMIN, {})
+        map_clear(outbox)
         outbox.act("overlay.leave", principal, "domain", config().domain)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from eventing.conf import config
 from eventing.core.events.lag import loss_in_s, share_used
-from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, DOMAIN_ADMINS
 from eventing.log.lags import LagQuery, LagResult, lags
 from eventing.operations.alarms import findings
 from eventing.operations.alarms.evaluation import Observed
@@ -171,7 +171,7 @@ class Losses:
 
 def rp_of(at: str) -> str:
     """Return the id of the RP whose alarms cover a subscription at `at`; empty for the domain's."""
-    return "" if at == DOMAIN_ADMIN else at.removesuffix(ADMIN_SUFFIX)
+    return "" if at in DOMAIN_ADMINS else at.removesuffix(ADMIN_SUFFIX)
 
 
 def alarmed(rows: Iterable[Any]) -> set[str]:

@@ -30,7 +30,7 @@ from eventing.audit.refusals import refusals
 from eventing.conf import config
 from eventing.core.errors import ApplicationError
 from eventing.core.events.positions import LogState
-from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, admin_id
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, DOMAIN_ADMINS, OVERLAY_ADMIN, admin_id
 from eventing.core.timestamps import timestamp
 from eventing.operations.samples.flow_samples import FlowSamples, Sample
 from eventing.operations.samples.gateway_view import GatewayView
@@ -174,7 +174,7 @@ class LoadSampler:
         """Make the logs of those administrative RPs whose RPs exist: their descriptors are in memory, as they had
         activity.
         """
-        wanted = [rp if rp == DOMAIN_ADMIN else rp.removesuffix(ADMIN_SUFFIX) for rp in rps]
+        wanted = [rp if rp in DOMAIN_ADMINS else rp.removesuffix(ADMIN_SUFFIX) for rp in rps]
         known = await asyncio.gather(*map(self._gateway.descriptors.get, wanted), return_exceptions=True)
         there = [rp for rp, one in zip(rps, known, strict=True) if isinstance(one, Descriptor)]
         await self._gateway.reader.create_all([(rp, admin_history(rp)) for rp in there])
@@ -182,11 +182,13 @@ class LoadSampler:
 
     def _lost(self, gateway: str, reason: str) -> list[Sampled]:
         data = {"gateway": gateway, "reason": reason}
-        return [Sampled(rp, events.GATEWAY_LOST, data) for rp in sorted({DOMAIN_ADMIN, *self._watched})]
+        return [
+            Sampled(rp, events.GATEWAY_LOST, data) for rp in sorted({DOMAIN_ADMIN, *self._watched} - {OVERLAY_ADMIN})
+        ]
 
     @staticmethod
     def _watched_rps(around: Around) -> list[str]:
-        return sorted(one.removesuffix(ADMIN_SUFFIX) for one in around.watched if one != DOMAIN_ADMIN)
+        return sorted(one.removesuffix(ADMIN_SUFFIX) for one in around.watched if one not in DOMAIN_ADMINS)
 
     # The domain
 

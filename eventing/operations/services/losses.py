@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eventing.core.events.lag import Lag, in_words
-from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, DOMAIN_ADMINS
 from eventing.core.principals import Principal
 from eventing.core.roles import operates
 from eventing.operations.models import Alarm
@@ -36,7 +36,7 @@ def subscription_ended(
         reason: why it ends: `deleted`, `lease-expired`.
         by: the principal that deleted it; None for none here.
     """
-    rp = "" if row.at == DOMAIN_ADMIN else row.at.removesuffix(ADMIN_SUFFIX)
+    rp = "" if row.at in DOMAIN_ADMINS else row.at.removesuffix(ADMIN_SUFFIX)
     open_ = list(Alarm.objects.select_for_update().filter(rp=rp, about=row.id, cleared_at=None).exclude(rule=LASTING))
     losing = sorted((one for one in open_ if one.kind == LOSS), key=lambda one: one.severity)
     lag = lag or _told(losing)

@@ -14,8 +14,8 @@ from eventing.conf import config
 from eventing.core import names
 from eventing.core.errors import ApplicationError, Gone, NotFound
 from eventing.core.events.ack_level import Ack
-from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, is_admin
-from eventing.outbox.administrative_events import ADMIN_HISTORY, DOMAIN_ADMIN_HISTORY
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMINS, is_admin
+from eventing.outbox.administrative_events import ADMIN_HISTORY, admin_history
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.ports import links_of_rps
 from eventing.rps.rules.audience import compile_audience
@@ -27,7 +27,7 @@ _ADMIN_POLICY = compile_policy(ADMINISTRATORS_ONLY)
 
 
 def descriptor_get(reference: str, *, now: datetime | None = None) -> Descriptor:
-    """Return the descriptor of the RP denoted by `reference`: an id, `ID.admin`, `domain.admin`, or a name.
+    """Return the descriptor of the RP denoted by `reference`: an id, `ID.admin`, `domain.admin`, `overlay.admin`, or a name.
 
     Raises NotFound, InvalidRequest for a malformed reference, and Gone for an RP whose lease has ended.
     """
@@ -64,8 +64,8 @@ class _Wanted(NamedTuple):
 
 
 def _wanted(reference: str) -> _Wanted | Descriptor | ApplicationError:
-    if reference == DOMAIN_ADMIN:
-        return Descriptor(DOMAIN_ADMIN, "", 1, _ADMIN_POLICY, ADMIN_ACK, DOMAIN_ADMIN_HISTORY, math.inf)
+    if reference in DOMAIN_ADMINS:
+        return Descriptor(reference, "", 1, _ADMIN_POLICY, ADMIN_ACK, admin_history(reference), math.inf)
     if names.is_id(reference):
         return _Wanted(reference.removesuffix(ADMIN_SUFFIX), "")
     try:

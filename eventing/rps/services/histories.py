@@ -8,7 +8,7 @@ from itertools import islice
 
 from django.utils import timezone
 
-from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN, admin_id
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMINS, admin_id
 from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.administrative_events import ADMIN_HISTORY
@@ -31,7 +31,8 @@ def histories_trim(*, now: datetime | None = None) -> int:
     now = now or timezone.now()
     due = RendezvousPoint.objects.filter(trimmed_at__lte=now - timedelta(seconds=TRIM_EVERY_S)).order_by("trimmed_at")
     rps = list(due.values_list("id", flat=True)[:TRIM_BATCH])
-    control.trim_log(DOMAIN_ADMIN)
+    for rp in DOMAIN_ADMINS:
+        control.trim_log(rp)
     trimmed = {rp: control.trim_log(rp) for rp in rps}
     for rp in rps:
         control.trim_log(admin_id(rp))
@@ -73,6 +74,6 @@ def logs_sweep() -> int:
 
 
 def _orphans(logs: Iterable[str]) -> list[str]:
-    owners = {log: log.removesuffix(ADMIN_SUFFIX) for log in logs if log != DOMAIN_ADMIN}
+    owners = {log: log.removesuffix(ADMIN_SUFFIX) for log in logs if log not in DOMAIN_ADMINS}
     known = set(RendezvousPoint.objects.filter(id__in=set(owners.values())).values_list("id", flat=True))
     return [log for log, owner in owners.items() if owner not in known]

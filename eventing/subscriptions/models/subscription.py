@@ -8,7 +8,7 @@ from django.db.models import Q
 from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.conf import config
 from eventing.core.events.cursors import POSITION_CHARS_MAX
-from eventing.core.ids import DOMAIN_ADMIN
+from eventing.core.ids import DOMAIN_ADMIN, DOMAIN_ADMINS
 from eventing.rps.models import RendezvousPoint
 from eventing.sql.columns import HistoryColumns, LeaseColumns, lease_and_history_constraints, lease_indexes
 
@@ -44,7 +44,7 @@ class Subscription(LeaseColumns, HistoryColumns):
         constraints = [
             *lease_and_history_constraints("subscription"),
             models.CheckConstraint(
-                condition=Q(rp__isnull=False) | Q(at=DOMAIN_ADMIN), name="subscription_ends_with_its_rp"
+                condition=Q(rp__isnull=False) | Q(at__in=DOMAIN_ADMINS), name="subscription_ends_with_its_rp"
             ),
         ]
         indexes = [
@@ -59,8 +59,8 @@ class Subscription(LeaseColumns, HistoryColumns):
 
     @property
     def lease_at(self) -> str:
-        """Return the RP that is read."""
-        return self.at
+        """Return the RP that is read; `domain.admin` for those of the domain, which has one place for its own changes."""
+        return DOMAIN_ADMIN if self.at in DOMAIN_ADMINS else self.at
 
     @property
     def lease_s_default(self) -> int:

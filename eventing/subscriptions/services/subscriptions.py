@@ -16,7 +16,7 @@ from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds, tightest
 from eventing.core.events.lag import Lag
-from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMIN
+from eventing.core.ids import ADMIN_SUFFIX, DOMAIN_ADMINS
 from eventing.core.principals import Principal
 from eventing.log import control, federated
 from eventing.outbox import administrative_events as events
@@ -82,7 +82,7 @@ def subscription_create(
         require(descriptor, principal, "history")
     row = Subscription(
         id=f"sub_{random_id()}",
-        rp_id=None if descriptor.id == DOMAIN_ADMIN else descriptor.id.removesuffix(ADMIN_SUFFIX),
+        rp_id=None if descriptor.id in DOMAIN_ADMINS else descriptor.id.removesuffix(ADMIN_SUFFIX),
         at=descriptor.id,
         owner=principal.identity,
         deliver=_deliver(deliver),
@@ -100,7 +100,7 @@ def subscription_create(
         if claim is not None:
             claim_fulfil(claim, row.id)
         created = {"subscription": subscription_data(row)}
-        outbox.event(events.SUBSCRIPTION_CREATED, row.at, created, domain_too=True, counted=True)
+        outbox.event(events.SUBSCRIPTION_CREATED, row.lease_at, created, domain_too=True, counted=True)
         outbox.lease_event(events.LEASE_GRANTED, row)
         outbox.act("subscription.create", principal, "subscription", row.id, rp=row.at, granted_s=row.granted_s)
         # Before the commit: if this fails, nothing is created; if the commit fails, the cursor left over is removed
@@ -148,7 +148,7 @@ def subscription_update(
             row.save()
             shared_changed(row, now)
             changed = {"subscription": subscription_data(row)}
-            outbox.event(events.SUBSCRIPTION_CHANGED, row.at, changed, domain_too=True)
+            outbox.event(events.SUBSCRIPTION_CHANGED, row.lease_at, changed, domain_too=True)
     return row
 
 
@@ -204,10 +204,10 @@ def remove(
     """
     subscription_ending(row, outbox, reason, lag=lag, by=by)
     data = {"subscription": subscription_data(row), "reason": reason}
-    subscription, at = row.id, row.at
+    subscription, at, reported_at = row.id, row.at, row.lease_at
     shared_removed(row, reason, outbox.now)
     row.delete()
-    outbox.event(events.SUBSCRIPTION_DELETED, at, data, domain_too=True, counted=True)
+    outbox.event(events.SUBSCRIPTION_DELETED, reported_at, data, domain_too=True, counted=True)
     outbox.forget(at, subscription)
 
 
