@@ -27,6 +27,7 @@ from eventing.replication.joining import announcements, handler, presenters
 from eventing.replication.paths import handler as paths
 from eventing.replication.regions import handler as regions
 from eventing.replication.selectors import replicas
+from eventing.replication.services import conduct
 from eventing.replication.services.replica_admissions import replicas_reconsider
 from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
@@ -92,6 +93,7 @@ def _replication() -> None:
     eventing.peering.ports.domains_admitted.connect(replicas.domains_admitted)
     eventing.peering.ports.ever_admitted.connect(replicas.ever_admitted)
     eventing.peering.ports.peer_removed.connect(peer_state.forget)
+    eventing.peering.ports.misbehaviour_noted.connect(conduct.misbehaviour_conduct)
     eventing.membership.ports.process_stopping.connect(wakeups.stopping)
     eventing.subscriptions.ports.takes_part.connect(replicas.origin_admitted)
     eventing.subscriptions.ports.admitted_url.connect(replicas.admitted_url)

@@ -24,11 +24,3 @@ def process_stopping() -> bool:
 def own_load() -> DomainLoad:
     """Return this domain's load, measured now; `links` is left to the overlay. Raises redis.RedisError, DatabaseError."""
     raise NotImplementedError
-
-
-@Hook
-def score_effect(peer: str, region: str, effect: str, begun: bool) -> None:
-    """Take notice that an effect of a domain's score (`demoted`, `not-chosen`, `condemned`) began in a region, or ended. Called in the
-    process that runs the overlay, on its thread, after the change was reported; must not block.
-    """
-    raise NotImplementedError

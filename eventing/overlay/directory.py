@@ -558,14 +558,17 @@ class DomainDirectory:
 
     def _received(self, peer: Id, message: Records, now: float, out: Outputs) -> None:
         past, wall_s = [], self._wall_s(now)
+        excused = {one.sponsorship.sponsor for one in message.records[:RECORDS_MAX] if one.sponsorship is not None}
         for record in message.records[:RECORDS_MAX]:
-            self._wanted.pop(record.domain, None)
+            asked = self._wanted.pop(record.domain, (0.0, ()))[1]
+            if peer in asked:
+                excused.add(record.domain)
             if record.expires_s <= wall_s and self.record(record.domain) is None:
                 past.append(record)
             else:
                 self._take(peer, record, now, out)
         for record in past:
-            self._take_past(peer, record, out)
+            self._take_past(peer, record, out, excused=record.domain in excused)
         self._adopt(peer, now, out)
 
     def _adopt(self, peer: Id, now: float, out: Outputs) -> None:
@@ -623,11 +626,19 @@ class DomainDirectory:
         if len(self._orphans) > ORPHANS_MAX:
             del self._orphans[next(iter(self._orphans))]
 
-    def _take_past(self, peer: Id, record: DomainRecord, out: Outputs, *, wanted: bool = False) -> None:
-        """Remember the last record of a sponsor that has left, if others wait for it and it was admitted itself."""
+    def _take_past(
+        self, peer: Id, record: DomainRecord, out: Outputs, *, wanted: bool = False, excused: bool = False
+    ) -> None:
+        """Remember the last record of a sponsor that has left, if others wait for it and it was admitted itself.
+
+        Args:
+            wanted: others are known to wait for it.
+            excused: the peer was asked for it, or sent it with those whom it sponsored; it is not refused where nobody waits any more.
+        """
         awaited = (one.sponsorship for _, one in self._orphans.values())
         if not wanted and not any(one is not None and one.sponsor == record.domain for one in awaited):
-            out.append(Refused(peer, record.domain, "expired", record))
+            if not excused:
+                out.append(Refused(peer, record.domain, "expired", record))
             return
         given = record.sponsorship
         why = self._problem(record, None, record.issued_s)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from eventing.core.ports import Hook, Port
+from eventing.peering.rules.misbehaviour import Kind
 
 
 class DirectoryRecord(NamedTuple):
@@ -64,3 +65,12 @@ def overlay_introduction(domain: str, body: bytes) -> Mapping[str, Mapping[str, 
     Raises ApplicationError: no overlay runs here, the domain is not admitted, or its records are not genuine.
     """
     raise NotImplementedError
+
+
+@Hook
+def misbehaviour_noted(kind: Kind, carrier: str, rp: str, count: int) -> None:
+    """Take notice of misbehaviour of a carrier, counted in this process; called on the thread that noted it. Must not block or raise.
+
+    Args:
+        rp: id of the rendezvous point concerned; empty: none.
+    """

@@ -12,8 +12,8 @@ from eventing.membership.process.candidates import LiveCandidates
 from eventing.membership.process.own_rows import RowSigner, RowVerifier
 from eventing.membership.process.routes import READ_S, Routes
 from eventing.membership.rules.link_counts import link_parameters
-from eventing.membership.rules.records import RecordVerifier, fingerprint_of
-from eventing.membership.selectors.directory import directory_identity, directory_records
+from eventing.membership.rules.records import RecordVerifier, fingerprint_of, identity_of
+from eventing.membership.selectors.directory import directory_identity, directory_record, directory_records
 from eventing.membership.selectors.membership import founders
 from eventing.membership.services.own_record import own_record_issue
 from eventing.membership.wire.endpoint import PEERS_ONLY
@@ -66,9 +66,19 @@ def member_make(
             return peer.fingerprint
         return fingerprint_of(record) if record is not None else pinned(name)
 
-    verifier = RecordVerifier(pin, lambda name: directory.record(name), directory_identity)
+    def identity(name: str) -> str | None:
+        past = directory.past.get(name)
+        return identity_of(past) if past is not None else directory_identity(name)
+
+    verifier = RecordVerifier(pin, lambda name: directory.record(name), identity)
     directory = DomainDirectory(
-        me, LiveTable(on_hold), issue=own_record_issue, genuine=verifier, founders=frozenset(roots), started_s=started_s
+        me,
+        LiveTable(on_hold),
+        issue=own_record_issue,
+        genuine=verifier,
+        founders=frozenset(roots),
+        started_s=started_s,
+        remembered=lambda name: directory_record(name, expired=True),
     )
     routes = Routes(directory, peers_only)
     routes.read(0.0)

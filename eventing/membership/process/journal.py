@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from django.db import DatabaseError, connection
 
 from eventing.conf import config
-from eventing.membership.ports import link_changed, score_effect
+from eventing.membership.ports import link_changed
 from eventing.membership.process.happened import happening_of
 from eventing.membership.rules.answerability import answerable
 from eventing.membership.services.directory import directory_store
@@ -23,13 +23,18 @@ from eventing.membership.services.happenings import (
     Happening,
     LinkDropped,
     LinkMade,
-    ScoreEffect,
-    ScorePardoned,
     SelfSuspected,
     happenings_store,
 )
 from eventing.membership.services.joining import known_links_store
-from eventing.overlay.directory import DomainAdmitted, DomainExpired, DomainRecord, Equivocated, Refused
+from eventing.overlay.directory import (
+    DomainAdmitted,
+    DomainExpired,
+    DomainRecord,
+    Equivocated,
+    Refused,
+    SponsorRemembered,
+)
 from eventing.overlay.links import Flapped, LinkDown, LinkUp, Reason
 from eventing.overlay.liveness import Failed, SuspectsItself
 from eventing.peering.rules.misbehaviour import Kind
@@ -66,6 +71,7 @@ class Journal:
         self._expired: dict[str, None] = {}
         self._records: dict[str, DomainRecord] = {}
         self._faults: list[OverlayFault] = []
+        self._past: dict[str, DomainRecord] = {}
         self._since: float | None = None
         self._records_since: float | None = None
 
@@ -92,7 +98,7 @@ class Journal:
         swap = (ups[0].peer, rotated[0].peer) if len(ups) == len(rotated) == 1 and ups[0].chosen else (None, None)
         found = False
         for event in outputs:
-            found = self._note(event, silent, swap) or found
+            found = self._note(event, silent, swap, now) or found
         if found and self._since is None:
             self._since = now
 
@@ -109,6 +115,7 @@ class Journal:
         try:
             for fault in faults:
                 misbehaviour_note(fault.kind, carrier=fault.peer, detail=fault.detail)
+            directory_store(self._past.values(), now=moment, held=False)
             directory_store(self._records.values(), list(self._expired), now=moment)
             if told:
                 happenings_store(told, now=moment)
@@ -120,15 +127,13 @@ class Journal:
             self._since, self._records_since = now if told else None, now
             del self._happenings[:-PENDING_MAX], self._faults[:-PENDING_MAX]
             return
-        self._happenings, self._admitted, self._expired, self._records = [], {}, {}, {}
+        self._happenings, self._admitted, self._expired, self._records, self._past = [], {}, {}, {}, {}
         self._since = self._records_since = None
         for one in told:
             if isinstance(one, LinkMade | LinkDropped):
                 link_changed(one.peer, isinstance(one, LinkMade), one.reason)
-            elif isinstance(one, ScoreEffect | ScorePardoned):
-                score_effect(one.peer, one.region, one.effect, isinstance(one, ScoreEffect))
 
-    def _note(self, event: Any, silent: set[Any], swap: tuple[Any, Any]) -> bool:
+    def _note(self, event: Any, silent: set[Any], swap: tuple[Any, Any], now: float) -> bool:
         up, down = swap
         match event:
             case LinkUp():
@@ -142,6 +147,10 @@ class Journal:
                 by = up if event.peer == down else None
                 reason = "rotated" if by else "silent" if event.peer in silent else event.reason.name.lower()
                 self._happenings.append(LinkDropped(event.peer, reason, by))
+            case SponsorRemembered():
+                self._past[event.record.domain] = event.record
+                self._records_since = self._records_since if self._records_since is not None else now
+                return False
             case DomainAdmitted() if event.domain == config().domain:
                 return False
             case DomainAdmitted():

@@ -28,6 +28,7 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.peering.models import Misbehaviour
 from eventing.peering.models.misbehaviour import DETAIL_CHARS
+from eventing.peering.ports import misbehaviour_noted
 from eventing.peering.rules.misbehaviour import KINDS, Kind
 from eventing.peering.selectors.event_data import misbehaviour_data
 
@@ -109,6 +110,8 @@ def misbehaviour_note(kind: Kind, *, carrier: str, origin: str = "", rp: str = "
         rp: id of the RP concerned, if any.
         detail: one sentence, no payload; cut to DETAIL_CHARS.
     """
+    if carrier:
+        misbehaviour_noted(kind, carrier[:NAME_CHARS], rp[:RP_CHARS], 1)
     key = (kind, carrier[:NAME_CHARS], "" if origin == carrier else origin[:NAME_CHARS])
     if _gatherer().admit(key, rp, detail):
         log.warning("Misbehaviour: %s (%s) from %s, origin %s, RP %s: %s", kind, KINDS[kind], *key[1:], rp, detail)

@@ -40,6 +40,7 @@ from eventing.overlay.broadcast import MessageOutcome
 from eventing.overlay.feed_tree import ReceivedFeeds
 from eventing.overlay.link_planning import LinkPlan
 from eventing.overlay.link_state import Link
+from eventing.overlay.scores import Deed
 from eventing.peering.models import Acquaintance
 from eventing.peering.rules import acquaintances
 from eventing.peering.rules.domain_documents import BadDocument
@@ -53,6 +54,7 @@ from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import fork_detection, holding, wakeups
 from eventing.replication.forwarding.run_validation import RunValidator, ValidatedRun, low_water_marks_true
 from eventing.replication.selectors.forwarding import Participation, participations, participations_forget
+from eventing.replication.services.conduct import conduct_note
 from eventing.replication.services.replica_links import links_offer, links_resume
 from eventing.replication.services.replica_statements import documents_by_domain, statements_accept
 from eventing.store import peer_state
@@ -412,6 +414,7 @@ class _Exchange:
 
     def _count(self) -> None:
         runs = events = copies = 0
+        first: dict[str, int] = {}
         for part in self._parts.values():
             for at, (run, one) in enumerate(zip(part.stated.runs, part.validated, strict=False)):
                 result = part.results.get(at)
@@ -420,8 +423,11 @@ class _Exchange:
                     copies += len(run.events)
                 elif result is not None and result.kind == "new":
                     events += result.appended
+                    first[part.stated.rp] = first.get(part.stated.rp, 0) + result.appended
                     copies += len(run.events) - result.appended
         peer_state.traffic_count(self._peer.name, requests=1, runs=runs, events=events, copies=copies)
+        for rp, count in first.items():
+            conduct_note(Deed.FIRST, peer=self._peer.name, rp=rp, count=count)
 
     def _note_use(self, rps: Sequence[str]) -> None:
         """Note the arrival of events at an RP of this domain as its use, wherever they were published."""

@@ -31,6 +31,7 @@ from eventing.overlay import broadcast, graft_timer, link_planning
 from eventing.overlay import exchange as rules
 from eventing.overlay.link_planning import LinkPlan
 from eventing.overlay.link_state import Link
+from eventing.overlay.scores import Deed
 from eventing.peering.rules.domain_documents import read
 from eventing.peering.selectors.domain_documents import domain_statement
 from eventing.peering.selectors.recent_keys import Recent
@@ -41,6 +42,7 @@ from eventing.replication.forwarding import fork_detection, holding
 from eventing.replication.forwarding.asked_feeds import asked_feeds
 from eventing.replication.forwarding.inbound import vector_of
 from eventing.replication.selectors.forwarding import participations
+from eventing.replication.services.conduct import conduct_note
 from eventing.replication.services.replica_statements import PendingStatements, documents_for, statements_pending
 from eventing.replication.services.sealing import low_water_mark_own, seals_next
 from eventing.store import peer_state
@@ -147,6 +149,7 @@ def request_build(
 def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
     now, asked = time.time(), asked_feeds()
     futile: dict[str, int] = {}
+    withheld: dict[str, Deed] = {}
     timed = [rp for rp, one in sent.items() if one.before.timer.ask_at is not None and one.before.timer.ask_at <= now]
     gone = {rp: gaps.gone(rp) for rp in timed if sent[rp].before.timer.asked + 1 >= graft_timer.GRAFTS_FUTILE}
 
@@ -156,16 +159,30 @@ def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
         due = broadcast.due(link, ours=sent[rp].ours, now=now, jitter=chance, gone=gone.get(rp), elsewhere=elsewhere)
         if due.ask:
             asked.note(rp, peer, link_planning.grafts(due.link, sent[rp].ours), now + due.link.timer.patience_s)
+            withheld[rp] = _withheld(link, due.link, sent[rp].ours)
         if due.futile:
             futile[rp] = due.link.timer.asked
         return due.link
 
     for rp, link in watermarks.links_change(peer, timed, change).items():
         sent[rp].before = link
+    for rp, deed in withheld.items():
+        if deed is not Deed.FIRST:
+            conduct_note(deed, peer=peer, rp=rp)
     supplies = bool(futile) and peer_state.supplied(peer)
     for rp in [rp for rp, times in futile.items() if times >= GRAFTS_EXCUSED or not supplies]:
         detail = "It claims to hold events that it does not send, after repeated requests."
         misbehaviour_note("false-vector", carrier=peer, rp=rp, detail=detail)
+
+
+def _withheld(before: Link, after: Link, ours: Mapping[str, int]) -> Deed:
+    """Return what a peer did that is asked for runs now: it did not send them though asked before, or though its link is eager; FIRST:
+    nothing that it is to be blamed for.
+    """
+    if after.timer.asked > 1:
+        return Deed.BROKEN_PROMISE
+    lacking = graft_timer.ahead(before.timer.awaited, ours).keys()
+    return Deed.SILENT if lacking - before.tree.pruned else Deed.FIRST
 
 
 def _add_runs(

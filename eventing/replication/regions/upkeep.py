@@ -25,6 +25,7 @@ from eventing.conf import config
 from eventing.core.container import per_process
 from eventing.overlay.links import Reason
 from eventing.overlay.region_views import RegionMembers, RegionMessage, RegionViews
+from eventing.overlay.scores import Deed
 from eventing.peering.directory_documents import document_fetch_soon
 from eventing.peering.models import Acquaintance
 from eventing.peering.ports import directory_record
@@ -37,8 +38,11 @@ from eventing.peering.selectors.peers import peers_active
 from eventing.peering.services.acquaintances import acquaintance_begin, acquaintances_end
 from eventing.peering.wire.client import PeerError, call
 from eventing.replication.regions.messages import encode, link_message, link_message_taken, machine_message
+from eventing.replication.scoring.comparison import links_compare
+from eventing.replication.scoring.effects import avoided, links_demote
 from eventing.replication.selectors.forwarding import participations
 from eventing.replication.selectors.regions import Region, region_of, regions_found, regions_version
+from eventing.replication.services.conduct import conduct_flush, conduct_note
 from eventing.store.region_messages import region_messages_take
 
 REGION_PATH = "/federation/v1/region"
@@ -100,9 +104,15 @@ class RegionUpkeep:
         peers = {peer.name for peer in peers_active()}
         names = {name for region in self._regions.values() for name in region.participants} - {config().domain}
         groups = {name: sponsor for name in sorted(names - peers) if (sponsor := _identified(name)) is not None}
+        shunned = avoided()
+        groups = {name: group for name, group in groups.items() if not shunned.condemns(name)}
         members = {
             region.id: RegionMembers(
-                {name: groups[name] for name in region.participants if name in groups},
+                {
+                    name: groups[name]
+                    for name in region.participants
+                    if name in groups and (name in rows or shunned.chooses(region.id, name))
+                },
                 len(peers.intersection(region.participants)),
             )
             for region in sorted(self._regions.values())
@@ -134,6 +144,7 @@ class RegionUpkeep:
             if count - self._faults.get(name, count) >= FAULTS_MAX:
                 log.warning("The acquaintance %s ends: %d faults within %d s.", name, FAULTS_MAX, FAULTS_S)
                 self._views.quarantine(name, now)
+                conduct_note(Deed.INVALID, peer=name, count=FAULTS_MAX)
         self._faults = {name: counts.get(name, 0) for name in rows}
 
     def _send(self, now: float) -> None:
@@ -208,5 +219,11 @@ _upkeep = per_process(RegionUpkeep)
 
 
 def regions_sweep() -> int:
-    """Bring this process's links of regions and the acquaintances up to date; see RegionUpkeep.sweep."""
-    return _upkeep().sweep()
+    """Bring this process's links of regions and the acquaintances up to date; see RegionUpkeep.sweep. Show the process of the overlay what
+    links do, and let what follows from their scores happen.
+    """
+    changes = _upkeep().sweep()
+    conduct_flush()
+    links_compare()
+    links_demote()
+    return changes

@@ -1,0 +1,1 @@
+"""Conduct of other domains in replication: observations for the scores of the overlay, and what follows from these here."""
