@@ -177,3 +177,7 @@ def _figure(of: Figure) -> OverlayFigure:
 
 def _amounts(load: DomainLoad) -> dict[str, Any]:
     return msgspec.structs.asdict(load)
+
+
+NO_FIGURES = _figures(None, _NOTHING)
+"""Figures of a domain that knows of nobody."""
