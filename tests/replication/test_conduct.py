@@ -24,6 +24,7 @@ from eventing.membership.shapes import OverlayHealth, OverlayPicture, OverlaySco
 from eventing.overlay import broadcast, link_state
 from eventing.overlay.scores import Deed, QueuesFull, VectorsShown
 from eventing.peering.models import PeerDelivery
+from eventing.peering.wire import messages as wire
 from eventing.replication.scoring import comparison, effects
 from eventing.replication.scoring.comparison import links_compare
 from eventing.replication.scoring.effects import Avoided, avoided, links_demote
@@ -131,7 +132,7 @@ def score(peer: str, of: str, *in_force: str) -> OverlayScore:
 def test_the_links_with_a_demoted_domain_become_lazy_in_its_region_only(scene: shared_rp.Scene) -> None:
     origin = Origin(scene.b, scene.rp)
     for peer in (scene.peer, scene.other):
-        send(peer, shared_rp.wire.RpPart(scene.rp, have={origin.feed.key: 3}))
+        send(peer, wire.RpPart(scene.rp, have={origin.feed.key: 3}))
     shown(score("b.test", "elsewhere", "demoted"), score("c.test", region(scene.rp), "demoted"))
     assert links_demote() == 1
     eager = {
