@@ -1,0 +1,1 @@
+"""Push: durable subscriptions whose events Herald sends to an endpoint of the subscriber."""
