@@ -153,6 +153,7 @@ def rp_load_key(rp: str) -> str:
 # The overlay (eventing/store/overlay_queues.py). All keys are in one slot.
 OVERLAY_TURN_KEY = "herald:{overlay}:turn"  # lease of the process that runs the overlay
 OVERLAY_PICTURE_KEY = "herald:{overlay}:picture"  # what that process shows (eventing/store/overlay_pictures.py)
+OVERLAY_WATCHED_KEY = "herald:{overlay}:watched"  # present while people look at the picture
 OVERLAY_SEEN_KEY = "herald:{overlay}:seen"  # what it knows of single domains
 OVERLAY_STATE_KEY = "herald:{overlay}:state"  # what a restart of it takes up
 OVERLAY_ROWS_KEY = "herald:{overlay}:rows"  # versions of the last own rows by gossip object

@@ -8,14 +8,29 @@ from __future__ import annotations
 from typing import Any
 
 from eventing.store.client import client
-from eventing.store.keys import OVERLAY_PICTURE_KEY, OVERLAY_ROWS_KEY, OVERLAY_SEEN_KEY, OVERLAY_STATE_KEY
+from eventing.store.keys import (
+    OVERLAY_PICTURE_KEY,
+    OVERLAY_ROWS_KEY,
+    OVERLAY_SEEN_KEY,
+    OVERLAY_STATE_KEY,
+    OVERLAY_WATCHED_KEY,
+)
 
+WATCHED_S = 20  # after a look; a screen or a program that goes on looks again meanwhile
 STATE_KEPT_S = 6 * 3600  # longer than any lease in it
 
 
-def picture_store(picture: bytes, kept_s: float) -> None:
-    """Store the picture for so long."""
-    client().set(OVERLAY_PICTURE_KEY, picture, px=max(1, int(kept_s * 1000)))
+def picture_store(picture: bytes, kept_s: float) -> bool:
+    """Store the picture for so long; return whether people look at it."""
+    pipeline = client().pipeline(transaction=False)
+    pipeline.set(OVERLAY_PICTURE_KEY, picture, px=max(1, int(kept_s * 1000)))
+    pipeline.exists(OVERLAY_WATCHED_KEY)
+    return bool(pipeline.execute()[1])
+
+
+def picture_watched() -> bool:
+    """Note that somebody looks at the picture; return whether nobody did before."""
+    return bool(client().set(OVERLAY_WATCHED_KEY, "1", ex=WATCHED_S, nx=True))
 
 
 def picture_stored() -> bytes | None:

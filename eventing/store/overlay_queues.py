@@ -24,6 +24,8 @@ _RECEIVE = script_read(Path(__file__).parent / "lua", "overlay_receive")
 _SEPARATOR = b"\n"
 AGAIN = "again"
 """Command: read what an administrator changed, and begin anew."""
+LOOK = "look"
+"""Command: make a picture now; somebody looks at it."""
 
 
 class OverlayNotRunning(Exception):
@@ -58,6 +60,12 @@ def overlay_again() -> None:
     """Enqueue the command AGAIN of this domain for the process of the overlay, if there is one."""
     with suppress(OverlayNotRunning, OverlayBusy):
         _entered(_SEPARATOR + AGAIN.encode())
+
+
+def overlay_look() -> None:
+    """Enqueue the command LOOK for the process of the overlay, if there is one."""
+    with suppress(OverlayNotRunning, OverlayBusy):
+        _entered(_SEPARATOR + LOOK.encode())
 
 
 def overlay_observe(observations: bytes) -> None:

@@ -18,7 +18,7 @@ from eventing.membership.models import OverlayLink
 from eventing.membership.process import upkeep
 from eventing.membership.rules.observations import LINK, DeedObserved
 from eventing.membership.rules.rows import row_sign, row_verified
-from eventing.membership.selectors.picture import known_now, picture_read
+from eventing.membership.selectors.picture import known_now, picture_looked_at
 from eventing.membership.services.joining import overlay_found
 from eventing.membership.services.observations import observed
 from eventing.membership.services.own_record import own_identity
@@ -60,7 +60,7 @@ def gossip(sender: Signer, *rows: SignedRow, name: str = "load") -> None:
 
 
 def shown() -> Any:
-    picture = picture_read()
+    picture = picture_looked_at()
     assert picture is not None
     return picture
 
@@ -149,7 +149,7 @@ def test_a_restart_takes_up_rows_and_scores(start: Callable[[], Running], monkey
     first.stop()
     versions = row_versions_stored()
     start()
-    wait_for(lambda: picture_read() and shown().whole.sums.sessions.value == 7, WITHIN_S)
+    wait_for(lambda: picture_looked_at() and shown().whole.sums.sessions.value == 7, WITHIN_S)
     assert "not-chosen" in known_now().scores_of(new.name)[0].effects
     assert row_versions_stored()["load"] >= versions["load"]
 

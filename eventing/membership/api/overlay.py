@@ -28,7 +28,7 @@ from eventing.membership.selectors.membership import (
     membership_get,
     sponsorships_since,
 )
-from eventing.membership.selectors.picture import KnownNow, known_now, picture_read
+from eventing.membership.selectors.picture import KnownNow, known_now, picture_looked_at
 from eventing.membership.services.joining import overlay_found, overlay_leave, require_administrator
 from eventing.membership.services.own_record import own_record_problem
 from eventing.membership.shapes import (
@@ -233,7 +233,7 @@ def representation() -> OverlayAnswer:
         zones=[OverlayZone(zone=zone, domains=count) for zone, count in directory.zones_counted()],
         sponsored_today=sponsorships_since(today * DAY_S),
         quota=quota_of(founder=membership is not None and not membership.sponsor),
-        picture=picture_read() if running else None,
+        picture=picture_looked_at() if running else None,
     )
 
 

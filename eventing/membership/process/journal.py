@@ -37,6 +37,7 @@ from eventing.overlay.directory import (
 )
 from eventing.overlay.links import Flapped, LinkDown, LinkUp, Reason
 from eventing.overlay.liveness import Failed, SuspectsItself
+from eventing.overlay.machine import SendMessage, SetTimer
 from eventing.peering.rules.misbehaviour import Kind
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.store.errors import RedisError
@@ -44,6 +45,7 @@ from eventing.store.errors import RedisError
 LINKS_S = 1.0
 RECORDS_S = 5.0
 PENDING_MAX = 20_000  # bound: happenings that wait to be stored while SQL does not answer; the oldest are dropped
+_NO_EVENTS = frozenset({SendMessage, SetTimer})
 log = logging.getLogger(__name__)
 
 
@@ -90,8 +92,10 @@ class Journal:
         if self._records_since is None:
             self._records_since = now
 
-    def note(self, outputs: list[Any], now: float) -> None:
-        """Note the events among the outputs of one input."""
+    def note(self, outputs: list[Any], now: float) -> bool:
+        """Note the events among the outputs of one input; return whether there are any."""
+        if all(type(one) in _NO_EVENTS for one in outputs):
+            return False
         silent = {event.peer for event in outputs if type(event) is Failed}
         ups = [event for event in outputs if type(event) is LinkUp]
         rotated = [event for event in outputs if type(event) is LinkDown and event.reason is Reason.EVICTED]
@@ -101,6 +105,7 @@ class Journal:
             found = self._note(event, silent, swap, now) or found
         if found and self._since is None:
             self._since = now
+        return found
 
     def flush(self, now: float, *, anyway: bool = False) -> None:
         """Store what is due, or everything."""

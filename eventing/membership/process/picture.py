@@ -1,6 +1,7 @@
 """Picture of the federation for gateways: made by the process of the overlay from its machines, and stored in Redis.
 
-The picture is made anew every PICTURE_S, and never more often than costs COST of a core. What is known of single domains (load,
+The picture is made anew every PICTURE_S while somebody looks at it, else every UNWATCHED_S and when something has happened; never more
+often than costs COST of a core. What is known of single domains (load,
 round-trip times) is stored beside it, as only pages of the directory read it.
 """
 
@@ -33,12 +34,15 @@ from eventing.overlay.member import OverlayMember
 from eventing.store.overlay_pictures import picture_store, seen_store
 
 PICTURE_S = 5.0
+UNWATCHED_S = 60.0
+SOON_S = 0.5
+"""After an event or the first look; the events of one moment are shown together."""
 SEEN_S = 30.0
 """Between two stores of what is known of single domains."""
 COST = 0.005
 """Share of a core that making pictures may take; with many domains, pictures are older."""
-KEPT = 6.0
-"""A picture is shown for so many of its periods; then the process is gone."""
+KEPT = 3.0
+"""A picture is shown for so many of its longest periods; then the process is gone."""
 SCORES_MAX = 200  # bound: scores in a picture; the best are left out
 SUSPECTED_MAX = 200  # bound: suspicions in a picture; the latest are left out
 SEEN_MAX = 20_000  # bound: domains of which load and round-trip times are shown; of the others none is
@@ -58,7 +62,7 @@ class PictureMaker:
         self._member = member
         self._started_s = started_s
         self._rtt_ms = rtt_ms
-        self._due_at = 0.0
+        self._due_at = self._not_before = 0.0
         self._seen_at = 0.0
 
     def next_at(self) -> float:
@@ -66,8 +70,8 @@ class PictureMaker:
         return self._due_at
 
     def soon(self, now: float) -> None:
-        """Have the next picture made at once: something has changed that people look at."""
-        self._due_at = min(self._due_at, now + 1.0)
+        """Have the next picture made at once: something has happened, or somebody looks."""
+        self._due_at = min(self._due_at, max(now + SOON_S, self._not_before))
 
     def due(self, now: float) -> None:
         """Store a picture if it is time. Raises redis.RedisError."""
@@ -77,12 +81,13 @@ class PictureMaker:
         picture, seen_due = _encode(self.picture(now)), now >= self._seen_at
         seen = _encode(self.seen(now)) if seen_due else b""
         cost_s = time.thread_time() - began
-        period_s = max(PICTURE_S, cost_s / COST)
-        self._due_at = now + period_s
-        picture_store(picture, KEPT * period_s)
+        self._not_before = now + cost_s / COST
+        self._due_at = now + UNWATCHED_S
+        watched = picture_store(picture, KEPT * max(UNWATCHED_S, cost_s / COST))
+        self._due_at = max(self._not_before, now + (PICTURE_S if watched else UNWATCHED_S))
         if seen_due:
-            self._seen_at = now + max(SEEN_S, period_s)
-            seen_store(seen, KEPT * max(SEEN_S, period_s))
+            self._seen_at = max(self._not_before, now + SEEN_S)
+            seen_store(seen, KEPT * max(UNWATCHED_S, cost_s / COST))
 
     def picture(self, now: float) -> OverlayPicture:
         """Make the picture of now."""

@@ -44,7 +44,7 @@ from eventing.overlay.machine import Down, Fired, MessageReceived, SendMessage, 
 from eventing.overlay.scores import Noted, QueuesFull, VectorsShown
 from eventing.store.errors import RedisError
 from eventing.store.overlay_pictures import overlay_forget
-from eventing.store.overlay_queues import AGAIN, overlay_lease, overlay_take
+from eventing.store.overlay_queues import AGAIN, LOOK, overlay_lease, overlay_take
 
 HELD_S = 12.0
 """Lease of the overlay; another process takes over after it."""
@@ -131,6 +131,8 @@ class OverlayRun:
             while given is not None:
                 if given == AGAIN:
                     return self._end()
+                if given == LOOK:
+                    self._upkeep.pictures.soon(self._now())
                 self._input(given)
                 try:
                     given = self._inputs.get_nowait() if time.monotonic() < turn_ends else None
@@ -214,7 +216,8 @@ class OverlayRun:
                 self._transport.send(output, now, patient=patient)
             elif kind is SetTimer:
                 self._timers.set(output.timer, now + output.after_s)
-        self._journal.note(outputs, now)
+        if self._journal.note(outputs, now):
+            self._upkeep.pictures.soon(now)
 
     def _held(self, record: Any) -> None:
         if hasattr(self, "_journal"):
@@ -268,8 +271,8 @@ class OverlayRun:
                 try:
                     if sender:
                         self._inputs.put((sender, codec.decode_own(data)))
-                    elif data == AGAIN.encode():
-                        self._inputs.put(AGAIN)
+                    elif (command := data.decode(errors="replace")) in (AGAIN, LOOK):
+                        self._inputs.put(command)
                     else:
                         for observation in observations_read(data):
                             self._inputs.put(input_of(observation))

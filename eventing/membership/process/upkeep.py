@@ -21,8 +21,8 @@ from eventing.overlay.member import OverlayMember
 from eventing.store.errors import RedisError
 from eventing.store.overlay_pictures import state_store, state_stored
 
-LOAD_S = 30.0
-"""Between two measurements of the own load; gossip states it once a minute at most."""
+LOAD_S = 60.0
+"""Between two measurements of the own load: gossip states it once a minute at most."""
 FIRST_LOAD_S = 2.0
 STATE_S = 300.0
 """Between two stores of the state. What a crash loses of it, gossip brings again."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 
 from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.membership.shapes import OverlayPicture, OverlayScore, OverlaySuspicion, SeenDomains
 from eventing.store.errors import RedisError
-from eventing.store.overlay_pictures import picture_stored, seen_stored
+from eventing.store.overlay_pictures import picture_stored, picture_watched, seen_stored
+from eventing.store.overlay_queues import overlay_look
 
 _picture = msgpack_reader(OverlayPicture)
 _seen = msgpack_reader(SeenDomains)
@@ -22,6 +24,14 @@ def picture_read() -> OverlayPicture | None:
         return None if stored is None else _picture(stored)
     except (RedisError, Undecodable):
         return None
+
+
+def picture_looked_at() -> OverlayPicture | None:
+    """Return the picture for a person or a program that looks at it: from now on it is made every few seconds."""
+    with suppress(RedisError):
+        if picture_watched():
+            overlay_look()
+    return picture_read()
 
 
 class KnownNow(msgspec.Struct):
@@ -42,7 +52,7 @@ class KnownNow(msgspec.Struct):
 
 def known_now() -> KnownNow:
     """Return what the process of the overlay shows; all is empty where none runs."""
-    picture = picture_read()
+    picture = picture_looked_at()
     suspected = {} if picture is None else {one.domain: one for one in picture.suspected}
     return KnownNow(picture, _seen_read(), suspected)
 
