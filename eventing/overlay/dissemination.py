@@ -31,6 +31,7 @@ from eventing.overlay.dissemination_messages import (
     DisseminationParameters,
     FeedsCompareDue,
     Grafted,
+    GraftedEarly,
     LazyDue,
     LinkAnswer,
     LinkRequest,
@@ -48,6 +49,10 @@ from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived, S
 from eventing.overlay.replica_log import FeedRun, ReplicaLog
 
 Steps = Generator[None, None, None]
+EARLY_S = 5.0
+"""A peer that wants a feed so soon after it pruned it flaps: a graft needs an announcement, and patience for what it announces (guess)."""
+UNANSWERED = 3
+"""Requests in a row without an answer in time from which on a link counts as full."""
 
 
 class RunsInFlight(msgspec.Struct, gc=False):
@@ -69,15 +74,19 @@ class PeerExchange:
         compare: the peer is to be asked for its whole vector.
         next_at: when the next request may begin.
         wake_at: when the earliest timer ends; 0: none.
+        failed: requests in a row without an answer in time.
+        pruned_at: when the peer last pruned each feed.
     """
 
-    __slots__ = ("building", "compare", "flying", "link", "next_at", "wake_at")
+    __slots__ = ("building", "compare", "failed", "flying", "link", "next_at", "pruned_at", "wake_at")
 
     def __init__(self) -> None:
         self.link = NEW
         self.flying: RunsInFlight | None = None
         self.building = self.compare = False
         self.next_at = self.wake_at = 0.0
+        self.failed = 0
+        self.pruned_at: dict[str, float] = {}
 
 
 class Dissemination:
@@ -127,6 +136,16 @@ class Dissemination:
         elif kind is Down and given.peer in self.peers:
             self._failed(given.peer, self.parameters.retry_s)
         return self._out
+
+    def unanswered(self) -> list[Id]:
+        """Return the peers that have not answered several requests in a row: what is for them waits here."""
+        return [peer for peer, one in self.peers.items() if one.failed >= UNANSWERED]
+
+    def demote(self, peer: Id) -> None:
+        """Make a link lazy for all feeds, because the score of its peer is low."""
+        one = self.peers.get(peer)
+        if one is not None:
+            one.link = broadcast.demoted(one.link, self.log.vector)
 
     def forget_links(self) -> None:
         """Lose all state but the log, as in a crash."""
@@ -190,6 +209,7 @@ class Dissemination:
     def _failed(self, peer: Id, retry_s: float) -> None:
         one = self.peers[peer]
         one.flying = None
+        one.failed += 1
         one.next_at = self._now + retry_s
         self._wake(peer, one, one.next_at)
 
@@ -239,7 +259,7 @@ class Dissemination:
             return
         plan = self._plan(peer, one, self.log.vector)
         if plan is LinkPlan.NOTHING:
-            at = again_at(one.link)
+            at = again_at(one.link, after=now)
             if at is not None:
                 self._wake(peer, one, at)
         elif plan is LinkPlan.VECTOR and not gathered and not one.compare and not link_planning.asks(one.link, now=now):
@@ -261,12 +281,13 @@ class Dissemination:
         if link.timer.ask_at is not None and link.timer.ask_at <= now:
             elsewhere = frozenset(feed for feed, until in self._asked.items() if now < until)
             due = broadcast.due(link, ours=ours, now=now, jitter=self._chance.random(), elsewhere=elsewhere)
-            link = one.link = due.link
+            pruned, link = link.tree.pruned, due.link
+            one.link = link
             if due.ask:
                 asked = link_planning.grafts(link, ours)
                 self._asked = {feed: until for feed, until in self._asked.items() if now < until}
                 self._asked.update(dict.fromkeys(asked, now + link.timer.patience_s))
-                self._out.append(Grafted(asked, due.futile))
+                self._out.append(Grafted(asked, due.futile, peer, link.timer.asked > 1, asked - pruned))
         plan = link_planning.plan(link, ours, now=now)
         return LinkPlan.VECTOR if plan is LinkPlan.NOTHING and one.compare else plan
 
@@ -341,6 +362,9 @@ class Dissemination:
                     self._examine(other, exchanging)
         if self._now - began > self.parameters.answer_s:
             return  # the peer waits no longer, and may have sent newer vectors
+        early = frozenset(feed for feed in message.graft if self._now - one.pruned_at.get(feed, -EARLY_S) < EARLY_S)
+        if early:
+            self._out.append(GraftedEarly(peer, early))
         ours = self.log.vector
         outcome = broadcast.on_message(
             one.link,
@@ -361,6 +385,9 @@ class Dissemination:
         if flying is None or flying.number != message.number:
             return  # late or repeated: the request has failed, or was answered
         one.flying = None
+        one.failed = 0
+        if message.prune:
+            one.pruned_at.update((feed, self._now) for feed in message.prune if feed in self.log.vector)
         outcome = broadcast.on_message(
             one.link,
             message.have,

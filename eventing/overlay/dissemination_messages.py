@@ -69,10 +69,27 @@ class RunReceived(msgspec.Struct, frozen=True, gc=False):
 
 
 class Grafted(msgspec.Struct, frozen=True, gc=False):
-    """Event: runs that were announced did not arrive in time and are asked for; `futile` if for too long already."""
+    """Event: runs that were announced did not arrive in time and are asked for.
+
+    Attributes:
+        futile: for too long already.
+        peer: the domain that announced them.
+        again: it was asked for them before.
+        eager: feeds that it should have sent unasked.
+    """
 
     feeds: frozenset[str]
     futile: bool
+    peer: Id
+    again: bool
+    eager: frozenset[str]
+
+
+class GraftedEarly(msgspec.Struct, frozen=True, gc=False):
+    """Event: a peer wants feeds again that it has just refused."""
+
+    peer: Id
+    feeds: frozenset[str]
 
 
 class PeerDue(msgspec.Struct, frozen=True, gc=False):

@@ -42,8 +42,12 @@ def holds(link: Link, feed_key: str) -> int:
     return max(link.theirs.get(feed_key, 0), link.presumed.upto.get(feed_key, 0))
 
 
-def again_at(link: Link) -> float | None:
-    """Return the time of the link's next timer or of the end of a delay; None for never."""
-    times = refusals_until(link.refusals)
+def again_at(link: Link, *, after: float = 0.0) -> float | None:
+    """Return the time of the link's next timer or of the end of a delay; None for never.
+
+    Args:
+        after: delays that ended until then are over: nothing follows when the peer holds by now what it refused before.
+    """
+    times = [until for until in refusals_until(link.refusals) if until > after]
     times += [at for at in (link.presumed.ask_at, link.peer.confirm_at, link.timer.ask_at) if at is not None]
     return max(min(times), link.refusals.shut_until) if times else None

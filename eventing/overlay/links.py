@@ -18,8 +18,9 @@ Where others found faults in the paper or in its implementations, this machine d
 
 With `accepted` (mutually suspicious domains), a domain chooses `chosen` links by itself and accepts so many others. Nobody can make it drop
 a link that it chose, a group of domains that may fail or lie together gets at most `group_max` links, and approved peers (`anchors`) are
-outside all limits. With `unpaired`, most places for accepted links are for the domains that are paired with this one (`pairing`): whoever
-asks everybody gets no more places than others. A peer that ends its links again and again gets one in a minute (`ended_links`).
+outside all limits. With `unpaired`, most places for accepted links are for the domains that are paired with this one (`pairing`): a domain
+that asks all others gets no more places than one that asks few. A peer that ends its links again and again gets one in a minute
+(`ended_links`).
 
 Life of a link: asked (`Neighbor` sent, `pending`) -> accepted or refused -> in the active view (`LinkUp`) -> rotated, evicted,
 left, or its transport failed (`LinkDown`).

@@ -1,9 +1,9 @@
 """Pairing: at which domains each domain has a place for links. Drawn for all of them by the newest record of the founder.
 
-A domain accepts few links, so it has to choose among those who ask. Nothing that it sees tells a domain that draws six peers from one that
-asks everybody: by the order of arrival, by a lottery or by a secret rank, those who ask most get most. So the number of domains that a
-domain can ask is limited: it is *paired* with about PAIRED of all, and each domain keeps places for those that are paired with it. Asking
-further brings nothing but the few places that are left for all.
+A domain accepts few links, so it has to choose among those that ask. It cannot distinguish a domain that draws six peers from one that
+asks all: by the order of arrival, by a lottery or by a secret rank, those that ask most get most. So the number of domains that a domain
+can ask is limited: it is *paired* with about PAIRED of all, and each domain keeps places for those that are paired with it. Further
+requests compete for the few places that are for all.
 
 A pair is drawn from three numbers: hashes of both names, and the *beacon*, a hash over the founder's newest record with its signature.
 
@@ -13,7 +13,7 @@ A pair is drawn from three numbers: hashes of both names, and the *beacon*, a ha
 - Both ends compute a pair, so a request needs no proof. Directories that differ in a few records differ in few pairs.
 
 Of f liars, about f * PAIRED have places at a domain, whatever they do; with their pairs of the beacon before, twice as many. `links.SUSPICIOUS`
-has more places than these and all honest ones need. A founder that lies, or lies dead while new names are admitted, can choose pairs.
+has more places than these and all honest ones need. A founder that lies can choose pairs; while no founder renews its record, they stand still.
 """
 
 from __future__ import annotations

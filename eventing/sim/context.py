@@ -69,6 +69,7 @@ class SimulationContext:
         self._message_handlers: list[MessageHandler] = []
         self._crash_handlers: list[CrashHandler] = []
         self._wrappers: list[Wrapper] = []
+        self._outer_wrappers: list[Wrapper] = []
 
     @property
     def time(self) -> float:
@@ -95,9 +96,13 @@ class SimulationContext:
         """Call a handler with (domain, silently) for each crash."""
         self._crash_handlers.append(handler)
 
-    def wrap(self, wrapper: Wrapper) -> None:
-        """Have each member replaced by `wrapper(domain, member)` when it is made and when it starts again."""
-        self._wrappers.append(wrapper)
+    def wrap(self, wrapper: Wrapper, *, outermost: bool = False) -> None:
+        """Have each member replaced by `wrapper(domain, member)` when it is made and when it starts again.
+
+        Args:
+            outermost: after all other wrappers, those of measurements included.
+        """
+        (self._outer_wrappers if outermost else self._wrappers).append(wrapper)
 
     def at(self, at_s: float, action: Callable[[], None]) -> None:
         """Carry out an action at a time of the scenario; actions of one time in the order in which they were added."""
@@ -142,7 +147,7 @@ class SimulationContext:
             heappop(self._actions)[2]()
 
     def _wrapped(self, domain: int, member: Any) -> DomainMachine:
-        for wrapper in self._wrappers:
+        for wrapper in (*self._wrappers, *self._outer_wrappers):
             member = wrapper(domain, member)
         made: DomainMachine = member
         return made

@@ -471,3 +471,13 @@ def test_pauses_double_have_jitter_and_a_cap_and_a_peers_wish_is_honoured_within
     assert deliveries.pause_s(1, -5.0, 1.0) == deliveries.PAUSE_S
     assert Failure.INVALID in deliveries.STOPS
     assert Failure.INVALID not in deliveries.PROBED
+
+
+def test_a_pause_that_is_over_wakes_nobody_when_the_peer_holds_by_now_what_it_refused() -> None:
+    before = met({})
+    link = link_planning.on_sent(before, before, {F: 5}, now=NOW)
+    until = link_state.again_at(link)
+    assert until is not None
+    held = hear(link, {F: 5}, {F: 5}).link
+    assert link_planning.plan(held, {F: 5}, now=until) is LinkPlan.NOTHING
+    assert link_state.again_at(held, after=until) is None

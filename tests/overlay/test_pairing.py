@@ -1,4 +1,4 @@
-"""Places for links: each domain has some at few others, whatever it asks, and nobody can foresee where."""
+"""Places for links: each domain has some at few others, however often it asks, and nobody can foresee where."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class AskedDomain:
         return self.links.handle(MessageReceived(peer, Neighbor(True)), now, CHANCE)
 
 
-def test_whoever_asks_without_a_place_gets_one_of_the_few_that_are_left_for_all(table: DirectoryTable) -> None:
+def test_a_domain_without_a_place_gets_one_of_the_few_that_are_left_for_all(table: DirectoryTable) -> None:
     asked = AskedDomain(table)
     accepted = [peer for peer in asked.unpaired if LinkUp(peer, False) in asked.ask(peer)]
     assert accepted == asked.unpaired[: SUSPICIOUS.unpaired]

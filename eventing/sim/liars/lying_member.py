@@ -74,6 +74,8 @@ class LyingMember:
         every_s: seconds between two lies.
     """
 
+    lies = True
+
     def __init__(self, member: OverlayMember, coalition: Coalition, every_s: float = 1.0) -> None:
         self.member = member
         self.me = member.me
@@ -99,10 +101,14 @@ class LyingMember:
             answer = self.answer(given.peer, given.message, now, chance)
             if answer is not None:
                 return answer
-        out = self.member.handle(given, now, chance)
+        out = self.pass_on(given, now, chance)
         if kind is FindLinks:
             out.append(SetTimer(LIE_DUE, self.every_s * chance.random()))
         return [one for one in map(self.said, out) if one is not None] if lying else out
+
+    def pass_on(self, given: Any, now: float, chance: Chance) -> Outputs:
+        """Give an input to the honest machine."""
+        return self.member.handle(given, now, chance)
 
     def lie(self, now: float, chance: Chance, out: Outputs) -> None:
         """Send what an honest domain would not, every `every_s`."""

@@ -23,7 +23,10 @@ class LyingRole(Role, frozen=True, kw_only=True):
 
     def begin(self, run: SimulationContext, domains: Sequence[int]) -> None:
         """Put liars in the places of these domains."""
-        coalition = Coalition(domains, run.scenario.domains)
+        self.enlist(run, Coalition(domains, run.scenario.domains))
+
+    def enlist(self, run: SimulationContext, coalition: Coalition, *, outermost: bool = False) -> None:
+        """Plan when a coalition lies, and put its liars in their places."""
 
         def switch(active: bool) -> None:
             coalition.active = active
@@ -33,7 +36,9 @@ class LyingRole(Role, frozen=True, kw_only=True):
             run.at(self.from_s, lambda: switch(True))
         if self.until_s is not None:
             run.at(self.until_s, lambda: switch(False))
-        run.wrap(lambda domain, member: self.liar(member, coalition) if domain in coalition else member)
+        run.wrap(
+            lambda domain, member: self.liar(member, coalition) if domain in coalition else member, outermost=outermost
+        )
         self.prepare(run, coalition)
 
     def liar(self, member: Any, coalition: Coalition) -> LyingMember:

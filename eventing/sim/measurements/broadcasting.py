@@ -1,17 +1,11 @@
-"""Broadcasting in simulations: overlay members with a replica of one RP, and what became of each event."""
+"""Broadcasting in simulations: the fate of each event."""
 
 from __future__ import annotations
 
 from array import array
-from typing import Any
 
-from eventing.overlay import dissemination_messages
-from eventing.overlay.dissemination import Dissemination
-from eventing.overlay.dissemination_messages import DisseminationParameters, Publish, RunReceived
-from eventing.overlay.links import LinkDown, LinkUp
-from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived
-from eventing.overlay.member import OverlayMember
-from eventing.overlay.replica_log import ReplicaLog
+from eventing.overlay.dissemination_messages import RunReceived
+from eventing.overlay.machine import Id
 from eventing.sim.measurements.base import Values, percentile
 
 TREE_WARM = 20
@@ -21,32 +15,6 @@ TREE_WARM = 20
 def feed_of(domain: int) -> str:
     """The key of a domain's feed."""
     return f"{domain:0>16}"
-
-
-class BroadcastingMember:
-    """A member and its replica: links that begin and end are the replica's, and its messages are signs of life."""
-
-    def __init__(self, member: Any, log: ReplicaLog, parameters: DisseminationParameters) -> None:
-        self.member = member
-        self.replica = Dissemination(log.me, log, parameters)
-        self._heard = member.liveness.heard if isinstance(member, OverlayMember) else None
-
-    def handle(self, given: Any, now: float, chance: Chance) -> list[Any]:
-        """Take in an input; return messages, timers and events."""
-        kind = type(given)
-        if kind is MessageReceived:
-            if type(given.message) in dissemination_messages.MESSAGES:
-                if self._heard is not None:
-                    self._heard(given.peer, now)
-                return self.replica.handle(given, now, chance)
-        elif kind is Publish or (kind is Fired and type(given.timer) in dissemination_messages.TIMERS):
-            return self.replica.handle(given, now, chance)
-        out: list[Any] = self.member.handle(given, now, chance)
-        if kind is Down:
-            out += self.replica.handle(given, now, chance)
-        for change in [one for one in out if type(one) is LinkUp or type(one) is LinkDown]:
-            out += self.replica.handle(change, now, chance)
-        return out
 
 
 class EventFate:
@@ -95,6 +63,11 @@ class Fates:
             fate.delays_s.append(now - fate.at)
             fate.last_hop = len(run.path)
             fate.hops = max(fate.hops, fate.last_hop)
+
+    def arrived_within(self, within_s: float) -> float:
+        """Return the share of all arrivals that there could be, of those within a time."""
+        arrived = sum(1 for fate in self.all for delay in fate.delays_s if delay <= within_s)
+        return arrived / max(1, sum(fate.meant for fate in self.all))
 
     def values(self, of: list[EventFate]) -> Values:
         """Values over some events."""

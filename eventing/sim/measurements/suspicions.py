@@ -16,8 +16,8 @@ class Suspicions(Measurement, frozen=True, kw_only=True):
     """Suspicions of crashed domains, and false ones.
 
     Values: `known`: share of the pairs of a crashed domain and a running one in which the latter suspects the former; `known_p50_s`,
-    `known_p99_s`: times from crash to suspicion over these pairs. `false`: suspicions of running domains, counted at each domain that has one;
-    `rebuttals` of domains that were accused; `doubts`: times that a monitor suspected itself and stopped accusing.
+    `known_p99_s`: times from crash to suspicion over these pairs. `false`: suspicions of running honest domains, counted at each domain that has one;
+    `of_liars`: those of running domains with a role; `rebuttals` of domains that were accused; `doubts`: times that a monitor suspected itself and stopped accusing.
     """
 
     kind: ClassVar[str] = "suspicions"
@@ -34,7 +34,7 @@ class _SuspicionsProbe:
         self._run = run
         self._crashed_at: dict[int, float] = {}
         self._known_s = array("f")
-        self._false = self._rebuttals = self._doubts = 0
+        self._false = self._of_liars = self._rebuttals = self._doubts = 0
         run.on_crash(self._crashed)
         run.on([Suspected], self._suspected)
         run.on([Rebutted], self._rebutted)
@@ -45,7 +45,10 @@ class _SuspicionsProbe:
 
     def _suspected(self, domain: int, event: Suspected, now: float) -> None:
         if self._run.world.up[event.domain] != DOWN:
-            self._false += 1
+            if event.domain in self._run.role_of:
+                self._of_liars += 1
+            else:
+                self._false += 1
         elif event.domain in self._crashed_at:
             self._known_s.append(now - self._crashed_at[event.domain])
 
@@ -64,6 +67,7 @@ class _SuspicionsProbe:
             "known_p50_s": percentile(ordered, 0.5),
             "known_p99_s": percentile(ordered, 0.99),
             "false": self._false,
+            "of_liars": self._of_liars,
             "rebuttals": self._rebuttals,
             "doubts": self._doubts,
         }
