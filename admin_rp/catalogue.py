@@ -24,6 +24,7 @@ from eventing.replication import events as replicas
 from eventing.reports import events as reports
 from eventing.rps import events as rps
 from eventing.subscriptions import events as subscriptions
+from eventing.subscriptions.push import events as push
 
 FORMAT = 1
 """Format number of the effects. A reader that supports only a lower one takes a new snapshot after every event that it
@@ -34,6 +35,7 @@ _PARTS = (
     rps,
     intakes,
     subscriptions,
+    push,
     replicas,
     peers,
     acquaintances,

@@ -33,6 +33,7 @@ from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
 from eventing.rps.selectors import quotas as rp_quotas
 from eventing.store import peer_state
+from eventing.subscriptions.push.services import endpoints as push
 from eventing.subscriptions.selectors import quotas as subscription_quotas
 from eventing.subscriptions.sharing import shared_subscriptions
 
@@ -72,6 +73,9 @@ def _membership() -> None:
 
 def _subscriptions() -> None:
     endpoints.handle("subscriptions", shared_subscriptions.subscriptions)
+    eventing.subscriptions.ports.endpoint_checked.connect(push.options_checked)
+    eventing.subscriptions.ports.endpoint_set.connect(push.endpoint_set)
+    eventing.subscriptions.ports.subscription_ending.connect(push.subscription_ended)
     eventing.outbox.ports.subscriptions_in_domain.connect(subscription_quotas.subscriptions_in_domain)
     eventing.rps.ports.subscriptions_ending_with.connect(subscription_quotas.subscriptions_ending_with)
 

@@ -29,6 +29,7 @@ from eventing.reports.models import ReportRun
 from eventing.rest.idempotency_model import IdempotencyRecord
 from eventing.rps.models import DomainWatches, RendezvousPoint
 from eventing.subscriptions.models import SharedSubscription, Subscription
+from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
 
 __all__ = [
     "Acquaintance",
@@ -51,6 +52,8 @@ __all__ = [
     "Peer",
     "PeerDelivery",
     "PolicyIssuer",
+    "PushDeadLetter",
+    "PushEndpoint",
     "Quarantine",
     "RendezvousPoint",
     "ReplicaAdmission",

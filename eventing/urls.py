@@ -54,6 +54,14 @@ from eventing.rps.api.policy import PolicyExplanationView
 from eventing.rps.api.rendezvous_points import RendezvousPointRenewalView, RendezvousPointsView, RendezvousPointView
 from eventing.subscriptions.api.rendezvous_point_subscriptions import RendezvousPointSubscriptionsView
 from eventing.subscriptions.api.subscriptions import SubscriptionRenewalView, SubscriptionView
+from eventing.subscriptions.push.api.deliveries import AttemptsView, DeadLettersView, ReplayView
+from eventing.subscriptions.push.api.endpoints import (
+    EndpointPauseView,
+    EndpointResumeView,
+    EndpointSecretView,
+    EndpointTestView,
+    EndpointView,
+)
 
 
 class Reference:
@@ -154,6 +162,14 @@ urlpatterns = [
     path("rps/<reference:reference>", RendezvousPointView.as_view(), name="rp"),
     path("subscriptions", SubscriptionsView.as_view(), name="subscriptions"),
     path("subscriptions/<str:subscription_id>", SubscriptionView.as_view(), name="subscription"),
+    path("subscriptions/<str:subscription_id>/endpoint", EndpointView.as_view(), name="endpoint"),
+    path("subscriptions/<str:subscription_id>/endpoint/pause", EndpointPauseView.as_view(), name="endpoint-pause"),
+    path("subscriptions/<str:subscription_id>/endpoint/resume", EndpointResumeView.as_view(), name="endpoint-resume"),
+    path("subscriptions/<str:subscription_id>/endpoint/test", EndpointTestView.as_view(), name="endpoint-test"),
+    path("subscriptions/<str:subscription_id>/endpoint/secret", EndpointSecretView.as_view(), name="endpoint-secret"),
+    path("subscriptions/<str:subscription_id>/attempts", AttemptsView.as_view(), name="attempts"),
+    path("subscriptions/<str:subscription_id>/dead-letters", DeadLettersView.as_view(), name="dead-letters"),
+    path("subscriptions/<str:subscription_id>/replay", ReplayView.as_view(), name="replay"),
     path("subscriptions/<str:subscription_id>/renew", SubscriptionRenewalView.as_view(), name="subscription-renewal"),
     re_path(r"", unknown_path),  # reversing any name reads all patterns, and cannot read every regular expression
 ]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import resource
 import socket
 from collections.abc import Sequence
 
@@ -29,6 +28,7 @@ from eventing.gateway.gateway import drain_gateway
 from eventing.gateway.server.protocol import HeraldHttpProtocol
 from eventing.gateway.server.websocket_protocol import HeraldWebSocketProtocol
 from eventing.telemetry import tracing
+from portal.file_limit import raise_file_limit
 from portal.logs.log_lines import catch_the_rest
 from portal.security import refusal
 from portal.supervisor.listening import BACKLOG
@@ -96,16 +96,6 @@ def calm_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)
-
-
-def raise_file_limit() -> int:
-    """Every session is an open file: take all the files the hard limit allows. Returns the limit now."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (OSError, ValueError):  # macOS states a limit that it then refuses
-        return soft
-    return hard
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

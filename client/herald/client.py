@@ -29,6 +29,7 @@ from herald.durable import DurableSubscriptions
 from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
 from herald.events import Confirmation, Gap, JsonEvent, as_event, encode
 from herald.flow import IN_FLIGHT_MAX, InFlight
+from herald.hooks import Hooks
 from herald.intakes import Intakes
 from herald.loops import callers
 from herald.operating import Operating
@@ -73,6 +74,7 @@ class Client:
         rps: manages rendezvous points.
         subscriptions: manages durable subscriptions.
         intakes: manages addresses at which other systems' webhooks become events.
+        hooks: manages webhooks.
         replicas: manages replicas of other domains' rendezvous points.
 
     Raises ValueError for a URL that is no address.
@@ -123,6 +125,7 @@ class Client:
         self.overlay = Overlay(self._rest)
         self.operating = Operating(self._rest)
         self.alarms = Alarms(self._rest)
+        self.hooks = Hooks(self._rest)
         self.reports = Reports(self._rest)
 
     async def __aenter__(self) -> Self:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -441,6 +442,39 @@ class Config:
         low=3,
         high=300,
     )
+    push: bool = _setting(
+        True,
+        "0 or 1",
+        "Deliver to endpoints of subscribers (webhooks), by a process of its own. 0: no such process, and subscriptions with an endpoint are refused.",
+    )
+    push_private: bool = _setting(
+        False,
+        "0 or 1",
+        "Call endpoints by http, and at addresses of private networks and of this machine. Subscribers can then reach what those networks contain.",
+    )
+    push_ports: str = _setting(
+        "443,8443", "ports", "Ports that endpoints may have: numbers and ranges, separated by commas."
+    )
+    push_ca_file: str = _setting(
+        "", "file", "Certificates of authorities, PEM, that endpoints may have beside the public ones."
+    )
+    push_proxy: str = _setting(
+        "",
+        "URL",
+        "Proxy, http://HOST:PORT, through whose tunnels endpoints are called. The proxy resolves names, and so decides which addresses are called.",
+    )
+    push_retries_s: str = _setting(
+        "",
+        "seconds,...",
+        "Pauses between the attempts of a delivery. Empty: 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h. After the last one the endpoint is paused.",
+    )
+    push_unverified_max: int = _setting(
+        20,
+        "endpoints",
+        "Most endpoints of one principal, and of all at one host, that have not consented yet; further ones are refused.",
+        low=1,
+        high=10_000,
+    )
     anonymous_sessions: bool = _setting(
         True,
         "0 or 1",
@@ -501,6 +535,16 @@ class Config:
         if self.lease_s_default > self.lease_s_max:
             raise ConfigError("HERALD_LEASE_S_DEFAULT is above HERALD_LEASE_S_MAX.")
         parse_networks(self.trusted_proxies)
+        if self.push_proxy and not self.push_proxy.startswith("http://"):
+            raise ConfigError(
+                "HERALD_PUSH_PROXY is not an http address; use one such as http://proxy.example.org:3128."
+            )
+        if not re.fullmatch(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?){0,99}", self.push_ports):
+            raise ConfigError("HERALD_PUSH_PORTS is not a list of ports; use one such as 443,8443,9000-9100.")
+        if not re.fullmatch(
+            r"(?:[0-9]{1,6}(?:\.[0-9]{1,3})?(?:,[0-9]{1,6}(?:\.[0-9]{1,3})?){0,19})?", self.push_retries_s
+        ):
+            raise ConfigError("HERALD_PUSH_RETRIES_S is not a list of seconds; use one such as 5,300,1800.")
 
     @property
     def data_path(self) -> Path:

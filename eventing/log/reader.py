@@ -191,6 +191,27 @@ class LogReader:
         text = await self._client.hget(keys.cursors_key(rp), subscription)
         return Cursor.parse(text.decode()) if isinstance(text, bytes) else None
 
+    async def subscription_cursors(self, rp: str, subscriptions: Sequence[str]) -> list[Cursor | None]:
+        """Return the positions that durable subscriptions of an RP have acknowledged, in one round trip; None where there is none."""
+        if not subscriptions:
+            return []
+        (found,) = await self.ask([("HMGET", keys.cursors_key(rp), *subscriptions)])
+        if isinstance(found, Exception):
+            raise found
+        return [Cursor.parse(text.decode()) if isinstance(text, bytes) else None for text in found]
+
+    async def acknowledge_each(self, places: Sequence[tuple[str, str, Cursor]]) -> list[bool]:
+        """Move the cursors of many durable subscriptions forward, in one round trip.
+
+        Args:
+            places: RP, subscription, and the position that it acknowledges.
+
+        Returns for each False if the log has another epoch, ends before the position, or does not exist.
+        """
+        calls = [control.acknowledge_args(rp, subscription, cursor) for rp, subscription, cursor in places]
+        answers = control.logs_only(await self._call_all(scripts.ACKNOWLEDGE, calls))
+        return [answer is not None and control.verdict(answer)[0] == "ok" for answer in answers]
+
     async def acknowledge_all(
         self, rp: str, subscription: str, cursors: Sequence[Cursor]
     ) -> list[Cursor | InvalidCursor]:

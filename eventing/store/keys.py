@@ -55,6 +55,14 @@ def shared_key(rp: str, subscription: str) -> str:
     return f"herald:{{{rp}}}:shared:{subscription}"
 
 
+def push_attempts_key(rp: str, subscription: str) -> str:
+    """Return the key of the list of the last attempts to deliver to a subscription's endpoint."""
+    return f"herald:{{{rp}}}:push:{subscription}"
+
+
+PUSH_CHANNEL = "herald:push"  # ids of subscriptions whose endpoint or delivery changed
+PUSH_TURN_KEY = "herald:push-turn"  # lease of the process that delivers to endpoints
+
 SHARED_DUE_KEY = "herald:shared-due"  # ids of shared subscriptions by the time at which the sweep is due
 SHARED_TURN_KEY = "herald:shared-turn"  # lease of the process that sweeps
 SHARED_INDEXED_KEY = "herald:shared-indexed"  # set while SHARED_DUE_KEY is known to be complete

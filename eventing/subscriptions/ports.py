@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from eventing.core.events.lag import Lag
 from eventing.core.ports import Hook, Port
@@ -20,6 +22,30 @@ def takes_part(rp: str, domain: str, now: datetime, /) -> bool:
 @Port
 def admitted_url(rp: str, domain: str) -> str:
     """Return the address of a domain in its admission to the RP; empty if there is none."""
+    raise NotImplementedError
+
+
+@Port
+def endpoint_checked(deliver: Mapping[str, Any], before: Subscription | None, /) -> dict[str, Any]:
+    """Validate a `deliver` whose mode is not `pull`, and return it as it is shown: without secrets.
+
+    Args:
+        before: the subscription that is changed; members that `deliver` lacks stay as they are. None for a new one.
+
+    Raises InvalidRequest.
+    """
+    raise NotImplementedError
+
+
+@Port
+def endpoint_set(row: Subscription, deliver: Mapping[str, Any] | None, outbox: Outbox, /) -> None:
+    """Write the endpoint of a subscription within the caller's transaction, after the subscription's row.
+
+    Args:
+        deliver: as stated by the client; None: the subscription has no endpoint any more.
+
+    Raises QuotaExceeded.
+    """
     raise NotImplementedError
 
 

@@ -11,9 +11,21 @@ from eventing.rest.shapes import HistoryAnswer, LeaseAnswer
 
 
 class DeliveryMode(Shape):
-    """Delivery of events to the subscriber."""
+    """Delivery of events to the subscriber; the members after `mode` are those of an endpoint, without secrets."""
 
-    mode: str
+    mode: Annotated[str, doc("`pull`, or `webhook`.")]
+    url: Annotated[str | UnsetType, doc("Address of the endpoint, without its query.")] = UNSET
+    format: Annotated[str | UnsetType, doc("`structured`, `binary`, `batch` or `raw`.")] = UNSET
+    ordered: Annotated[bool | UnsetType, doc("Whether an event is sent after the one before it is settled.")] = UNSET
+    in_flight: Annotated[Positive | UnsetType, doc("Requests at once.")] = UNSET
+    batch: Annotated[Positive | UnsetType, doc("Most events of a request.")] = UNSET
+    headers: Annotated[list[str] | UnsetType, doc("Names of the custom headers.")] = UNSET
+    signature: Annotated[str | UnsetType, doc("`v1`, `v1a` or `both`, of Standard Webhooks.")] = UNSET
+    verification: Annotated[str | UnsetType, doc("How the endpoint consents: `challenge` or `cloudevents`.")] = UNSET
+    max_attempts: Annotated[
+        Positive | UnsetType | None,
+        doc("Attempts after which an event is a dead letter; null: the endpoint is paused."),
+    ] = UNSET
 
 
 class SubscriptionMembers(Shape):

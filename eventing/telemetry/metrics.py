@@ -93,6 +93,14 @@ READY = _gauge(
 
 # Between domains
 PEERS = _gauge("herald_peers", "Other domains, by their state.", ("state",), "livemostrecent")
+PUSHED = _counter("herald_pushed_events_total", "Events that endpoints of subscribers accepted.")
+PUSH_ATTEMPTS = _counter(
+    "herald_push_attempts_total", "Requests to endpoints of subscribers, by verdict.", ("verdict",)
+)
+PUSH_GIVEN_UP = _counter("herald_push_given_up_events_total", "Events that became dead letters.")
+PUSH_ENDPOINTS = _gauge(
+    "herald_push_endpoints", "Endpoints of subscribers by state.", ("state",), joined="livemostrecent"
+)
 FORWARDED = _counter(
     "herald_forwarded_events_total", "Events sent to the peer in requests that it accepted.", ("peer",)
 )

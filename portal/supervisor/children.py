@@ -45,8 +45,12 @@ def gateways(config: Config, listen_fd: int) -> list[ChildSpec]:
 
 
 def workers(config: Config) -> list[ChildSpec]:
-    """The processes that run tasks: worker, forwarder and beat, or the forwarder alone where there are no workers."""
-    return [worker(config), forwarder(config), beat(config)] if config.workers else [forwarder(config)]
+    """The processes behind the gateways: worker, forwarder, deliverer and beat; without the deliverer where nothing is pushed,
+    without worker and beat where there are no workers."""
+    delivering = [deliverer(config)] if config.push else []
+    if not config.workers:
+        return [forwarder(config), *delivering]
+    return [worker(config), forwarder(config), *delivering, beat(config)]
 
 
 def worker(config: Config) -> ChildSpec:
@@ -57,6 +61,11 @@ def worker(config: Config) -> ChildSpec:
 def forwarder(config: Config) -> ChildSpec:
     """The Celery worker that forwards to peers, with config.forwarders threads."""
     return _python("forwarder", ["-m", "portal.supervisor.celery_child", "forwarder"], config, WORKER_STOP_S)
+
+
+def deliverer(config: Config) -> ChildSpec:
+    """The process that delivers to endpoints of subscribers."""
+    return _python("deliverer", ["-m", "portal.deliverer"], config, WORKER_STOP_S)
 
 
 def beat(config: Config) -> ChildSpec:

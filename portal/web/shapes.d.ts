@@ -410,9 +410,28 @@ export interface SubscriptionRow {
   lag: LagRow;
 }
 
-/** Delivery of events to the subscriber. */
+/** Delivery of events to the subscriber; the members after `mode` are those of an endpoint, without secrets. */
 export interface DeliveryMode {
+  /** `pull`, or `webhook`. */
   mode: string;
+  /** Address of the endpoint, without its query. */
+  url?: string;
+  /** `structured`, `binary`, `batch` or `raw`. */
+  format?: string;
+  /** Whether an event is sent after the one before it is settled. */
+  ordered?: boolean;
+  /** Requests at once. */
+  in_flight?: number;
+  /** Most events of a request. */
+  batch?: number;
+  /** Names of the custom headers. */
+  headers?: string[];
+  /** `v1`, `v1a` or `both`, of Standard Webhooks. */
+  signature?: string;
+  /** How the endpoint consents: `challenge` or `cloudevents`. */
+  verification?: string;
+  /** Attempts after which an event is a dead letter; null: the endpoint is paused. */
+  max_attempts?: number | null;
 }
 
 /** Progress of a durable subscription; all null: not sampled yet. */

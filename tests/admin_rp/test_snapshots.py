@@ -437,6 +437,8 @@ def test_every_type_is_proved() -> None:
 
 
 BY_OTHERS: set[str] = {
+    "endpoint.changed",
+    "delivery.given-up",
     *(f"alarm.{what}" for what in ("raised", "changed", "acknowledged", "cleared")),
     "watch.changed",
     *(f"report.run.{what}" for what in ("queued", "running", "done", "failed", "superseded")),

@@ -33,7 +33,9 @@ def herald(*arguments: str, input: str | None = None, **env: str) -> Result:
 ALL = [
     ["rp", "create"], ["rp", "list"], ["rp", "show"], ["rp", "update"], ["rp", "renew"], ["rp", "delete"], ["pub"], ["sub"],
     ["sub-durable", "create"], ["sub-durable", "show"], ["sub-durable", "pull"], ["sub-durable", "ack"],
-    ["sub-durable", "attach"], ["sub-durable", "renew"], ["sub-durable", "delete"], ["token", "create"], ["token", "biscuit"], ["token", "delegate"], ["token", "inspect"], ["token", "revoke"], ["doctor"],
+    ["sub-durable", "attach"], ["sub-durable", "renew"], ["sub-durable", "delete"],
+    ["hook", "create"], ["hook", "list"], ["hook", "show"], ["hook", "test"], ["hook", "replay"], ["hook", "pause"], ["hook", "resume"],
+    ["hook", "rotate"], ["hook", "listen"], ["token", "create"], ["token", "biscuit"], ["token", "delegate"], ["token", "inspect"], ["token", "revoke"], ["doctor"],
     ["rp", "pause"], ["rp", "resume"], ["rp", "trim"], ["session", "list"], ["session", "disconnect"], ["peer", "retry"],
     ["peer", "replay"], ["overlay", "status"], ["overlay", "found"], ["overlay", "join"], ["overlay", "leave"], ["overlay", "links"],
     ["overlay", "map"], ["overlay", "explain"], ["monitor"], ["replay"], ["proof"], ["misbehaviour", "list"], ["misbehaviour", "lift"],
@@ -54,7 +56,7 @@ def test_every_command_takes_url_token_and_json_and_explains_itself(command: lis
     "command",
     [
         ["rp", "list"], ["rp", "show", "r"], ["pub", "r", "x"], ["sub", "r"], ["sub-durable", "attach", "s"], ["monitor"],
-        ["doctor", "--remote"], ["sub-durable", "pull", "s"], ["lease", "list"], ["lease", "renew", "rp", "r"], ["intake", "list", "r"], ["admin", "names"],
+        ["doctor", "--remote"], ["sub-durable", "pull", "s"], ["hook", "show", "s"], ["lease", "list"], ["lease", "renew", "rp", "r"], ["intake", "list", "r"], ["admin", "names"],
         ["overlay", "status"], ["overlay", "join", "b.example"], ["overlay", "map"], ["overlay", "explain", "b.example"],
     ],
     ids=" ".join,

@@ -16,7 +16,7 @@ from portal.supervisor import presence
 from portal.supervisor.presence import ChildPresence
 from tests.gateway.server import PLAIN, LiveGateway
 
-CHILDREN = {"worker": "workers", "forwarder": "forwarder", "beat": "beat"}
+CHILDREN = {"worker": "workers", "forwarder": "forwarder", "beat": "beat", "deliverer": "deliverer"}
 
 
 @pytest.fixture(scope="module")

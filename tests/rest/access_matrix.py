@@ -125,6 +125,14 @@ PATCH  /api/v1/subscriptions/{subscription_id}        401 401 401 401 401 401 40
 DELETE /api/v1/subscriptions/{subscription_id}        401 401 401 401 401 401 403 403 403 412 412 403 412 412 403 412 412 403
 POST   /api/v1/subscriptions/{subscription_id}/ack    401 401 401 401 401 401 404 404 404 400 400 403 400 403 401 401 401 401
 GET    /api/v1/subscriptions/{subscription_id}/events 401 401 401 401 401 401 404 404 404 200 200 403 200 403 401 401 401 401
+GET    /api/v1/subscriptions/{subscription_id}/attempts 401 401 401 401 401 401 403 403 403 200 200 403 200 200 200 200 200 200
+GET    /api/v1/subscriptions/{subscription_id}/dead-letters 401 401 401 401 401 401 403 403 403 200 200 403 200 200 200 200 200 200
+GET    /api/v1/subscriptions/{subscription_id}/endpoint 401 401 401 401 401 401 403 403 403 404 404 403 404 404 404 404 404 404
+POST   /api/v1/subscriptions/{subscription_id}/endpoint/pause 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
+POST   /api/v1/subscriptions/{subscription_id}/endpoint/resume 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
+POST   /api/v1/subscriptions/{subscription_id}/endpoint/secret 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
+POST   /api/v1/subscriptions/{subscription_id}/endpoint/test 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
+POST   /api/v1/subscriptions/{subscription_id}/replay 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
 POST   /api/v1/subscriptions/{subscription_id}/renew  401 401 401 401 401 401 403 403 403 200 200 403 200 200 403 200 200 403
 POST   /api/v1/tokens                                 401 401 401 401 401 401 403 403 403 403 403 403 201 403 403 403 201 403
 POST   /api/v1/tokens/biscuit                         401 401 401 401 401 401 403 201 201 201 201 201 201 201 403 403 403 403

@@ -57,6 +57,7 @@ BODIES: dict[Endpoint, Any] = {
         "max_age_unit": "days",
         "ack": "stored",
     },
+    ("POST", "/api/v1/subscriptions/{subscription_id}/endpoint/secret"): {"secret": "whsec_" + "A" * 40},
     ("POST", "/rps/{reference}/renew"): {"lease": "1", "lease_unit": "hours"},
 }
 """What is sent; {} to an API endpoint that is not named here, an empty form to a page."""

@@ -15,6 +15,7 @@ _MODULES = {
     "pub": "pub",
     "sub": "sub",
     "sub-durable": "sub_durable",
+    "hook": "hook",
     "intake": "intake",
     "token": "token",
     "key": "key",

@@ -89,17 +89,21 @@ CHECKS: dict[str, Check] = {
     "workers": _present("worker", "no Celery worker serves its queue"),
     "forwarder": _present("forwarder", "nothing serves the queue of forwarding"),
     "beat": _present("beat", "nothing sends the periodic tasks"),
+    "deliverer": _present("deliverer", "nothing delivers to endpoints of subscribers"),
     "stored": _stored,
 }
 """Each returns `ok` or a sentence for the operator; an exception, or no answer within ANSWER_S, is `does not answer`."""
 
-NEEDED = ("redis", "database", "workers", "forwarder", "beat")
+NEEDED = ("redis", "database", "workers", "forwarder", "beat", "deliverer")
 """Checks without which the gateway is not ready; others are only reported."""
 
 WORKERS = ("workers", "beat")
 """Checks of processes that a domain without workers does not have (HERALD_WORKERS=0)."""
 
-IN_REDIS = ("workers", "forwarder", "beat", "stored")
+PUSH = ("deliverer",)
+"""The check of the process that a domain without push does not have (HERALD_PUSH=0)."""
+
+IN_REDIS = ("workers", "forwarder", "beat", "deliverer", "stored")
 """Checks whose result is unknown while Redis is unreachable."""
 
 
@@ -153,7 +157,8 @@ async def _check(gateway: Gateway, state: _Checks) -> dict[str, str]:
 
 def _wanted() -> dict[str, Check]:
     """Return the checks of this domain."""
-    return {name: check for name, check in CHECKS.items() if config().workers or name not in WORKERS}
+    left_out = (*(() if config().workers else WORKERS), *(() if config().push else PUSH))
+    return {name: check for name, check in CHECKS.items() if name not in left_out}
 
 
 async def _one(check: Check, gateway: Gateway) -> str:

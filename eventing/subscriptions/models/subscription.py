@@ -68,6 +68,11 @@ class Subscription(LeaseColumns, HistoryColumns):
         return config().subscription_lease_s
 
     @property
+    def renewed_by_use(self) -> bool:
+        """True if use renews the lease: reading does, being delivered to does not, since no token is checked then."""
+        return bool(self.deliver.get("mode") == "pull")
+
+    @property
     def asked_again_s(self) -> int | None:
         """Return the lease that the owner asked for; only a shared subscription's keeper knows it, elsewhere it is the
         granted one.

@@ -31,7 +31,7 @@ from eventing.sql.leases import LEASE_COLUMNS, lease_grant, lease_renew
 from eventing.sql.locking import lock_domain
 from eventing.sql.random_ids import random_id
 from eventing.subscriptions.models import Subscription
-from eventing.subscriptions.ports import subscription_ending
+from eventing.subscriptions.ports import endpoint_checked, endpoint_set, subscription_ending
 from eventing.subscriptions.selectors.event_data import subscription_data
 from eventing.subscriptions.selectors.losses import losses_of
 from eventing.subscriptions.selectors.subscriptions import subscription_get
@@ -45,7 +45,7 @@ from eventing.subscriptions.services.shared_subscriptions import (
     shared_removed,
 )
 
-MODES = ("pull",)
+PULL = "pull"
 HISTORY_MEMBERS = ("max_events", "max_bytes", "max_age_s")
 
 
@@ -66,7 +66,7 @@ def subscription_create(
     Args:
         history: bounds of its lag (`max_events`, `max_bytes`, `max_age_s`); the RP's bounds apply where not stated or
             narrower.
-        deliver: {"mode": "pull"}; None means the same.
+        deliver: {"mode": "pull"}, which None means too, or an endpoint to which events are sent (push).
         start: "now", "earliest", "last" or a cursor; all but "now" need the operation `history`.
         replicas: number of domains that hold it, this one included (subscriptions/services/shared_subscriptions.py).
 
@@ -85,18 +85,22 @@ def subscription_create(
         rp_id=None if descriptor.id in DOMAIN_ADMINS else descriptor.id.removesuffix(ADMIN_SUFFIX),
         at=descriptor.id,
         owner=principal.identity,
-        deliver=_deliver(deliver),
+        deliver=_deliver(deliver, None),
         created_at=now,
     )
     row.bounds_set(_bounds(history or {}, descriptor.history))
     lease_grant(row, lease_s, now)
     cursor = _cursor(wanted, descriptor)
     row.start = str(cursor)
+    if replicas > 1:
+        _require_pull(row)
     shared = shared_prepare(row, replicas, wanted, cursor, now)
     with change(now) as outbox:
         require_subscription_quota(principal)
         _require_room(descriptor.id, row.rp_id, now)
         row.save(force_insert=True)
+        if row.deliver["mode"] != PULL:
+            endpoint_set(row, deliver, outbox)
         if claim is not None:
             claim_fulfil(claim, row.id)
         created = {"subscription": subscription_data(row)}
@@ -140,12 +144,17 @@ def subscription_update(
             held = {"max_events": row.max_events, "max_bytes": row.max_bytes, "max_age_s": row.max_age_s}
             row.bounds_set(_bounds({**held, **(changes["history"] or {})}, descriptor.history))
         if "deliver" in changes:
-            row.deliver = _deliver(changes["deliver"])
-        if (row.bounds, row.deliver) != before:
+            row.deliver = _deliver(changes["deliver"], row)
+            if row.keeper:
+                _require_pull(row)
+        endpoint = "deliver" in changes and PULL not in (row.deliver["mode"], before[1]["mode"])
+        if endpoint or (row.bounds, row.deliver) != before:
             row.version += 1
             versions_of = [row.version - 1, row.version]
             outbox.act("subscription.update", principal, "subscription", row.id, rp=row.at, version=versions_of)
             row.save()
+            if "deliver" in changes and (row.deliver["mode"], before[1]["mode"]) != (PULL, PULL):
+                endpoint_set(row, None if row.deliver["mode"] == PULL else changes["deliver"], outbox)
             shared_changed(row, now)
             changed = {"subscription": subscription_data(row)}
             outbox.event(events.SUBSCRIPTION_CHANGED, row.lease_at, changed, domain_too=True)
@@ -158,8 +167,10 @@ def subscription_renew(
     """Renew the lease from now. Raises NotFound, Gone (it has expired already), Forbidden, InvalidRequest."""
     now = now or timezone.now()
     with change(now) as outbox:
-        row, _ = _managed(subscription_id, principal, now)
+        row, descriptor = _managed(subscription_id, principal, now)
         require_renewable(row, now)
+        if row.deliver["mode"] != PULL and not descriptor.allows(principal, "administer"):
+            require(descriptor, principal, "subscribe")  # nothing else checks it while events are pushed
         lease_renew(row, lease_s, now)
         row.save(update_fields=LEASE_COLUMNS)
         shared_changed(row, now)
@@ -236,12 +247,18 @@ def _bounds(asked: Mapping[str, int | None], granted: HistoryBounds) -> HistoryB
     return tightest(wanted, granted)
 
 
-def _deliver(deliver: Mapping[str, Any] | None) -> dict[str, Any]:
-    if deliver is None:
-        return {"mode": "pull"}
-    if set(deliver) != {"mode"} or deliver["mode"] not in MODES:
-        raise InvalidRequest(f'deliver is {{"mode": "{MODES[0]}"}}; other modes are not supported yet.')
-    return dict(deliver)
+def _deliver(deliver: Mapping[str, Any] | None, before: Subscription | None) -> dict[str, Any]:
+    """Return `deliver` as it is stored and shown."""
+    if deliver is None or deliver.get("mode") == PULL:
+        if deliver is not None and set(deliver) != {"mode"}:
+            raise InvalidRequest('deliver with the mode "pull" has no other members.')
+        return {"mode": PULL}
+    return endpoint_checked(deliver, before)
+
+
+def _require_pull(row: Subscription) -> None:
+    if row.deliver["mode"] != PULL:
+        raise InvalidRequest("A subscription that several domains hold is pulled; state replicas: 1 for an endpoint.")
 
 
 def _cursor(wanted: positions.NamedPosition | Cursor, descriptor: Descriptor) -> Cursor:

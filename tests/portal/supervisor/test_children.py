@@ -63,5 +63,5 @@ def test_the_documents_state_within_what_children_stop() -> None:
     )
     config = Config()
     specs = [children.redis([], lambda: True), *children.gateways(config, 3)]
-    specs += [children.worker(config), children.forwarder(config), children.beat(config)]
+    specs += children.workers(config)
     assert {name: float(seconds) for name, seconds in rows} == {spec.name: spec.stop_within_s for spec in specs}

@@ -1,0 +1,260 @@
+"""`herald hook`: webhooks, by which a domain sends events to an endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from typing import Any
+
+import click
+
+from herald.commands.common import Command, CommandGroup, Target, domain_options, run
+from herald.commands.hook_listening import HookListener
+from herald.commands.output import note
+
+PAGE = 100
+TEST_WITHIN_S = 30.0
+EXCERPT_CHARS_SHOWN = 80
+LISTEN_LEASE_S = 3600
+
+
+@click.group(cls=CommandGroup, short_help="Webhooks: have events sent to an endpoint.")
+def command() -> None:
+    """Webhooks: have the events of a rendezvous point sent to an endpoint, and look after it."""
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@click.argument("address")
+@click.option("--secret", help="Secret of the signatures: whsec_BASE64. Default: a new one, which is printed once.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["structured", "binary", "batch", "raw"]),
+    default="structured",
+    show_default=True,
+)
+@click.option("--unordered", is_flag=True, help="Send several events at once.")
+@click.option("--max-attempts", type=click.IntRange(1, 10), help="Attempts after which an event is a dead letter.")
+@click.option("--from", "from_", default="now", show_default=True, help="now, earliest, last, or a CURSOR.")
+@click.option("--lease-s", type=click.IntRange(min=1), help="Seconds to live unless renewed. Default: the domain's.")
+@domain_options
+def create(
+    target: Target,
+    rp: str,
+    address: str,
+    secret: str | None,
+    form: str,
+    unordered: bool,
+    max_attempts: int | None,
+    from_: str,
+    lease_s: int | None,
+) -> None:
+    """Have the events of RP (id or name) sent to the endpoint at ADDRESS, an https URL, once it has consented."""
+    made = secret or new_secret()
+
+    async def work() -> None:
+        deliver: dict[str, Any] = {"secret": made, "format": form, "ordered": not unordered}
+        if max_attempts is not None:
+            deliver["max_attempts"] = max_attempts
+        async with target.client() as client:
+            found = await client.hooks.create(rp, address, lease_s=lease_s, from_=from_, **deliver)
+        target.show(found, lambda found: f"created {found['id']}, until {found['lease']['expires_at']}")
+        if secret is None:
+            note(f"secret of the signatures, shown only now: {made}")
+
+    run(work())
+
+
+@command.command(name="list", cls=Command)
+@click.option("--rp", help="Only those at this rendezvous point, by id or name.")
+@domain_options
+def list_(target: Target, rp: str | None) -> None:
+    """List webhooks: all for administrators, operators and viewers, else your own."""
+
+    async def work() -> None:
+        cursor, none = None, True
+        async with target.client() as client:
+            while True:
+                page = await client.operating.subscriptions(rp=rp, owner=None, sort="id", cursor=cursor, limit=PAGE)
+                for item in page["items"]:
+                    if item["deliver"]["mode"] == "webhook":
+                        none = False
+                        target.show(item, _line)
+                cursor = page["next"]
+                if cursor is None:
+                    break
+        if none and not target.json:
+            note("There are no webhooks.")
+
+    run(work())
+
+
+@command.command(name="show", cls=Command)
+@click.argument("subscription")
+@click.option("--attempts", type=click.IntRange(0, 50), default=10, show_default=True, help="Attempts to list.")
+@domain_options
+def show_(target: Target, subscription: str, attempts: int) -> None:
+    """Describe a webhook's endpoint, and list its last attempts."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            found = await client.hooks.endpoint(subscription)
+            target.show(found, _described)
+            for one in (await client.hooks.attempts(subscription))[:attempts]:
+                target.show(one, _attempt)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@domain_options
+def test(target: Target, subscription: str) -> None:
+    """Send a test event, and show what the endpoint answers."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            test_id = await client.hooks.test(subscription)
+            try:
+                async with asyncio.timeout(TEST_WITHIN_S):
+                    while True:
+                        attempts = await client.hooks.attempts(subscription)
+                        found = next((one for one in attempts if one["message"] == test_id), None)
+                        if found is not None:
+                            break
+                        await asyncio.sleep(0.3)
+            except TimeoutError:
+                note(
+                    f"The test event {test_id} was not sent within {TEST_WITHIN_S:g} s; see: herald hook show {subscription}"
+                )
+                return
+        target.show(found, _attempt)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@click.argument("dead_letters", nargs=-1, type=click.IntRange(min=1))
+@click.option(
+    "--after", metavar="CURSOR", help="Send all events after this cursor again, delivered or not; with --until."
+)
+@click.option("--until", metavar="CURSOR", help="The last of these events.")
+@domain_options
+def replay(
+    target: Target, subscription: str, dead_letters: tuple[int, ...], after: str | None, until: str | None
+) -> None:
+    """Send events again: the DEAD_LETTERS with these ids, without any all of them, or those between two cursors."""
+    if (after is None) is not (until is None) or (after is not None and dead_letters):
+        raise click.UsageError("State both --after and --until, and no dead letters with them.")
+
+    async def work() -> None:
+        async with target.client() as client:
+            span = None if after is None or until is None else (after, until)
+            count = await client.hooks.replay(subscription, dead_letters=dead_letters or None, span=span)
+        target.show({"queued": count}, f"queued to be sent again: {count}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@domain_options
+def pause(target: Target, subscription: str) -> None:
+    """Stop deliveries; events wait in the history."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            target.show(await client.hooks.pause(subscription), _described)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@domain_options
+def resume(target: Target, subscription: str) -> None:
+    """Try a paused or failing endpoint at once."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            target.show(await client.hooks.resume(subscription), _described)
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@click.option("--secret", help="The new secret. Default: a random one, which is printed once.")
+@click.option("--keep-s", type=click.IntRange(0), help="Seconds for which the present one signs too. Default: a day.")
+@domain_options
+def rotate(target: Target, subscription: str, secret: str | None, keep_s: int | None) -> None:
+    """Replace the secret of the signatures."""
+    made = secret or new_secret()
+
+    async def work() -> None:
+        async with target.client() as client:
+            target.show(await client.hooks.secret_replace(subscription, made, keep_s=keep_s), _described)
+        if secret is None:
+            note(f"secret of the signatures, shown only now: {made}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("rp")
+@click.option("--port", type=click.IntRange(1, 65_535), help="Port on this machine. Default: a free one.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after this many requests.")
+@domain_options
+def listen(target: Target, rp: str, port: int | None, count: int | None) -> None:
+    """Show the requests that an endpoint of RP would get, received on this machine, for a domain that may call it
+    (HERALD_PUSH_PRIVATE)."""
+    secret = new_secret()
+
+    async def work() -> None:
+        listening = HookListener(secret, port or 0, lambda found: target.show(found, _request))
+        async with listening as listener, target.client() as client:
+            made = await client.hooks.create(rp, listener.url, lease_s=LISTEN_LEASE_S, secret=secret)
+            note(f"{listener.url} receives the events of {rp}; Ctrl-C ends it.")
+            try:
+                await listener.received(count)
+            finally:
+                await client.subscriptions.delete(str(made["id"]))
+
+    run(work())
+
+
+def new_secret() -> str:
+    """Make a random secret of Standard Webhooks."""
+    return "whsec_" + base64.b64encode(os.urandom(32)).decode()
+
+
+def _line(item: dict[str, Any]) -> str:
+    return f"{item['id']:30}  {item['lag']:>9,} behind  {item['rp']}  {item['deliver']['url']}"
+
+
+def _described(found: dict[str, Any]) -> list[str]:
+    state = f"{found['state']} since {found['state_at'][:19]}Z" + (f": {found['reason']}" if found["reason"] else "")
+    lines = [
+        ("url", found["url"]),
+        ("state", state),
+        ("lag", f"{found['lag']:,} behind, {found['dead_letters']:,} dead letters"),
+        ("key", found["public_key"]),
+    ]
+    if found["next_at"]:
+        lines.insert(2, ("next", f"{found['next_at'][:19]}Z, after {found['failures']} failures"))
+    return [f"{name:8} {value}" for name, value in lines]
+
+
+def _attempt(one: dict[str, Any]) -> str:
+    body = base64.b64decode(one["excerpt"]).decode(errors="replace")[:EXCERPT_CHARS_SHOWN]
+    span = f"{one['first']}" if one["first"] == one["last"] else f"{one['first']}-{one['last']}"
+    what = span if one["what"] == "event" else one["what"]
+    return f"{one['at'][:23]}Z  {what:>12}  {one['verdict']:9}  {one['reason']:18} {one['took_ms']:>6} ms  {body}"
+
+
+def _request(found: dict[str, Any]) -> list[str]:
+    signed = "signature valid" if found["valid"] else "SIGNATURE WRONG"
+    return [f"{found['method']} {found['path']}  {found['id']}  {signed}", f"  {found['body']}"]

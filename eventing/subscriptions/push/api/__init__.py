@@ -1,0 +1,1 @@
+"""REST views of push: the endpoint of a subscription, attempts, dead letters, replays."""

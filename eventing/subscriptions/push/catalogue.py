@@ -1,0 +1,10 @@
+"""The delivery modes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eventing.subscriptions.push.modes import PushMode
+from eventing.subscriptions.push.webhook.mode import WebhookMode
+
+MODES: Mapping[str, PushMode] = {"webhook": WebhookMode()}

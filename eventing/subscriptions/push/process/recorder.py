@@ -1,0 +1,103 @@
+"""What came of attempts, on its way to the stores: acknowledged positions and attempts to Redis, standings to SQL.
+
+Everything that gathers during one round trip is in the next one. A position or standing replaces an older one that waits,
+so a store that is away costs a bound of memory; attempts beyond a bound are not recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from eventing.core.errors import Unavailable
+from eventing.core.events.cursors import Cursor
+from eventing.log.reader import LogReader
+from eventing.sql.threads import in_database
+from eventing.store.errors import RedisError
+from eventing.store.push_attempts import PushAttempt, attempt_commands
+from eventing.subscriptions.push.services.outcomes import StandingFound, standings_save
+
+GATHER_S = 0.005
+PAUSE_S = 0.5
+ATTEMPTS_WAITING_MAX = 10_000  # bound: attempts that wait for Redis; further ones are not recorded
+log = logging.getLogger(__name__)
+
+
+class Recorder:
+    """The stores of one deliverer."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self._acknowledged: dict[tuple[str, str], Cursor] = {}
+        self._attempts: dict[tuple[str, str], list[PushAttempt]] = {}
+        self._attempts_count = 0
+        self._standings: dict[str, StandingFound] = {}
+        self._to_redis, self._to_sql = asyncio.Event(), asyncio.Event()
+
+    def start(self) -> list[asyncio.Task[None]]:
+        """Start the writers; whoever starts them cancels them, after `flush`."""
+        loop = asyncio.get_running_loop()
+        return [
+            loop.create_task(self._write(self._to_redis, self._redis_once, GATHER_S)),
+            loop.create_task(self._write(self._to_sql, self._sql_once, GATHER_S)),
+        ]
+
+    def acknowledged(self, rp: str, subscription: str, cursor: Cursor) -> None:
+        """Store the acknowledged position of a subscription."""
+        self._acknowledged[rp, subscription] = cursor
+        self._to_redis.set()
+
+    def attempted(self, rp: str, subscription: str, attempt: PushAttempt) -> None:
+        """Record an attempt."""
+        if self._attempts_count < ATTEMPTS_WAITING_MAX:
+            self._attempts_count += 1
+            self._attempts.setdefault((rp, subscription), []).append(attempt)
+            self._to_redis.set()
+
+    def stands(self, found: StandingFound) -> None:
+        """Store the standing of an endpoint."""
+        self._standings[found.subscription] = found
+        self._to_sql.set()
+
+    async def flush(self) -> None:
+        """Store everything that waits, once."""
+        for write in (self._redis_once, self._sql_once):
+            try:
+                await write()
+            except (RedisError, OSError, Unavailable) as error:
+                log.warning(
+                    "push: at the end some outcomes could not be stored; their events are sent again: %s", error
+                )
+
+    async def _write(self, wanted: asyncio.Event, write: Callable[[], Awaitable[None]], gather_s: float) -> None:
+        while True:
+            await wanted.wait()
+            await asyncio.sleep(gather_s)
+            wanted.clear()
+            try:
+                await write()
+            except (RedisError, OSError, Unavailable) as error:
+                log.warning("push: outcomes cannot be stored yet: %s", error)
+                wanted.set()
+                await asyncio.sleep(PAUSE_S)
+
+    async def _redis_once(self) -> None:
+        acknowledged, self._acknowledged = self._acknowledged, {}
+        try:
+            await self._reader.acknowledge_each([(*place, cursor) for place, cursor in acknowledged.items()])
+        except BaseException:
+            self._acknowledged = {**acknowledged, **self._acknowledged}
+            raise
+        attempts, self._attempts, self._attempts_count = self._attempts, {}, 0
+        await self._reader.ask([one for place, some in attempts.items() for one in attempt_commands(*place, some)])
+
+    async def _sql_once(self) -> None:
+        standings, self._standings = self._standings, {}
+        if not standings:
+            return
+        try:
+            await in_database(standings_save)(list(standings.values()))
+        except BaseException:
+            self._standings = {**standings, **self._standings}
+            raise

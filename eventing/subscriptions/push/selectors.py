@@ -1,0 +1,170 @@
+"""Reads of push: endpoints as the deliverer needs them, and as their owners see them; dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from eventing.core.errors import NotFound
+from eventing.core.events.history import HistoryBounds
+from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
+from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState
+
+PAGE = 1000
+REPLAYS_MAX = 1000  # bound: replays that the deliverer holds at once; the others are read when these are done
+_AWAKE = (*(one.value for one in EndpointState if one not in (EndpointState.PAUSED, EndpointState.GONE)),)
+_COLUMNS = (
+    "subscription_id", "subscription__at", "subscription__start", "subscription__owner", "subscription__expires_at",
+    "subscription__max_events", "subscription__max_bytes", "subscription__max_age_s", "subscription__deliver", "sealed",
+    "generation", "test_id", "state", "failures", "failing_since", "next_at", "reason", "verified",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointRow:
+    """An endpoint with its subscription, as one row.
+
+    Attributes:
+        start: the cursor at which the subscription began.
+        expires_at: Unix seconds.
+        deliver: the shown options.
+    """
+
+    id: str
+    rp: str
+    start: str
+    owner: str
+    expires_at: float
+    history: HistoryBounds
+    deliver: Mapping[str, Any]
+    sealed: bytes
+    generation: int
+    test_id: str
+    standing: EndpointStanding
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Events that are to be sent again; `attempts` were made before."""
+
+    id: int
+    subscription: str
+    epoch: str
+    first: int
+    last: int
+    attempts: int
+
+
+def endpoints_page(after: str) -> tuple[list[EndpointRow], str | None]:
+    """Return the endpoints after this id that are neither paused nor gone, and the id to continue after; None: no more."""
+    rows = PushEndpoint.objects.filter(_wanted(), pk__gt=after).order_by("pk").values_list(*_COLUMNS)[:PAGE]
+    found = [_row(row) for row in rows]
+    return found, found[-1].id if len(found) == PAGE else None
+
+
+def endpoints_named(ids: Sequence[str]) -> dict[str, EndpointRow]:
+    """Return those of the endpoints that are neither paused nor gone."""
+    rows = PushEndpoint.objects.filter(_wanted(), pk__in=ids).values_list(*_COLUMNS)
+    return {row[0]: _row(row) for row in rows}
+
+
+def generations() -> dict[str, int]:
+    """Return the generation of each endpoint that is neither paused nor gone; to find notices that were lost."""
+    return dict(PushEndpoint.objects.filter(_wanted()).values_list("pk", "generation"))
+
+
+def replays_waiting(without: Sequence[int], count: int) -> list[Replay]:
+    """Return dead letters that are to be sent again, the oldest first."""
+    rows = PushDeadLetter.objects.filter(replay=True).exclude(id__in=without).order_by("id")[:count]
+    return [Replay(row.id, row.subscription_id, row.epoch, row.first, row.last, row.attempts) for row in rows]
+
+
+def endpoint_get(subscription_id: str, *, lock: bool = False) -> PushEndpoint:
+    """Return the endpoint's row; `lock` locks it. Raises NotFound for a subscription without one."""
+    rows = PushEndpoint.objects.select_for_update() if lock else PushEndpoint.objects.all()
+    row = rows.filter(pk=subscription_id).first()
+    if row is None:
+        raise NotFound("The subscription has no endpoint: its events are pulled.")
+    return row
+
+
+def unverified_count(*, owner: str = "", host: str = "") -> int:
+    """Count the endpoints without consent, of an owner or at a host."""
+    rows = PushEndpoint.objects.filter(state=EndpointState.UNVERIFIED)
+    return rows.filter(subscription__owner=owner).count() if owner else rows.filter(host=host).count()
+
+
+def states_count() -> dict[str, int]:
+    """Count the endpoints by state."""
+    counts = dict.fromkeys((one.value for one in EndpointState), 0)
+    for state in PushEndpoint.objects.values_list("state", flat=True).iterator():
+        counts[state] += 1
+    return counts
+
+
+def dead_letters_page(
+    subscription_id: str, *, cursor: str | None = None, limit: int = LIMIT_DEFAULT
+) -> Page[PushDeadLetter]:
+    """Return a page of a subscription's dead letters, the oldest first. Raises InvalidCursor."""
+    rows = PushDeadLetter.objects.filter(subscription=subscription_id).order_by("id")
+    if cursor is not None:
+        key = key_of("dead-letters", cursor)
+        rows = rows.filter(id__gt=int(key) if key.isascii() and key.isdigit() else 0)
+    found = list(rows[: limit + 1])
+    more, found = len(found) > limit, found[:limit]
+    return Page(found, cursor_of("dead-letters", str(found[-1].id)) if more else None)
+
+
+def dead_letters_count(subscription_id: str) -> int:
+    """Count the dead letters of a subscription."""
+    return PushDeadLetter.objects.filter(subscription=subscription_id).count()
+
+
+def standing_of(row: PushEndpoint) -> EndpointStanding:
+    """Return the standing in a row."""
+    return EndpointStanding(
+        EndpointState(row.state),
+        row.failures,
+        row.failing_since.timestamp() if row.failing_since else None,
+        row.next_at.timestamp() if row.next_at else 0.0,
+        row.reason,
+        row.verified,
+    )
+
+
+def _wanted() -> Q:
+    return Q(state__in=_AWAKE, subscription__expires_at__gt=timezone.now())
+
+
+def _row(values: tuple[Any, ...]) -> EndpointRow:
+    row = dict(zip(_COLUMNS, values, strict=True))
+    since: datetime | None = row["failing_since"]
+    next_at: datetime | None = row["next_at"]
+    return EndpointRow(
+        id=row["subscription_id"],
+        rp=row["subscription__at"],
+        start=row["subscription__start"],
+        owner=row["subscription__owner"],
+        expires_at=row["subscription__expires_at"].timestamp(),
+        history=HistoryBounds(
+            row["subscription__max_events"], row["subscription__max_bytes"], row["subscription__max_age_s"]
+        ),
+        deliver=row["subscription__deliver"],
+        sealed=bytes(row["sealed"]),
+        generation=row["generation"],
+        test_id=row["test_id"],
+        standing=EndpointStanding(
+            EndpointState(row["state"]),
+            row["failures"],
+            since.timestamp() if since else None,
+            next_at.timestamp() if next_at else 0.0,
+            row["reason"],
+            row["verified"],
+        ),
+    )

@@ -1,0 +1,110 @@
+"""Writes of the deliverer: how endpoints stand after attempts, events that were given up, replays and tests that are over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from eventing.outbox import administrative_events as events
+from eventing.outbox.services import change
+from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
+from eventing.subscriptions.push.rules.endpoint_states import REASON_CHARS_MAX, EndpointStanding
+from eventing.subscriptions.push.services.standings import changed_event, standing_set
+
+DEAD_LETTERS_MAX = 1000  # bound: dead letters of a subscription; the endpoint is paused instead of a further one
+BATCH = 200  # bound: endpoints of one transaction; the others are in the next one
+
+
+@dataclass(frozen=True, slots=True)
+class StandingFound:
+    """How an endpoint stands after an attempt; discarded if its owner did something since `generation`."""
+
+    subscription: str
+    generation: int
+    standing: EndpointStanding
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Events of a subscription that were given up."""
+
+    subscription: str
+    epoch: str
+    first: int
+    last: int
+    reason: str
+    attempts: int
+
+
+def standings_save(found: Sequence[StandingFound], *, now: datetime | None = None) -> None:
+    """Write standings, and report those with another state."""
+    for begin in range(0, len(found), BATCH):
+        some = {one.subscription: one for one in found[begin : begin + BATCH]}
+        with change(now or timezone.now()) as outbox:
+            rows = PushEndpoint.objects.filter(pk__in=some).select_for_update().order_by("pk")
+            for row in rows:
+                one = some[row.pk]
+                if row.generation != one.generation:
+                    continue
+                changed = row.state != one.standing.state
+                standing_set(row, one.standing, outbox.now)
+                row.save()
+                if changed:
+                    changed_event(outbox, row, Subscription.objects.get(pk=row.pk))
+
+
+def given_up_note(given_up: GivenUp, *, bounded: bool = True, now: datetime | None = None) -> bool:
+    """Note events that were given up, and report them.
+
+    Args:
+        bounded: whether the number of dead letters decides; without it, events that the log lost are only reported once
+            there are too many.
+
+    Returns False if the subscription may have no further dead letter; nothing is noted then.
+    """
+    with change(now or timezone.now()) as outbox:
+        at = Subscription.objects.filter(pk=given_up.subscription).values_list("at", flat=True).first()
+        if at is None:
+            return True
+        full = PushDeadLetter.objects.filter(subscription=given_up.subscription).count() >= DEAD_LETTERS_MAX
+        if full and bounded:
+            return False
+        reason = given_up.reason[:REASON_CHARS_MAX]
+        if not full:
+            PushDeadLetter.objects.create(
+                subscription_id=given_up.subscription,
+                epoch=given_up.epoch,
+                first=given_up.first,
+                last=given_up.last,
+                reason=reason,
+                attempts=given_up.attempts,
+                created_at=outbox.now,
+            )
+        outbox.event(events.DELIVERY_GIVEN_UP, at, {**asdict(given_up), "reason": reason})
+    return True
+
+
+def replay_progressed(replay_id: int, first: int) -> None:
+    """Note that the events of a replay before the offset `first` were delivered."""
+    PushDeadLetter.objects.filter(pk=replay_id).update(first=first)
+
+
+def replay_done(replay_id: int) -> None:
+    """Remove a dead letter whose events were delivered."""
+    PushDeadLetter.objects.filter(pk=replay_id).delete()
+
+
+def replay_failed(replay_id: int, reason: str, attempts: int) -> None:
+    """Note that a replay failed: its events are a dead letter again."""
+    PushDeadLetter.objects.filter(pk=replay_id).update(
+        replay=False, reason=reason[:REASON_CHARS_MAX], attempts=attempts
+    )
+
+
+def test_done(subscription_id: str, test_id: str) -> None:
+    """Note that the test event was sent."""
+    PushEndpoint.objects.filter(pk=subscription_id, test_id=test_id).update(test_id="")

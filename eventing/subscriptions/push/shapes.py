@@ -1,0 +1,91 @@
+"""Shapes of push: endpoints, attempts, dead letters."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from eventing.core.shapes import Base64, Count, Moment, Positive, Shape, doc, one_of, page_of
+from eventing.subscriptions.push.rules.endpoint_states import EndpointState
+from eventing.subscriptions.push.rules.verdicts import AttemptVerdict
+
+
+class EndpointMembers(Shape):
+    """Members of an endpoint that answers and administrative events share."""
+
+    state: Annotated[str, one_of(*(one.value for one in EndpointState))]
+    reason: Annotated[str, doc("Last failure, or the reason of the pause, as a code; empty: none.")]
+    failures: Annotated[Count, doc("Failed attempts in a row.")]
+    failing_since: Annotated[Moment | None, doc("First of these attempts.")]
+    next_at: Annotated[Moment | None, doc("Next attempt; null: at once, or none.")]
+
+
+class EndpointChangeData(EndpointMembers):
+    """The endpoint of a push subscription is in another state."""
+
+    subscription: str
+    owner: str
+    endpoint: str
+
+
+class EndpointAnswer(EndpointMembers):
+    """The endpoint of a push subscription."""
+
+    url: Annotated[str, doc("Address, without its query.")]
+    state_at: Annotated[Moment, doc("Since when the endpoint is in this state.")]
+    verified: Annotated[bool, doc("Whether the endpoint has consented.")]
+    public_key: Annotated[str, doc("Key of the signatures v1a: `whpk_BASE64`.")]
+    secrets: Annotated[Count, doc("Secrets that sign now: two during a rotation.")]
+    dead_letters: Count
+    cursor: Annotated[str, doc("Acknowledged cursor: everything up to it was delivered or given up.")]
+    lag: Annotated[Count, doc("Events of the log after the acknowledged cursor.")]
+
+
+class AttemptAnswer(Shape):
+    """An attempt to deliver."""
+
+    at: Moment
+    what: Annotated[str, one_of("event", "consent", "test", "replay")]
+    epoch: Annotated[str, doc("Epoch of the events sent; empty: none of the log.")]
+    first: Annotated[Count, doc("First offset sent.")]
+    last: Annotated[Count, doc("Last offset sent.")]
+    number: Annotated[Count, doc("Number of this attempt for these events.")]
+    verdict: Annotated[str, one_of(*(one.value for one in AttemptVerdict))]
+    reason: Annotated[str, doc("Status of the answer, or the failure, as a code.")]
+    took_ms: Count
+    address: Annotated[str, doc("Address that was connected to; empty: none.")]
+    excerpt: Annotated[Base64, doc("The begin of the answer's body.")]
+    message: Annotated[str, doc("The field `webhook-id`.")]
+
+
+class AttemptsAnswer(Shape):
+    """The last attempts of a subscription, the newest first."""
+
+    items: list[AttemptAnswer]
+
+
+class DeadLetterAnswer(Shape):
+    """Events that delivery gave up."""
+
+    id: Positive
+    epoch: str
+    first: Annotated[Count, doc("First offset.")]
+    last: Annotated[Count, doc("Last offset.")]
+    reason: Annotated[str, doc("Last failure as a code; `history-trimmed`: the log no longer has the events.")]
+    attempts: Count
+    replay: Annotated[bool, doc("Whether they are about to be sent again.")]
+    created_at: Moment
+
+
+DeadLetterPage = page_of(DeadLetterAnswer)
+
+
+class QueuedReplaysAnswer(Shape):
+    """Events that are sent again."""
+
+    dead_letters: Annotated[Count, doc("Dead letters, or ranges, that were queued.")]
+
+
+class EndpointTestAnswer(Shape):
+    """A test event that is sent."""
+
+    id: Annotated[str, doc("Id of the event; its attempt is in the list of attempts.")]

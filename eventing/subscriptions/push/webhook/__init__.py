@@ -1,0 +1,1 @@
+"""The mode `webhook`: CloudEvents by HTTP POST, signed by Standard Webhooks."""

@@ -1,0 +1,66 @@
+"""The process that delivers to endpoints of subscribers: `python -m portal.deliverer`. One event loop, no tasks of Celery.
+
+A task per delivery would cost more than the delivery (docs/decisions/0075). The work of a domain is done by one such
+process at a time; further ones wait for its lease.
+"""
+
+# ruff: noqa: E402 - it must have joined the metrics' folder before our modules are imported
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+
+import django
+import uvloop
+
+from portal.measured import measure_as
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+measure_as("deliverer")
+django.setup()
+
+from eventing.conf import config
+from eventing.store.errors import RedisError
+from eventing.store.presence import present
+from eventing.subscriptions.push.process.deliverer import deliver
+from eventing.telemetry.process import measure_in_background
+from portal.file_limit import raise_file_limit
+from portal.logs.log_lines import catch_the_rest
+from portal.supervisor.parent_watchdog import report_ready
+
+PRESENT_S = 2.0
+log = logging.getLogger(__name__)
+
+
+async def main() -> None:
+    """Deliver until SIGTERM."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    delivering = loop.create_task(deliver(stop.is_set))
+    gc.collect()
+    gc.freeze()
+    report_ready()
+    while not stop.is_set():
+        try:
+            await asyncio.to_thread(present, "deliverer")
+        except RedisError as error:
+            log.debug("The presence of the deliverer is not noted: %s", error)
+        try:
+            async with asyncio.timeout(PRESENT_S):
+                await stop.wait()
+        except TimeoutError:
+            continue
+    await delivering
+
+
+if __name__ == "__main__":
+    catch_the_rest(config().log_format)
+    raise_file_limit()
+    measure_in_background()
+    uvloop.run(main())

@@ -1,0 +1,273 @@
+"""Push by whole domains to real endpoints: events arrive in order, signed, once verified; bad endpoints cost only themselves."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+
+from demo.harness.servers import Domain, wait_for
+from tests.subscriptions.push.receiver import Receiver
+
+pytestmark = pytest.mark.processes
+
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+SETTINGS: dict[str, Any] = {
+    "push": 1,
+    "push_private": 1,
+    "push_ports": "1-65535",
+    "push_retries_s": "0.5,1,1,1,1,1,1,1",
+}
+MINE = {"anyone": True, "operations": ["publish", "subscribe", "history"]}
+
+
+@pytest.fixture(scope="module")
+def pushing(tmp_path_factory: pytest.TempPathFactory, prepared: Any) -> Iterator[Domain]:
+    """A domain that delivers."""
+    folder = tmp_path_factory.mktemp("push")
+    with Domain(folder / "var", seed=prepared.migrated, **SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """An endpoint."""
+    with Receiver() as running:
+        yield running
+
+
+class Owner:
+    """Whoever owns an RP and subscriptions there."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.http = domain.http(admin=True, subject=f"owner-{os.urandom(4).hex()}")
+        self.rp = self._ok(self.http.post("/api/v1/rps", json={"history": {"max_events": 10000}}))["id"]
+
+    def hook(self, url: str, **deliver: Any) -> str:
+        """Create a webhook; return its subscription."""
+        answer = self.asks_hook(url, **deliver)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def asks_hook(self, url: str, **deliver: Any) -> httpx.Response:
+        """Ask for a webhook."""
+        stated = {"mode": "webhook", "url": url, **deliver}
+        return self.http.post(f"/api/v1/rps/{self.rp}/subscriptions", json={"deliver": stated})
+
+    def publish(self, *data: Any) -> None:
+        """Publish events with these data, in one batch."""
+        events = [
+            {"specversion": "1.0", "id": os.urandom(8).hex(), "source": "/t", "type": "t", "data": one} for one in data
+        ]
+        kind = {"Content-Type": "application/cloudevents-batch+json"}
+        self._ok(self.http.post(f"/api/v1/rps/{self.rp}/events", content=json.dumps(events), headers=kind))
+
+    def endpoint(self, subscription: str) -> dict[str, Any]:
+        """Return the endpoint."""
+        return self._ok(self.http.get(f"/api/v1/subscriptions/{subscription}/endpoint"))
+
+    def does(self, subscription: str, what: str, **body: Any) -> dict[str, Any]:
+        """Post to a resource of the subscription."""
+        return self._ok(self.http.post(f"/api/v1/subscriptions/{subscription}/{what}", json=body))
+
+    def attempts(self, subscription: str) -> list[dict[str, Any]]:
+        """Return the last attempts."""
+        return list(self._ok(self.http.get(f"/api/v1/subscriptions/{subscription}/attempts"))["items"])
+
+    def dead_letters(self, subscription: str) -> list[dict[str, Any]]:
+        """Return the dead letters."""
+        return list(self._ok(self.http.get(f"/api/v1/subscriptions/{subscription}/dead-letters"))["items"])
+
+    def wait_state(self, subscription: str, state: str) -> None:
+        """Wait until the endpoint is in a state."""
+        wait_for(lambda: self.endpoint(subscription)["state"] == state, about=state, every_s=0.1)
+
+    @staticmethod
+    def _ok(answer: httpx.Response) -> dict[str, Any]:
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+@pytest.fixture
+def owner(pushing: Domain) -> Owner:
+    """An owner with an RP."""
+    return Owner(pushing)
+
+
+def test_events_arrive_in_order_once_the_endpoint_has_consented(owner: Owner, receiver: Receiver) -> None:
+    hook = owner.hook(receiver.url("/ok"), secret=SECRET)
+    owner.publish(*range(50))
+    wait_for(lambda: len(receiver.data("/ok")) >= 50, about="all arrive")
+    assert receiver.data("/ok") == list(range(50))
+    assert receiver.received[0].method == "POST"
+    assert b"webhook.challenge" in receiver.received[0].body
+    wait_for(lambda: owner.endpoint(hook)["lag"] == 0, about="all is acknowledged")
+    assert owner.endpoint(hook)["state"] == "active"
+    assert {one["verdict"] for one in owner.attempts(hook)} == {"delivered"}
+
+
+def test_nothing_is_sent_to_an_endpoint_that_does_not_repeat_the_challenge(owner: Owner, receiver: Receiver) -> None:
+    hook = owner.hook(receiver.url("/mute"))
+    owner.publish(1, 2, 3)
+    wait_for(lambda: owner.attempts(hook), about="it was asked")
+    assert [one["what"] for one in owner.attempts(hook)] == ["consent"]
+    assert owner.endpoint(hook)["state"] == "unverified"
+    assert owner.endpoint(hook)["reason"] == "no-consent"
+    assert receiver.requests("/mute") == []
+
+
+def test_a_failing_endpoint_gets_everything_in_order_when_it_is_back(owner: Owner, receiver: Receiver) -> None:
+    hook = owner.hook(receiver.url("/down"))
+    owner.publish(0)
+    wait_for(lambda: receiver.data("/down") == [0], about="the first arrives")
+    receiver.answer["/down"] = 503
+    owner.publish(1, 2, 3)
+    owner.wait_state(hook, "failing")
+    receiver.answer["/down"] = 204
+    wait_for(lambda: receiver.data("/down")[-1] == 3, about="the last arrives")
+    data = receiver.data("/down")
+    assert data == sorted(data)
+    assert set(data) == {0, 1, 2, 3}
+    owner.wait_state(hook, "active")
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        (302, "http-302"),
+        (b"nonsense\r\n\r\n", "malformed-answer"),
+        ("endless-head", "malformed-answer"),
+        (b"", "connection-closed"),
+    ],
+)
+def test_a_bad_answer_is_a_failure_with_its_reason(owner: Owner, receiver: Receiver, how: Any, reason: str) -> None:
+    receiver.answer["/bad"] = how
+    hook = owner.hook(receiver.url("/bad"))
+    owner.publish(1)
+    owner.wait_state(hook, "failing")
+    assert owner.endpoint(hook)["reason"] == reason
+
+
+@pytest.mark.parametrize("how", [pytest.param("hang-body", marks=pytest.mark.long), "huge", "reset-after-200"])
+def test_a_success_is_one_whatever_becomes_of_its_body(owner: Owner, receiver: Receiver, how: str) -> None:
+    receiver.answer["/odd"] = how
+    hook = owner.hook(receiver.url("/odd"))
+    owner.publish(1, 2)
+    wait_for(lambda: receiver.data("/odd") == [1, 2], about="both arrive")
+    wait_for(lambda: owner.endpoint(hook)["lag"] == 0, about="both are acknowledged")
+
+
+def test_410_ends_an_endpoint(owner: Owner, receiver: Receiver) -> None:
+    receiver.answer["/gone"] = 410
+    hook = owner.hook(receiver.url("/gone"))
+    owner.publish(1)
+    owner.wait_state(hook, "gone")
+    owner.publish(2)
+    answer = owner.http.post(f"/api/v1/subscriptions/{hook}/endpoint/resume")
+    assert answer.status_code == 409
+    assert receiver.data("/gone") == [1]
+
+
+@pytest.mark.long
+def test_an_exhausted_schedule_pauses_and_resuming_loses_nothing(owner: Owner, receiver: Receiver) -> None:
+    receiver.answer["/days"] = 500
+    hook = owner.hook(receiver.url("/days"))
+    owner.publish(1, 2)
+    owner.wait_state(hook, "paused")
+    assert owner.endpoint(hook)["reason"] == "schedule-exhausted: http-500"
+    receiver.answer["/days"] = 204
+    owner.does(hook, "endpoint/resume")
+    wait_for(lambda: receiver.data("/days")[-2:] == [1, 2], about="both arrive")
+
+
+def test_a_dead_letter_is_listed_and_replayed(owner: Owner, receiver: Receiver) -> None:
+    receiver.answer["/dead"] = 400
+    hook = owner.hook(receiver.url("/dead"), max_attempts=2)
+    owner.publish(1)
+    wait_for(lambda: owner.dead_letters(hook), about="a dead letter")
+    (letter,) = owner.dead_letters(hook)
+    assert (letter["first"], letter["last"], letter["reason"], letter["attempts"]) == (1, 1, "http-400", 2)
+    receiver.answer["/dead"] = 204
+    owner.publish(2)
+    wait_for(lambda: 2 in receiver.data("/dead"), about="the next event arrives")
+    owner.does(hook, "replay")
+    wait_for(lambda: receiver.data("/dead")[-1] == 1, about="the replay arrives")
+    wait_for(lambda: not owner.dead_letters(hook), about="the dead letter is gone")
+
+
+def test_a_range_is_sent_again(owner: Owner, receiver: Receiver) -> None:
+    hook = owner.hook(receiver.url("/again"))
+    owner.publish(*range(5))
+    wait_for(lambda: owner.endpoint(hook)["lag"] == 0, about="all arrive")
+    epoch = owner.endpoint(hook)["cursor"].partition(":")[0]
+    owner.does(hook, "replay", after=f"{epoch}:1", until=f"{epoch}:3")
+    wait_for(lambda: receiver.data("/again")[5:] == [1, 2], about="the range arrives again")
+
+
+@pytest.mark.long
+def test_an_endpoint_that_hangs_delays_no_other(owner: Owner, receiver: Receiver) -> None:
+    receiver.answer["/hang"] = "hang"
+    owner.hook(receiver.url("/hang"))
+    owner.hook(receiver.url("/fine"))
+    owner.publish(1)
+    wait_for(lambda: receiver.data("/hang") == [1] and receiver.data("/fine") == [1], 14, about="both were called")
+    began = time.monotonic()
+    owner.publish(2)
+    wait_for(lambda: receiver.data("/fine") == [1, 2], about="the other one goes on")
+    assert time.monotonic() - began < 5
+    assert receiver.data("/hang") == [1]
+
+
+@pytest.mark.long
+def test_kill_9_of_the_deliverer_loses_nothing_and_keeps_the_order(
+    pushing: Domain, owner: Owner, receiver: Receiver
+) -> None:
+    hook = owner.hook(receiver.url("/killed"))
+    wait_for(lambda: owner.endpoint(hook)["state"] == "active", about="it has consented")
+    for turn in range(3):
+        owner.publish(*range(turn * 300, turn * 300 + 300))
+        wait_for(partial(_more_than, receiver, turn * 300 + 50), about="some arrived")
+        pid = pushing.kill("deliverer")
+        pushing.wait_replaced("deliverer", pid)
+    wait_for(lambda: owner.endpoint(hook)["lag"] == 0, about="all is acknowledged")
+    data = receiver.data("/killed")
+    assert list(dict.fromkeys(data)) == list(range(900)), "the first deliveries are in order and complete"
+    repeated = len(data) - 900
+    assert repeated <= 3 * 60, f"{repeated} repeated, more than what was not acknowledged"
+
+
+def _more_than(receiver: Receiver, count: int) -> bool:
+    return len(receiver.data("/killed")) > count
+
+
+def test_a_test_event_arrives_and_its_attempt_is_listed(owner: Owner, receiver: Receiver) -> None:
+    hook = owner.hook(receiver.url("/test"), secret=SECRET)
+    owner.wait_state(hook, "active")
+    test_id = owner.does(hook, "endpoint/test")["id"]
+    wait_for(lambda: receiver.data("/test") == [{"test": test_id}], about="the test event arrives")
+    wait_for(lambda: owner.attempts(hook)[0]["message"] == test_id, about="its attempt is listed")
+
+
+@pytest.mark.long
+def test_addresses_that_are_not_public_are_refused(new_domain: Any) -> None:
+    domain = new_domain(push=1)
+    owner = Owner(domain)
+    refused = [
+        "http://example.com/", "https://127.0.0.1/", "https://10.0.0.1/", "https://169.254.169.254/latest", "https://[::1]/",
+        "https://[::ffff:10.0.0.1]/", "https://2130706433/", "https://0x7f000001/", "https://0177.0.0.1/", "https://127.1/",
+        "https://user@example.com/", "https://example.com:22/", "ftp://example.com/", "https://exa mple.com/", "https://192.168.1.1/",
+        "https://100.64.0.1/", "https://[fe80::1]/", "https://[64:ff9b::a00:1]/", "https://0.0.0.0/", "https://224.0.0.1/",
+    ]  # fmt: skip
+    for url in refused:
+        assert owner.asks_hook(url).status_code == 400, url
+    hook = owner.hook("https://localhost/")  # a name that resolves to this machine: refused when it is connected to
+    wait_for(lambda: owner.attempts(hook), about="it was tried")
+    assert owner.attempts(hook)[0]["reason"] == "address-refused"
