@@ -160,5 +160,6 @@ class BroadcastsProbe:
         )
         values["in_time"] = self._fates.arrived_within(self._plan.within_s)
         values["flooding_hops"] = self._flooding_hops
-        values["over_flooding"] = max((fate.hops for fate in warm), default=0) - self._flooding_hops
+        if warm:
+            values["over_flooding"] = max(fate.hops for fate in warm) - self._flooding_hops
         return values
