@@ -42,6 +42,7 @@ class Addressing:
         none: the address that means no answer; empty if there is none.
         marked: whether a reference parameter in a header carries IsReferenceParameter.
         fault_action: action of a fault of the 2004 dialect of eventing.
+        soap_fault_action: action of a fault that SOAP itself defines.
     """
 
     namespace: str
@@ -49,12 +50,17 @@ class Addressing:
     none: str
     marked: bool
     fault_action: str
+    soap_fault_action: str
 
 
 _WSA_2004 = "http://schemas.xmlsoap.org/ws/2004/08/addressing"
 _WSA_2005 = "http://www.w3.org/2005/08/addressing"
-ADDRESSING_2004 = Addressing(_WSA_2004, f"{_WSA_2004}/role/anonymous", "", False, f"{_WSA_2004}/fault")
-ADDRESSING_2005 = Addressing(_WSA_2005, f"{_WSA_2005}/anonymous", f"{_WSA_2005}/none", True, f"{_WSA_2005}/fault")
+ADDRESSING_2004 = Addressing(
+    _WSA_2004, f"{_WSA_2004}/role/anonymous", "", False, f"{_WSA_2004}/fault", f"{_WSA_2004}/fault"
+)
+ADDRESSING_2005 = Addressing(
+    _WSA_2005, f"{_WSA_2005}/anonymous", f"{_WSA_2005}/none", True, f"{_WSA_2005}/fault", f"{_WSA_2005}/soap/fault"
+)
 ADDRESSING: Mapping[str, Addressing] = MappingProxyType(
     {one.namespace: one for one in (ADDRESSING_2004, ADDRESSING_2005)}
 )

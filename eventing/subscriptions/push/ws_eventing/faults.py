@@ -26,6 +26,7 @@ class FaultKind:
         name: local name of the subcode, in the namespace of the dialect, or of WS-Addressing if `addressing`.
         receiver: whether the domain is at fault, not the sender.
         detail: local name of the elements of the detail; empty for none.
+        of_soap: whether `name` is a fault code of SOAP itself, without a subcode.
     """
 
     name: str
@@ -33,6 +34,7 @@ class FaultKind:
     receiver: bool = False
     detail: str = ""
     addressing: bool = False
+    of_soap: bool = False
 
 
 MODE_UNAVAILABLE = FaultKind(
@@ -59,6 +61,8 @@ ACTION_UNKNOWN = FaultKind("ActionNotSupported", "The action is not supported he
 HEADER_MISSING = FaultKind(
     "MessageAddressingHeaderRequired", "A required addressing header is missing.", addressing=True
 )
+
+NOT_UNDERSTOOD = FaultKind("MustUnderstand", "A header that must be understood is not understood here.", of_soap=True)
 
 ONLY_2004 = frozenset({MODE_UNAVAILABLE, INVALID_EXPIRATION, INVALID_MESSAGE, UNABLE_TO_RENEW, UNABLE})
 ONLY_2011 = frozenset({FORMAT_UNAVAILABLE, NO_DELIVERY, EXPIRATION_VALUE, UNKNOWN_SUBSCRIPTION, UNUSABLE_ADDRESS})
@@ -109,11 +113,15 @@ def fault_message(form: MessageForm, fault: FaultRaised, *, message_id: str, rel
     action = form.eventing.fault_action or form.addressing.fault_action
     if kind is not None and kind.addressing:
         action = form.addressing.fault_action
+    elif fault.kind.of_soap:
+        action = form.addressing.soap_fault_action
     made = Envelope(form, action, message_id=message_id, relates_to=relates_to)
     soap = form.soap
     code = soap.receiver if fault.kind.receiver else soap.sender
     subcode = None
-    if kind is not None:
+    if fault.kind.of_soap:
+        code = fault.kind.name
+    elif kind is not None:
         subcode = f"{'wsa' if kind.addressing else 'wse'}:{kind.name}"
     body = etree.SubElement(made.body, made.soap("Fault"))
     details = _details(made, kind, fault)
@@ -138,7 +146,7 @@ def fault_message(form: MessageForm, fault: FaultRaised, *, message_id: str, rel
 
 def fault_status(form: MessageForm, fault: FaultRaised) -> int:
     """Return the HTTP status of a fault: SOAP 1.2 part 2, section 7.5.2.2, has 400 for senders; SOAP 1.1, section 6.2, 500 for all."""
-    return 400 if form.soap is SOAP_12 and not fault.kind.receiver else 500
+    return 400 if form.soap is SOAP_12 and not (fault.kind.receiver or fault.kind.of_soap) else 500
 
 
 def _details(made: Envelope, kind: FaultKind | None, fault: FaultRaised) -> list[etree._Element]:

@@ -31,6 +31,7 @@ from eventing.subscriptions.push.ws_eventing.faults import (
     MODE_UNAVAILABLE,
     NO_DELIVERY,
     NO_FILTERING,
+    NOT_UNDERSTOOD,
     UNUSABLE_ADDRESS,
     FaultRaised,
 )
@@ -191,7 +192,7 @@ def _require_understood(form: MessageForm, header: Sequence[Element]) -> None:
     for element in header:
         must = element.get(f"{{{form.soap.namespace}}}mustUnderstand", "").strip()
         if must in _TRUE and name_of(element)[0] != form.addressing.namespace:
-            raise FaultRaised(INVALID_MESSAGE, "A header that must be understood is not understood here.")
+            raise FaultRaised(NOT_UNDERSTOOD)
 
 
 def _require_answered_here(form: MessageForm, header: Sequence[Element]) -> None:

@@ -154,14 +154,25 @@ def test_the_headers_of_addressing_are_required_and_agree_with_the_body(header: 
     assert fault(DPWS, envelope(DPWS, "Renew", header=header))[0] == expected
 
 
-def test_an_answer_is_sent_nowhere_else_and_unknown_headers_may_not_have_to_be_understood() -> None:
+@EVERY_FORM
+def test_a_header_that_must_be_understood_and_is_not_is_a_fault_of_soap(form: MessageForm) -> None:
+    with pytest.raises(RequestFault) as raised:
+        read_request(envelope(form, "Renew", more='<x:own s:mustUnderstand="1"/>'))
+    message = fault_message(form, raised.value, message_id="urn:uuid:2", relates_to=ID)
+    path = "//s:Code/s:Value" if form.soap is SOAP_12 else "//faultcode"
+    assert (found(form, message, path), found(form, message, "//s:Subcode")) == (["s:MustUnderstand"], [])
+    assert found(form, message, "//wsa:Action") == [form.addressing.soap_fault_action]
+    assert fault_status(form, raised.value) == 500
+    read_request(envelope(form, "Renew", more='<x:own s:mustUnderstand="0"/>'))
+
+
+def test_an_answer_is_sent_nowhere_else() -> None:
     elsewhere = "<wsa:ReplyTo><wsa:Address>http://10.0.0.1/</wsa:Address></wsa:ReplyTo>"
     assert fault(DPWS, envelope(DPWS, "Renew", more=elsewhere))[0] == "InvalidMessage"
     here = f"<wsa:ReplyTo><wsa:Address>{DPWS.addressing.anonymous}</wsa:Address></wsa:ReplyTo>"
     assert read_request(envelope(DPWS, "Renew", more=f"{here}<x:own>1</x:own>")).parameters == (
         (("urn:x", "own"), "1"),
     )
-    assert fault(DPWS, envelope(DPWS, "Renew", more='<x:own s:mustUnderstand="1"/>'))[0] == "InvalidMessage"
 
 
 @pytest.mark.parametrize(
