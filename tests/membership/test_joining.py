@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from django.test import override_settings
 
 from eventing.conf import config
 from eventing.core.errors import Conflict, Forbidden, NotFound, QuotaExceeded
 from eventing.core.principals import Principal
 from eventing.membership.models import DirectoryDomain, GrantedSponsorship, OverlayFounder, OverlayMembership
 from eventing.membership.rules.records import (
+    RECORD_BYTES_MAX,
     RecordVerifier,
     SponsorshipGrant,
     identity_of,
+    record_bytes,
+    record_bytes_most,
     record_sign,
     sponsorship_sign,
 )
 from eventing.membership.rules.sponsoring import FOUNDERS_QUOTA_PER_DAY, BadChain, chain_founder
 from eventing.membership.selectors.directory import chain_of, directory_identity, directory_record, directory_records
 from eventing.membership.services.directory import directory_forget, directory_store
-from eventing.membership.services.joining import overlay_found, overlay_join, overlay_leave
-from eventing.membership.services.own_record import own_identity, own_record_issue
+from eventing.membership.services.joining import overlay_found, overlay_join, overlay_leave, require_record
+from eventing.membership.services.own_record import own_identity, own_record_issue, own_record_problem
 from eventing.membership.services.sponsorships import sponsorship_grant
 from eventing.overlay.directory import QUOTA_PER_DAY, DomainRecord, Sponsorship
 from tests.membership.signers import Signer
@@ -192,6 +197,43 @@ def test_leaving_forgets_founders_and_keeps_keys(root: Principal) -> None:
     assert not OverlayMembership.objects.exists()
     assert not DirectoryDomain.objects.filter(held=True).exists()
     assert directory_identity(top.name) == top.x
+
+
+def named(name: str, **members: object) -> override_settings:
+    """This domain with another name and address."""
+    return override_settings(HERALD=replace(config(), domain=name, public_url=f"https://{name}", **members))
+
+
+def test_a_domain_whose_names_leave_no_room_in_its_record_is_told_before_it_founds_or_joins(root: Principal) -> None:
+    long = f"{'x' * 60}.{'y' * 60}.{'z' * 60}.example"
+    with named(long), pytest.raises(Conflict, match=f"bytes, of {RECORD_BYTES_MAX} at most"):
+        overlay_found(principal=root)
+    assert not OverlayMembership.objects.exists()
+    with named("short.example"):
+        require_record("sponsor.example")
+        with pytest.raises(Conflict, match="shorter"):
+            require_record(".".join(["s" * 60] * 4))
+        assert not own_record_problem()
+
+
+def test_a_record_never_grows_beyond_what_was_checked_at_joining(root: Principal) -> None:
+    """With a key for requests beside the identity key, after a rotation."""
+    overlay_found(principal=root)
+    record = own_record_issue(int(time.time()), time.time())
+    rotated = record_sign(record, own_identity(), [str(Signer("next.example").x)])
+    most = record_bytes_most(record.domain, "", record.url, record.zone)
+    assert len(record_bytes(rotated)) <= most <= len(record_bytes(rotated)) + 20
+
+
+def test_versions_grow_over_leaving_and_joining_again(root: Principal) -> None:
+    """A second record of one version would prove that this domain equivocates."""
+    versions = []
+    for _ in range(3):
+        overlay_found(principal=root)
+        versions.append(OverlayMembership.objects.get().version)
+        overlay_leave(principal=root)
+    assert len(set(versions)) == 3
+    assert versions == sorted(versions)
 
 
 def test_a_chain_in_a_circle_leads_to_no_founder() -> None:
