@@ -120,8 +120,10 @@ class Journal:
         try:
             for fault in faults:
                 misbehaviour_note(fault.kind, carrier=fault.peer, detail=fault.detail)
-            directory_store(self._past.values(), now=moment, held=False)
-            directory_store(self._records.values(), list(self._expired), now=moment)
+            if self._past:
+                directory_store(self._past.values(), now=moment, held=False)
+            if self._records or self._expired:
+                directory_store(self._records.values(), list(self._expired), now=moment)
             if told:
                 happenings_store(told, now=moment)
             if any(isinstance(one, LinkMade | LinkDropped) for one in told):

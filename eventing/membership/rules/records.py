@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from eventing.access.rules.policy_issuers import is_address
+from eventing.core.container import memoized
 from eventing.core.decoding import msgpack_reader
 from eventing.core.ed25519 import BadPublicKey, public_key, public_key_text
 from eventing.core.names import DOMAIN_PATTERN, ZONE_PATTERN
@@ -34,6 +35,7 @@ URL_CHARS_MAX = 200
 CAPACITY_MAX = 3
 CHAIN_MAX = 8  # bound: records from a domain up to its founder; a domain further away presents no chain, and is known by others' records
 KEY_PATTERN = re.compile(r"[A-Za-z0-9_-]{43}( [A-Za-z0-9_-]{43}){0,2}", re.ASCII)
+FINGERPRINTS_CACHED = 4096
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -75,14 +77,19 @@ def identity_of(record: DomainRecord) -> str:
 
 def fingerprint_of(record: DomainRecord) -> str:
     """Return the kid of the identity key: the domain's fingerprint, as administrators compare it."""
-    return thumbprint(identity_of(record))
+    return _thumbprint(identity_of(record))
+
+
+@memoized(maxsize=FINGERPRINTS_CACHED)
+def _thumbprint(x: str) -> str:
+    return thumbprint(x)
 
 
 def keys_of(record: DomainRecord) -> dict[str, dict[str, Any]]:
     """Return the public keys of a verified record as JWKs by kid: those that may sign requests."""
     found = {}
     for x in record.key.split(" "):
-        kid = thumbprint(x)
+        kid = _thumbprint(x)
         found[kid] = {"kty": "OKP", "crv": "Ed25519", "x": x, "kid": kid, "nbf": 0}
     return found
 
