@@ -40,10 +40,12 @@ from eventing.subscriptions.push.selectors import (
     endpoints_page,
     generations,
     replays_waiting,
+    states_count,
 )
 from eventing.subscriptions.push.services.outcomes import GivenUp, StandingFound, given_up_note
 from eventing.subscriptions.push.services.vault import NotOpened
 from eventing.subscriptions.push.wire.client import PushClient, PushNetwork
+from eventing.telemetry import metrics
 
 HELD_S = 4.0
 """Lease of the deliverer; another process takes over after it."""
@@ -172,6 +174,8 @@ class Deliverer:
             | {course.id for course in self._courses.values() if course.is_stale}
         )
         self._client.tidy()
+        for state, count in (await in_database(states_count)()).items():
+            metrics.PUSH_ENDPOINTS.labels(state).set(count)
         await self._follow_all()
         self._dispatcher.ready_all(list(self._courses.values()))
 
