@@ -7,11 +7,14 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
+from herald.commands import cli
 
 from demo.harness.servers import Domain, wait_for
 from tests.subscriptions.push.receiver import Receiver
@@ -47,7 +50,9 @@ class Owner:
     """Whoever owns an RP and subscriptions there."""
 
     def __init__(self, domain: Domain) -> None:
-        self.http = domain.http(admin=True, subject=f"owner-{os.urandom(4).hex()}")
+        self.token = domain.token(admin=True, subject=f"owner-{os.urandom(4).hex()}")
+        headers = {"Authorization": f"Bearer {self.token}"}
+        self.http = httpx.Client(base_url=domain.url, headers=headers, timeout=20, trust_env=False)
         self.rp = self._ok(self.http.post("/api/v1/rps", json={"history": {"max_events": 10000}}))["id"]
 
     def hook(self, url: str, **deliver: Any) -> str:
@@ -60,6 +65,11 @@ class Owner:
         """Ask for a webhook."""
         stated = {"mode": "webhook", "url": url, **deliver}
         return self.http.post(f"/api/v1/rps/{self.rp}/subscriptions", json={"deliver": stated})
+
+    def hooks(self) -> list[str]:
+        """Return the subscriptions at the RP."""
+        found = self._ok(self.http.get(f"/api/v1/rps/{self.rp}/subscriptions"))
+        return [str(one["id"]) for one in found["items"]]
 
     def publish(self, *data: Any) -> None:
         """Publish events with these data, in one batch."""
@@ -254,6 +264,45 @@ def test_a_test_event_arrives_and_its_attempt_is_listed(owner: Owner, receiver: 
     test_id = owner.does(hook, "endpoint/test")["id"]
     wait_for(lambda: receiver.data("/test") == [{"test": test_id}], about="the test event arrives")
     wait_for(lambda: owner.attempts(hook)[0]["message"] == test_id, about="its attempt is listed")
+
+
+def herald(domain: Domain, owner: Owner, *arguments: str) -> str:
+    """Run the command as the owner; return what it prints."""
+    found = CliRunner().invoke(cli, ["hook", *arguments, "--url", domain.url, "--token", owner.token])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_an_endpoint_is_looked_after_by_command(pushing: Domain, owner: Owner, receiver: Receiver) -> None:
+    made = herald(pushing, owner, "create", owner.rp, receiver.url("/command"), "--max-attempts", "1")
+    hook = made.split()[1].rstrip(",")
+    assert "whsec_" in made
+    owner.wait_state(hook, "active")
+    assert hook in herald(pushing, owner, "list")
+    assert "http-204" in herald(pushing, owner, "test", hook)
+    receiver.answer["/command"] = 422
+    owner.publish(1)
+    wait_for(lambda: owner.dead_letters(hook), about="a dead letter")
+    assert "http-422" in herald(pushing, owner, "show", hook)
+    receiver.answer["/command"] = 204
+    assert "again: 1" in herald(pushing, owner, "replay", hook)
+    wait_for(lambda: not owner.dead_letters(hook), about="the replay arrives")
+    assert "paused" in herald(pushing, owner, "pause", hook)
+    assert "active" in herald(pushing, owner, "resume", hook)
+
+
+def test_listen_shows_what_an_endpoint_would_get(pushing: Domain, owner: Owner) -> None:
+    def publish() -> None:
+        wait_for(lambda: owner.hooks() and owner.endpoint(owner.hooks()[0])["state"] == "active", about="it listens")
+        owner.publish("listened-to")
+
+    with ThreadPoolExecutor(1) as threads:
+        published = threads.submit(publish)
+        shown = herald(pushing, owner, "listen", owner.rp, "--count", "1")
+        published.result()
+    assert "listened-to" in shown
+    assert "signature valid" in shown
+    assert owner.hooks() == [], "it leaves nothing behind"
 
 
 @pytest.mark.long
