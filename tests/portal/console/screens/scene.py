@@ -343,9 +343,12 @@ class Scene:
         self._start(LOST)
         self._peer(LOST)
         self._join(self.rps["pilots/requests"], LOST)
+        _patiently(lambda: self.here.ask("POST", "/api/v1/overlay/found"))
+        self._take_part(LOST)
         network.stop(LOST)
         self._start(WELL)
         self._peer(WELL)
+        self._take_part(WELL)
         for name in ("tides/north-pier", "ships/positions"):
             self._join(self.rps[name], WELL)
         wind = {"name": WIND.name, "title": WIND.title, "policy": WIND.policy, "lease_s": 86_400}
@@ -369,6 +372,10 @@ class Scene:
                 every_s=0.5,
                 about=f"{at} has {of}",
             )
+
+    def _take_part(self, other: str) -> None:
+        """A peer joins the overlay with this domain as its sponsor."""
+        _patiently(lambda: self.network[other].ask("POST", "/api/v1/overlay/join", {"sponsor": f"{HERE}.test"}))
 
     def _join(self, rp: str, at: str, via: str = HERE) -> None:
         asked = {"rp": rp, "lease_s": 86_400, "via": f"{via}.test"}

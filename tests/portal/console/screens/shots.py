@@ -214,6 +214,13 @@ FULL = (
         _peer_opened,
     ),
     Shot(
+        "overlay",
+        "Overlay",
+        "/overlay",
+        "The domains that found each other, and the links of this one with their reasons.",
+        _drawn("#map a.overlay-dot"),
+    ),
+    Shot(
         "subscriptions",
         "Subscriptions",
         "/subscriptions",
