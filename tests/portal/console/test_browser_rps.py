@@ -367,13 +367,13 @@ def test_a_watch_rule_is_added_changed_and_removed_and_the_page_follows(console:
         def late(route: Any) -> None:  # another operator's change arrives between the console's reading and writing
             if route.request.method == "PATCH":
                 client.patch(f"/api/v1/rps/{rp}", json={"audience": [AUDITORS]}).raise_for_status()
-                page.unroute(f"**/api/v1/rps/{rp}")
             route.continue_()
 
         page.route(f"**/api/v1/rps/{rp}", late)
         page.get_by_role("button", name="Remove: silence").click()
         dialog.get_by_role("button", name="Remove").click()
         expect(dialog.get_by_role("alert")).to_contain_text("was changed by somebody else")
+        page.unroute(f"**/api/v1/rps/{rp}")
         dialog.get_by_role("button", name="Cancel").click()
         assert client.patch(f"/api/v1/rps/{rp}", json={"audience": None}).json()["watch"], "the rule is still there"
         page.get_by_role("button", name="Remove: silence").click()
