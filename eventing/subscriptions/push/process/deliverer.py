@@ -160,6 +160,7 @@ class Deliverer:
             except TimeoutError:
                 pass
             self._wanted.clear()
+            self._dispatcher.part_slow_ones()
             if self._noted:
                 noted, self._noted = self._noted, set()
                 await self._changed(noted)

@@ -23,7 +23,7 @@ from eventing.store.errors import RedisError
 from eventing.store.push_attempts import PushAttempt
 from eventing.subscriptions.push.modes import StoredEvent
 from eventing.subscriptions.push.process.course import Course
-from eventing.subscriptions.push.process.places import Places
+from eventing.subscriptions.push.process.places import Place, Places
 from eventing.subscriptions.push.process.recorder import Recorder
 from eventing.subscriptions.push.process.side_requests import SideRequests
 from eventing.subscriptions.push.rules.delivery_window import DeliveryWindow, Part
@@ -106,12 +106,18 @@ class Dispatcher:
         self.ready(course)
 
     def _pump(self) -> None:
-        while self._held() and (course := self._places.next()) is not None:
-            task = asyncio.get_running_loop().create_task(self._turn(course, course.host, course.is_failing))
+        loop = asyncio.get_running_loop()
+        while self._held() and (found := self._places.next(loop.time())) is not None:
+            task = loop.create_task(self._turn(*found))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _turn(self, course: Course, host: Any, failing: bool) -> None:
+    def part_slow_ones(self) -> None:
+        """Free the places of requests that take long; to be called several times a second."""
+        if self._places.part_slow_ones(asyncio.get_running_loop().time()):
+            self._pump()
+
+    async def _turn(self, course: Course, place: Place) -> None:
         try:
             if course.has_work and course.wait_s(time.time()) <= 0:
                 if course.standing.state is EndpointState.UNVERIFIED:
@@ -129,7 +135,7 @@ class Dispatcher:
             log.exception("A delivery of %s failed by an error of ours; it is tried again", course.id)
             self.later(course, 30 * AGAIN_S)
         finally:
-            self._places.leave(host, failing)
+            self._places.leave(place)
             self.ready(course)
             self._pump()
 

@@ -1,75 +1,120 @@
 """Places for requests in flight: bounded in all, for failing endpoints, and for each host. Who finds none waits in line.
 
 Endpoints that failed last time have few places of their own, so that however many of them hang, the others' places stay
-free. A host has few places too: one that hangs delays nothing but itself. Waiting courses are taken in the order of their
-coming, each for one request at a time.
+free. Those that hang for the first time are moved to places for slow ones after a second. A host has few places too: one
+that hangs delays nothing but itself. Waiting courses are taken in the order in which they stood in line, each for one
+request at a time.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from eventing.subscriptions.push.process.course import Course, Host
 
 IN_FLIGHT_MAX = 512  # bound: requests in flight to endpoints in order; further ones wait
 # bound: requests in flight to endpoints that failed last time, or never answered; further ones wait
 FAILING_IN_FLIGHT_MAX = 128
+SLOW_IN_FLIGHT_MAX = 1024  # bound: requests in flight for more than SLOW_S; further ones keep their first places
+SLOW_S = 1.0
 HOST_IN_FLIGHT_MAX = 64  # bound: requests in flight to one host and port; further ones wait
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """A place of one request: at a host, taken at a time of the loop's clock; `kind` is healthy, failing or slow."""
+
+    host: Host
+    taken_at: float
+    kind: str
+
+
+class Placed(NamedTuple):
+    """A course and the place that it has."""
+
+    course: Course
+    place: Place
+
+
+HEALTHY, FAILING, SLOW = "healthy", "failing", "slow"
 
 
 class Places:
     """The places of one deliverer."""
 
     def __init__(self) -> None:
-        self._free = {False: IN_FLIGHT_MAX, True: FAILING_IN_FLIGHT_MAX}
-        self._lines: dict[bool, deque[Course]] = {False: deque(), True: deque()}
+        self._free = {HEALTHY: IN_FLIGHT_MAX, FAILING: FAILING_IN_FLIGHT_MAX, SLOW: SLOW_IN_FLIGHT_MAX}
+        self._lines: dict[str, deque[Course]] = {HEALTHY: deque(), FAILING: deque()}
         self._hosts: dict[Host, int] = {}
         self._host_lines: dict[Host, deque[Course]] = {}
-
-    @property
-    def in_flight(self) -> int:
-        """Requests in flight."""
-        return IN_FLIGHT_MAX + FAILING_IN_FLIGHT_MAX - self._free[False] - self._free[True]
+        self._taken: OrderedDict[Place, None] = OrderedDict()  # healthy ones, the oldest first
 
     def stand_in_line(self, course: Course) -> None:
         """Have a course wait for its turn, unless it waits already."""
         if not course.queued:
             course.queued = True
-            self._lines[course.is_failing].append(course)
+            self._lines[_kind(course)].append(course)
 
-    def next(self) -> Course | None:
-        """Return the next course that has a place, which it then has until `leave`; None if there is none."""
-        for failing in (False, True):
-            line = self._lines[failing]
-            while line and self._free[failing] > 0:
+    def next(self, now: float) -> Placed | None:
+        """Return the next course with its place, which it has until `leave`; None if there is none.
+
+        Args:
+            now: time of the loop's clock.
+        """
+        for kind in (HEALTHY, FAILING):
+            line = self._lines[kind]
+            while line and self._free[kind] > 0:
                 course = line.popleft()
-                if course.is_failing is not failing:
-                    self._lines[not failing].append(course)
-                    if not failing:
+                if _kind(course) != kind:
+                    self._lines[_kind(course)].append(course)
+                    if kind == HEALTHY:
                         continue
-                    return self.next()
+                    return self.next(now)
                 if self._hosts.get(course.host, 0) >= HOST_IN_FLIGHT_MAX:
                     self._host_lines.setdefault(course.host, deque()).append(course)
                     continue
                 course.queued = False
-                self._free[failing] -= 1
-                self._hosts[course.host] = self._hosts.get(course.host, 0) + 1
-                return course
+                return Placed(course, self._take(course.host, kind, now))
         return None
 
-    def leave(self, host: Host, failing: bool) -> None:
-        """Give a place back.
-
-        Args:
-            host, failing: as the course had them when `next` returned it.
-        """
-        self._free[failing] += 1
-        self._hosts[host] -= 1
-        if not self._hosts[host]:
-            del self._hosts[host]
-        waiting = self._host_lines.get(host)
+    def leave(self, place: Place) -> None:
+        """Give a place back."""
+        self._free[place.kind] += 1
+        self._taken.pop(place, None)
+        self._hosts[place.host] -= 1
+        if not self._hosts[place.host]:
+            del self._hosts[place.host]
+        waiting = self._host_lines.get(place.host)
         if waiting:
             course = waiting.popleft()
-            self._lines[course.is_failing].append(course)
+            self._lines[_kind(course)].append(course)
             if not waiting:
-                del self._host_lines[host]
+                del self._host_lines[place.host]
+
+    def part_slow_ones(self, now: float) -> int:
+        """Move requests that take long to places for slow ones. Returns the number of places that became free."""
+        count = 0
+        while self._taken and self._free[SLOW] > 0:
+            place = next(iter(self._taken))
+            if now - place.taken_at < SLOW_S:
+                break
+            del self._taken[place]
+            place.kind = SLOW
+            self._free[SLOW] -= 1
+            self._free[HEALTHY] += 1
+            count += 1
+        return count
+
+    def _take(self, host: Host, kind: str, now: float) -> Place:
+        self._free[kind] -= 1
+        self._hosts[host] = self._hosts.get(host, 0) + 1
+        place = Place(host, now, kind)
+        if kind == HEALTHY:
+            self._taken[place] = None
+        return place
+
+
+def _kind(course: Course) -> str:
+    return FAILING if course.is_failing else HEALTHY
