@@ -23,27 +23,47 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import blake2b
 from typing import Any
-
-import msgspec
 
 from eventing.overlay import fingerprints
 from eventing.overlay.answer_allowance import AnswerAllowance
 from eventing.overlay.convictions import PROOFS_RELAYED, Convictions
+from eventing.overlay.directory_messages import (
+    ANNOUNCE_DUE,
+    COMPARE_DUE,
+    EXPIRE_DUE,
+    REFRESH_DUE,
+    AnnounceDue,
+    Compare,
+    CompareDue,
+    DomainAdmitted,
+    DomainExpired,
+    Equivocated,
+    Equivocation,
+    ExpireDue,
+    News,
+    RangeEntries,
+    Records,
+    RefreshDue,
+    Refused,
+    SponsorRemembered,
+    Want,
+)
+from eventing.overlay.directory_records import (
+    AHEAD_S,
+    ANCESTORS_MAX,
+    DAY_S,
+    EXPIRY_S,
+    QUOTA_PER_DAY,
+    REFRESH_S,
+    DomainRecord,
+    Sponsorship,
+)
+from eventing.overlay.directory_table import DirectoryTable
 from eventing.overlay.fingerprints import Fingerprints, Range
 from eventing.overlay.machine import Chance, Fired, Id, MessageReceived, SendMessage, SetTimer
 from eventing.overlay.past_sponsors import ANSWERED_MAX, PastSponsors, vouches_on
 
-REFRESH_S = 1800.0
-"""Between two records of a domain: 1.8 kB/s with 10,000 domains; the period is what costs, not the number."""
-EXPIRY_S = 4 * REFRESH_S
-"""A record of 30 minutes outlives a partition of an hour, and half an hour to be renewed after it."""
-AHEAD_S = 300.0  # bound: seconds that a record may be ahead of the own clock; the record is refused
-# bound: sponsorships per day of a domain and of all that it brought in; further newcomers are refused
-QUOTA_PER_DAY = 8
-ANCESTORS_MAX = 64  # bound: sponsors of sponsors up to a founder; deeper newcomers are refused
-DAY_S = 86_400
 COMPARE_S = 60.0
 """Between two comparisons, each with a domain drawn at random."""
 ANNOUNCE_S = 1.0
@@ -63,247 +83,7 @@ ORPHANS_MAX = 1024  # bound: records that wait for their sponsor's; the oldest a
 RANGES_MAX = 256  # bound: ranges of one comparison; the others are compared next time
 LISTED_MAX = 512  # bound: entries listed in one answer; the others are compared next time
 
-
-class Sponsorship(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A domain's statement that another may be admitted.
-
-    Attributes:
-        sponsor: the domain that states it.
-        newcomer: the domain that it admits.
-        day: days since 1970 by the sponsor's clock; not before the sponsor was admitted itself.
-        number: 0 to QUOTA_PER_DAY - 1, each once a day.
-    """
-
-    sponsor: Id
-    newcomer: Id
-    day: int
-    number: int
-
-
-class DomainRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The statement of a domain about itself.
-
-    Attributes:
-        domain: its id.
-        version: greater than that of every earlier record: seconds of its clock since 1970.
-        issued_s, expires_s: seconds since 1970.
-        key: fingerprint of its keys.
-        url: where it is reached; empty if it only calls out.
-        zone: where it is, by its own word; for choosing near and unlike peers.
-        operator: who runs it, by its own word; domains of one operator share a risk.
-        capacity: class from 0 (a small device) to 3; claims are clamped to it.
-        sponsorship: by which it was admitted; None for a founder.
-        signature: over all that, by `key`, and over the sponsorship by the sponsor.
-    """
-
-    domain: Id
-    version: int
-    issued_s: float
-    expires_s: float
-    key: str = ""
-    url: str = ""
-    zone: str = ""
-    operator: str = ""
-    capacity: int = 1
-    sponsorship: Sponsorship | None = None
-    signature: bytes = b""
-
-
-# Messages
-
-
-class News(msgspec.Struct, frozen=True, array_like=True, tag="news", gc=False):
-    """Announcement of new records, as (domain, version, hash)."""
-
-    versions: tuple[tuple[Id, int, int], ...]
-
-
-class Records(msgspec.Struct, frozen=True, array_like=True, tag="records", gc=False):
-    """Records that were asked for, or that a comparison shows to be lacking."""
-
-    records: tuple[DomainRecord, ...]
-
-
-class Compare(msgspec.Struct, frozen=True, array_like=True, tag="compare", gc=False):
-    """Fingerprints of ranges; the receiver answers those that differ."""
-
-    ranges: tuple[tuple[Range, int], ...]
-
-
-class RangeEntries(msgspec.Struct, frozen=True, array_like=True, tag="list", gc=False):
-    """All (domain, version, hash) of these ranges; the receiver sends what is newer there, and asks for what is newer here."""
-
-    ranges: tuple[Range, ...]
-    versions: tuple[tuple[Id, int, int], ...]
-
-
-class Want(msgspec.Struct, frozen=True, array_like=True, tag="want", gc=False):
-    """A request for records."""
-
-    domains: tuple[Id, ...]
-
-
-class Equivocation(msgspec.Struct, frozen=True, array_like=True, tag="conflict", gc=False):
-    """Two records of one version, or two sponsorships of one number: proof against the signer of both."""
-
-    one: DomainRecord
-    other: DomainRecord
-
-
-# Timers and events
-
-
-class RefreshDue(msgspec.Struct, frozen=True, gc=False):
-    """Timer: issue a new record."""
-
-
-class CompareDue(msgspec.Struct, frozen=True, gc=False):
-    """Timer: compare with a domain."""
-
-
-class AnnounceDue(msgspec.Struct, frozen=True, gc=False):
-    """Timer: announce what is new."""
-
-
-class ExpireDue(msgspec.Struct, frozen=True, gc=False):
-    """Timer: discard records that have expired."""
-
-
-class DomainAdmitted(msgspec.Struct, frozen=True, gc=False):
-    """Event: a domain is in the directory."""
-
-    domain: Id
-
-
-class DomainExpired(msgspec.Struct, frozen=True, gc=False):
-    """Event: a domain's record has expired."""
-
-    domain: Id
-
-
-class SponsorRemembered(msgspec.Struct, frozen=True, gc=False):
-    """Event: the last record of a sponsor that has left was verified, and is to be remembered beside the directory."""
-
-    record: DomainRecord
-
-
-class Equivocated(msgspec.Struct, frozen=True, gc=False):
-    """Event: proof that a domain signed contradictory statements."""
-
-    domain: Id
-    proof: Equivocation
-
-
-class Refused(msgspec.Struct, frozen=True, gc=False):
-    """Event: a record of a peer was refused. The peer may hold it in good faith: clocks, founders and the order of arrival differ.
-
-    Attributes:
-        why: the reason, in two words.
-        record: the record.
-    """
-
-    peer: Id
-    domain: Id
-    why: str
-    record: DomainRecord
-
-
-REFRESH_DUE = RefreshDue()
-COMPARE_DUE = CompareDue()
-ANNOUNCE_DUE = AnnounceDue()
-EXPIRE_DUE = ExpireDue()
 Outputs = list[Any]
-
-
-class DirectoryTable:
-    """Domains by dense number, with their records: one for all directories of a process, so that a simulation of ten thousand
-    directories holds each record once and each directory only an array of versions.
-    """
-
-    def __init__(self, key_hash: Callable[[Id], int]) -> None:
-        self.number: dict[Id, int] = {}
-        self.domains: list[Id] = []
-        self.leaves: list[list[int]] = [[] for _ in range(1 << fingerprints.LEAF_BITS)]
-        self.records: list[dict[int, DomainRecord]] = []
-        self.hashes: list[dict[int, int]] = []
-        self.entries: list[dict[int, tuple[Id, int, int]]] = []
-        """By number and version, (domain, version, hash): the entry of a record in announcements and comparisons."""
-        self.leaf = array("I")
-        self.key_hashes = array("Q")
-        """By number, 64 well-mixed bits of the domain's name."""
-        self.sponsored: dict[tuple[Id, int, int], list[int]] = {}
-        self.brought = array("I")
-        """By number, domains that were ever admitted by this one, by those, and so on, in any directory of the table."""
-        self.sponsors = array("I")
-        """By number, domains that were ever admitted by this one itself."""
-        self.crowded = False
-        """True once some domain has brought in so many that directories have to count for themselves."""
-        self._key_hash = key_hash
-        self._forgotten_s = 0.0
-
-    def hash_of(self, record: DomainRecord) -> int:
-        """64 bits over a record's domain, version and content."""
-        content = int.from_bytes(blake2b(msgspec.msgpack.encode(record), digest_size=8).digest(), "big")
-        return fingerprints.entry_hash(self._key_hash(record.domain) ^ content, record.version)
-
-    def key_hash(self, domain: Id) -> int:
-        """64 well-mixed bits of a domain's name. Of two newcomers with one number that with fewer is held; all directories agree."""
-        return self._key_hash(domain)
-
-    def hold(self, record: DomainRecord) -> int:
-        """Hold a record; the number of its domain."""
-        number = self.number.get(record.domain)
-        if number is None:
-            number = self.number[record.domain] = len(self.domains)
-            self.domains.append(record.domain)
-            key_hash = self._key_hash(record.domain)
-            self.key_hashes.append(key_hash)
-            self.leaf.append(fingerprints.leaf_of(key_hash))
-            self.leaves[self.leaf[number]].append(number)
-            self.records.append({})
-            self.hashes.append({})
-            self.entries.append({})
-            self.brought.append(0)
-            self.sponsors.append(0)
-            self._count(record)
-        if record.version not in self.records[number]:
-            self.records[number][record.version] = record
-            content = self.hashes[number][record.version] = self.hash_of(record)
-            self.entries[number][record.version] = (record.domain, record.version, content)
-            given = record.sponsorship
-            if given is not None:
-                users = self.sponsored.setdefault((given.sponsor, given.day, given.number), [])
-                if number not in users:
-                    users.append(number)
-        return number
-
-    def number_past(self, record: DomainRecord) -> int:
-        """Return the number of a sponsor that has left, so that what it brought in is counted."""
-        return DirectoryTable.hold(self, record)
-
-    def forget(self, wall_s: float) -> None:
-        """Discard versions that expired so long ago that no directory holds them."""
-        if wall_s - self._forgotten_s < EXPIRY_S / 10:
-            return
-        self._forgotten_s = wall_s
-        for records, hashes, entries in zip(self.records, self.hashes, self.entries, strict=True):
-            for version in [one for one, record in records.items() if record.expires_s < wall_s - EXPIRY_S]:
-                del records[version], hashes[version], entries[version]
-
-    def _count(self, record: DomainRecord) -> None:
-        given = record.sponsorship
-        sponsor = self.number.get(given.sponsor) if given is not None else None
-        if sponsor is not None:
-            self.sponsors[sponsor] += 1
-        for _ in range(ANCESTORS_MAX):
-            number = self.number.get(given.sponsor) if given is not None else None
-            if number is None or not self.records[number]:
-                return
-            self.brought[number] += 1
-            given = next(iter(self.records[number].values())).sponsorship
-            if given is not None:
-                limit = QUOTA_PER_DAY * (record.issued_s // DAY_S - given.day + 1)
-                self.crowded = self.crowded or self.brought[number] >= limit
 
 
 class DomainDirectory:

@@ -11,8 +11,9 @@ from typing import Any
 
 from eventing.overlay import aggregates, directory, gossip, links, liveness, scores, suspicion
 from eventing.overlay.aggregates import Aggregates, LoadMeasured
-from eventing.overlay.directory import DomainDirectory, Equivocated
+from eventing.overlay.directory import DomainDirectory
 from eventing.overlay.directory_candidates import DirectoryCandidates
+from eventing.overlay.directory_messages import Equivocated
 from eventing.overlay.gossip import Contribute, Gossip, Withdraw
 from eventing.overlay.gossip_partners import MemberPartners
 from eventing.overlay.links import DropLink, FindLinks, LinkDown, LinkParameters, Links, LinkUp, RepairDue

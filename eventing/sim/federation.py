@@ -6,14 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from eventing.overlay import links, passive_view
-from eventing.overlay.directory import (
-    EXPIRY_S,
-    QUOTA_PER_DAY,
-    DirectoryTable,
-    DomainDirectory,
-    DomainRecord,
-    Sponsorship,
-)
+from eventing.overlay.directory import DomainDirectory
+from eventing.overlay.directory_records import EXPIRY_S, QUOTA_PER_DAY, DomainRecord, Sponsorship
+from eventing.overlay.directory_table import DirectoryTable
 from eventing.overlay.links import FindLinks, LinkParameters, Links
 from eventing.overlay.machine import Chance, Fired, Id, MessageReceived
 from eventing.overlay.member import OverlayMember

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from eventing.overlay import links
-from eventing.overlay.directory import REFRESH_S, DirectoryTable, DomainDirectory, RefreshDue
+from eventing.overlay.directory import DomainDirectory
+from eventing.overlay.directory_messages import RefreshDue
+from eventing.overlay.directory_records import REFRESH_S
+from eventing.overlay.directory_table import DirectoryTable
 from eventing.overlay.links import FindLinks, Links
 from eventing.overlay.machine import Chance, Id, SetTimer
 from eventing.overlay.member import OverlayMember

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eventing.membership.rules.records import SponsorshipGrant, record_sign, sponsorship_sign
-from eventing.overlay.directory import EXPIRY_S, DomainRecord, Sponsorship
+from eventing.overlay.directory_records import EXPIRY_S, DomainRecord, Sponsorship
 from tests.peering.played_domain import new_key
 
 NOW_S = 1_800_000_000.0

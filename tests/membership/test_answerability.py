@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from eventing.membership.rules.answerability import CLOCKS_S, KEPT_S, answerable
-from eventing.overlay.directory import AHEAD_S, EXPIRY_S, QUOTA_PER_DAY, DomainRecord, Sponsorship
+from eventing.overlay.directory_records import AHEAD_S, EXPIRY_S, QUOTA_PER_DAY, DomainRecord, Sponsorship
 from tests.membership.signers import NOW_S, Signer
 
 FOUNDER = Signer("founder.example")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventing.membership.wire import codec
 from eventing.membership.wire.codec import BadOverlayMessage, check_of, decode, encode
-from eventing.overlay.directory import Compare, Equivocation, News, RangeEntries, Records, Want
+from eventing.overlay.directory_messages import Compare, Equivocation, News, RangeEntries, Records, Want
 from eventing.overlay.gossip_messages import GossipMessage, GossipPart
 from eventing.overlay.gossip_object import RowChange, SignedRow
 from eventing.overlay.links import Disconnect, Neighbor, NeighborReply, Reason

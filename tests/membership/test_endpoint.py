@@ -27,7 +27,8 @@ from eventing.membership.services.directory import directory_store
 from eventing.membership.services.joining import overlay_found
 from eventing.membership.services.sponsorships import sponsorship_grant
 from eventing.membership.wire import codec, messages
-from eventing.overlay.directory import EXPIRY_S, DomainRecord, Records
+from eventing.overlay.directory_messages import Records
+from eventing.overlay.directory_records import EXPIRY_S, DomainRecord
 from eventing.overlay.links import Neighbor, NeighborReply
 from eventing.peering.wire import endpoints, signatures
 from eventing.peering.wire.endpoints import OVERLAY

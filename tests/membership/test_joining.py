@@ -30,7 +30,7 @@ from eventing.membership.services.directory import directory_forget, directory_s
 from eventing.membership.services.joining import overlay_found, overlay_join, overlay_leave, require_record
 from eventing.membership.services.own_record import own_identity, own_record_issue, own_record_problem
 from eventing.membership.services.sponsorships import sponsorship_grant
-from eventing.overlay.directory import QUOTA_PER_DAY, DomainRecord, Sponsorship
+from eventing.overlay.directory_records import QUOTA_PER_DAY, DomainRecord, Sponsorship
 from tests.membership.signers import Signer
 
 pytestmark = pytest.mark.usefixtures("planes")

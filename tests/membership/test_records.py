@@ -17,7 +17,7 @@ from eventing.membership.rules.records import (
     record_read,
     record_sign,
 )
-from eventing.overlay.directory import DomainRecord, Sponsorship
+from eventing.overlay.directory_records import DomainRecord, Sponsorship
 from tests.membership.signers import NOW_S, Signer
 from tests.peering.played_domain import new_key
 

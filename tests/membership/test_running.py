@@ -20,7 +20,8 @@ from eventing.membership.services.directory import directory_store
 from eventing.membership.services.joining import overlay_found, overlay_leave
 from eventing.membership.services.sponsorships import sponsorship_grant
 from eventing.membership.wire import codec
-from eventing.overlay.directory import DomainRecord, Records, Want
+from eventing.overlay.directory_messages import Records, Want
+from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.links import Disconnect, Neighbor, NeighborReply, Reason
 from eventing.overlay.liveness import Beat
 from eventing.store.overlay_queues import (

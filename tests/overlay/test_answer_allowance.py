@@ -9,7 +9,9 @@ from eventing.overlay.answer_allowance import (
     PEERS_MAX,
     AnswerAllowance,
 )
-from eventing.overlay.directory import LISTED_MAX, Compare, DirectoryTable, RangeEntries, Records, Want
+from eventing.overlay.directory import LISTED_MAX
+from eventing.overlay.directory_messages import Compare, RangeEntries, Records, Want
+from eventing.overlay.directory_table import DirectoryTable
 from eventing.overlay.machine import MessageReceived, SendMessage
 from eventing.sim.federation import directory_make, mixed, record_make
 from tests.overlay.test_directory import CHANCE

@@ -8,14 +8,12 @@ import msgspec
 import pytest
 
 from eventing.overlay.convictions import PROOFS_MAX, Convictions
-from eventing.overlay.directory import (
+from eventing.overlay.directory import DomainDirectory, accused
+from eventing.overlay.directory_candidates import DirectoryCandidates
+from eventing.overlay.directory_messages import (
     ANNOUNCE_DUE,
     EXPIRE_DUE,
-    EXPIRY_S,
     Compare,
-    DirectoryTable,
-    DomainDirectory,
-    DomainRecord,
     Equivocated,
     Equivocation,
     News,
@@ -23,9 +21,9 @@ from eventing.overlay.directory import (
     Records,
     Refused,
     Want,
-    accused,
 )
-from eventing.overlay.directory_candidates import DirectoryCandidates
+from eventing.overlay.directory_records import EXPIRY_S, DomainRecord
+from eventing.overlay.directory_table import DirectoryTable
 from eventing.overlay.machine import Fired, Id, MessageReceived, SendMessage
 from eventing.sim.federation import mixed
 from tests.overlay.test_directory import CHANCE, STARTED_S, given, record

@@ -8,27 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventing.overlay.directory import (
-    AHEAD_S,
+from eventing.overlay.directory import LISTED_MAX, ORPHANS_MAX, WANT_S, WANTED_MAX, DomainDirectory
+from eventing.overlay.directory_messages import (
     EXPIRE_DUE,
-    EXPIRY_S,
-    LISTED_MAX,
-    ORPHANS_MAX,
-    QUOTA_PER_DAY,
-    WANT_S,
-    WANTED_MAX,
-    DirectoryTable,
     DomainAdmitted,
-    DomainDirectory,
     DomainExpired,
-    DomainRecord,
     Equivocated,
     News,
     Records,
     Refused,
-    Sponsorship,
     Want,
 )
+from eventing.overlay.directory_records import AHEAD_S, EXPIRY_S, QUOTA_PER_DAY, DomainRecord, Sponsorship
+from eventing.overlay.directory_table import DirectoryTable
 from eventing.overlay.machine import Fired, MessageReceived, SendMessage
 from eventing.sim.federation import URL, mixed
 

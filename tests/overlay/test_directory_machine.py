@@ -10,16 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from eventing.overlay.directory import (
-    ANNOUNCE_DUE,
-    COMPARE_DUE,
-    EXPIRE_DUE,
-    REFRESH_DUE,
-    REFRESH_S,
-    DomainDirectory,
-    DomainRecord,
-    Records,
-)
+from eventing.overlay.directory import DomainDirectory
+from eventing.overlay.directory_messages import ANNOUNCE_DUE, COMPARE_DUE, EXPIRE_DUE, REFRESH_DUE, Records
+from eventing.overlay.directory_records import REFRESH_S, DomainRecord
 from eventing.overlay.machine import Fired, MessageReceived, SendMessage
 from eventing.sim.federation import STARTED_S, directory_make, record_make, table_make
 

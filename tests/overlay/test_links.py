@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from eventing.overlay import passive_view
-from eventing.overlay.directory import RECORDS_MAX, DomainRecord, Records
+from eventing.overlay.directory import RECORDS_MAX
+from eventing.overlay.directory_messages import Records
+from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.ended_links import ENDED_EVERY_S, ENDED_FREE
 from eventing.overlay.links import (
     PAPER,

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventing.overlay.directory import DirectoryTable, DomainDirectory
+from eventing.overlay.directory import DomainDirectory
 from eventing.overlay.directory_candidates import DirectoryCandidates
+from eventing.overlay.directory_table import DirectoryTable
 from eventing.overlay.links import SUSPICIOUS, Disconnect, Links, LinkUp, Neighbor, NeighborReply, Reason
 from eventing.overlay.machine import MessageReceived, SendMessage
 from eventing.overlay.pairing import GRACE_S, PAIRED, Pairing

@@ -7,20 +7,10 @@ from typing import Any
 
 import msgspec
 
-from eventing.overlay.directory import (
-    DAY_S,
-    EXPIRE_DUE,
-    EXPIRY_S,
-    DirectoryTable,
-    DomainAdmitted,
-    DomainDirectory,
-    DomainRecord,
-    Records,
-    Refused,
-    SponsorRemembered,
-    Sponsorship,
-    Want,
-)
+from eventing.overlay.directory import DomainDirectory
+from eventing.overlay.directory_messages import EXPIRE_DUE, DomainAdmitted, Records, Refused, SponsorRemembered, Want
+from eventing.overlay.directory_records import DAY_S, EXPIRY_S, DomainRecord, Sponsorship
+from eventing.overlay.directory_table import DirectoryTable
 from eventing.overlay.machine import Fired, MessageReceived, SendMessage
 from eventing.overlay.past_sponsors import PAST_MAX
 from eventing.sim.federation import URL, mixed

@@ -17,7 +17,8 @@ from demo.harness.network import Network
 from demo.harness.servers import wait_for
 from eventing.membership.rules.records import SponsorshipGrant, record_sign, sponsorship_sign
 from eventing.membership.wire import codec, messages
-from eventing.overlay.directory import EXPIRY_S, DomainRecord, Records, Sponsorship, Want
+from eventing.overlay.directory_messages import Records, Want
+from eventing.overlay.directory_records import EXPIRY_S, DomainRecord, Sponsorship
 from eventing.overlay.links import Neighbor, NeighborReply
 from eventing.overlay.liveness import Alive, Beat, Probe
 from eventing.peering.wire.endpoints import OVERLAY, SPONSOR

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from demo.harness.network import Network
 from demo.harness.servers import wait_for
-from eventing.overlay.directory import QUOTA_PER_DAY, DomainRecord, News, Records, Want
+from eventing.overlay.directory_messages import News, Records, Want
+from eventing.overlay.directory_records import QUOTA_PER_DAY, DomainRecord
 from eventing.overlay.ended_links import ENDED_FREE
 from eventing.overlay.links import Disconnect, Neighbor, NeighborReply, Reason
 from eventing.overlay.liveness import Alive, Beat

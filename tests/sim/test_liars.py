@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from eventing.overlay.directory import QUOTA_PER_DAY
+from eventing.overlay.directory_records import QUOTA_PER_DAY
 from eventing.sim.results import RunResult
 from eventing.sim.run import SimulationRun
 from eventing.sim.scenario import scenario_parse

@@ -42,7 +42,7 @@ from eventing.membership.shapes import (
     OverlayZone,
 )
 from eventing.membership.wire.joining import join
-from eventing.overlay.directory import DAY_S
+from eventing.overlay.directory_records import DAY_S
 from eventing.peering.selectors.domain_documents import own_fingerprint
 from eventing.peering.selectors.peers import peer_found, peers_active
 from eventing.rest import documents as docs

@@ -18,7 +18,10 @@ from eventing.membership.selectors.membership import founders
 from eventing.membership.services.own_record import own_record_issue
 from eventing.membership.wire.endpoint import PEERS_ONLY
 from eventing.membership.wire.verification import pinned
-from eventing.overlay.directory import RECORDS_MAX, DirectoryTable, DomainDirectory, DomainRecord, Records
+from eventing.overlay.directory import RECORDS_MAX, DomainDirectory
+from eventing.overlay.directory_messages import Records
+from eventing.overlay.directory_records import DomainRecord
+from eventing.overlay.directory_table import DirectoryTable
 from eventing.overlay.machine import Chance, MessageReceived, SetTimer
 from eventing.overlay.member import OverlayMember
 from eventing.overlay.whole_member import whole_member

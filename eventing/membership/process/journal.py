@@ -27,14 +27,8 @@ from eventing.membership.services.happenings import (
     happenings_store,
 )
 from eventing.membership.services.joining import known_links_store
-from eventing.overlay.directory import (
-    DomainAdmitted,
-    DomainExpired,
-    DomainRecord,
-    Equivocated,
-    Refused,
-    SponsorRemembered,
-)
+from eventing.overlay.directory_messages import DomainAdmitted, DomainExpired, Equivocated, Refused, SponsorRemembered
+from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.links import Flapped, LinkDown, LinkUp, Reason
 from eventing.overlay.liveness import Failed, SuspectsItself
 from eventing.overlay.machine import SendMessage, SetTimer

@@ -9,7 +9,7 @@ from eventing.conf import config
 from eventing.membership.rules.records import identity_of
 from eventing.membership.rules.rows import row_sign, row_verified
 from eventing.membership.services.own_record import own_identity
-from eventing.overlay.directory import DomainRecord
+from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.gossip_object import SignedRow
 from eventing.store.errors import RedisError
 from eventing.store.overlay_pictures import row_version_store, row_versions_stored

@@ -37,7 +37,7 @@ from eventing.membership.selectors.membership import membership_get
 from eventing.membership.services.happenings import links_end
 from eventing.membership.services.own_record import own_record_problem
 from eventing.membership.wire import codec
-from eventing.overlay.directory import REFRESH_DUE, RefreshDue
+from eventing.overlay.directory_messages import REFRESH_DUE, RefreshDue
 from eventing.overlay.gossip import RoundDue
 from eventing.overlay.links import FindLinks, Leave
 from eventing.overlay.machine import Down, Fired, MessageReceived, SendMessage, SetTimer

@@ -32,7 +32,7 @@ from eventing.membership.process.timers import Timers
 from eventing.membership.wire import codec, messages
 from eventing.membership.wire.codec import MESSAGES_MAX, BadOverlayMessage
 from eventing.overlay import gossip, suspicion
-from eventing.overlay.directory import DomainRecord
+from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.liveness import BEAT_S, Beat
 from eventing.overlay.machine import Down, SendMessage
 from eventing.peering.services.misbehaviour import misbehaviour_note

@@ -7,7 +7,7 @@ sponsorships depend on what arrived first, and founders on whom an administrator
 from __future__ import annotations
 
 from eventing.membership.rules.records import malformed, self_signed
-from eventing.overlay.directory import AHEAD_S, DAY_S, EXPIRY_S, QUOTA_PER_DAY, DomainRecord
+from eventing.overlay.directory_records import AHEAD_S, DAY_S, EXPIRY_S, QUOTA_PER_DAY, DomainRecord
 
 CLOCKS_S = AHEAD_S
 """Most that the sender's clock may differ from the own one, in either direction."""

@@ -25,7 +25,7 @@ from eventing.core.decoding import msgpack_reader
 from eventing.core.ed25519 import BadPublicKey, public_key, public_key_text
 from eventing.core.names import DOMAIN_PATTERN, ZONE_PATTERN
 from eventing.core.signing import OVERLAY_RECORD, SIGNATURE_BYTES, SPONSORSHIP, Signed, sign, verified
-from eventing.overlay.directory import DomainRecord, Sponsorship
+from eventing.overlay.directory_records import DomainRecord, Sponsorship
 from eventing.peering.rules.domain_documents import thumbprint
 
 RECORD_BYTES_MAX = 512  # bound: bytes of a domain's record; the record is refused, and not issued

@@ -12,7 +12,7 @@ from eventing.membership.rules.records import (
     self_signed,
     sponsorship_verified,
 )
-from eventing.overlay.directory import DAY_S, QUOTA_PER_DAY, DomainRecord
+from eventing.overlay.directory_records import DAY_S, QUOTA_PER_DAY, DomainRecord
 
 FOUNDERS_QUOTA_PER_DAY = (
     64  # bound: domains that a founder sponsors per day; the next ones are refused: `quota-exceeded`

@@ -15,7 +15,7 @@ from eventing.core.errors import InvalidCursor
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.membership.models import DirectoryDomain
 from eventing.membership.rules.records import CHAIN_MAX, identity_of, keys_of, record_read
-from eventing.overlay.directory import DomainRecord
+from eventing.overlay.directory_records import DomainRecord
 from eventing.peering.ports import DirectoryRecord
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 

@@ -10,7 +10,7 @@ from eventing.membership.rules.records import fingerprint_of, record_bytes
 from eventing.membership.selectors.map_rows import map_domains
 from eventing.membership.services.map_changes import map_report
 from eventing.outbox.services import Outbox, change
-from eventing.overlay.directory import DomainRecord
+from eventing.overlay.directory_records import DomainRecord
 
 REMEMBERED_MAX = 40_000  # bound: domains whose identity keys are remembered; those that left first are forgotten
 _CHANGED = ["record", "version", "url", "zone", "capacity", "sponsor", "issued_at", "expires_at", "held"]

@@ -25,7 +25,7 @@ from eventing.membership.services.map_changes import map_clear
 from eventing.membership.services.own_record import own_identity, own_record_issue, own_record_problem
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
-from eventing.overlay.directory import DomainRecord
+from eventing.overlay.directory_records import DomainRecord
 from eventing.sql.locking import lock_domain
 
 KNOWN_MAX = 6

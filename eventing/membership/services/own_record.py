@@ -12,7 +12,7 @@ from eventing.conf import config
 from eventing.core.errors import Conflict
 from eventing.membership.models import DirectoryDomain, OverlayMembership
 from eventing.membership.rules.records import RECORD_BYTES_MAX, grant_read, record_bytes_most, record_sign
-from eventing.overlay.directory import EXPIRY_S, DomainRecord
+from eventing.overlay.directory_records import EXPIRY_S, DomainRecord
 from eventing.peering.selectors.domain_documents import own_keys
 
 

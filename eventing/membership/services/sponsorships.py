@@ -17,7 +17,7 @@ from eventing.membership.rules.sponsoring import day_of, quota_of
 from eventing.membership.services.own_record import own_identity
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
-from eventing.overlay.directory import DAY_S, QUOTA_PER_DAY, Sponsorship
+from eventing.overlay.directory_records import DAY_S, QUOTA_PER_DAY, Sponsorship
 from eventing.peering.rules.domain_documents import thumbprint
 from eventing.sql.locking import lock_domain
 

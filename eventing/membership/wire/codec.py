@@ -21,7 +21,7 @@ from eventing.core.container import memoized, per_process
 from eventing.core.decoding import Reader, Undecodable, msgpack_reader
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.membership.rules.records import RECORD_BYTES_MAX, record_bytes
-from eventing.overlay.directory import DomainRecord
+from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.gossip_messages import MESSAGE_BYTES_MAX, GossipMessage
 from eventing.overlay.member import MESSAGES
 

@@ -19,7 +19,7 @@ from eventing.membership.services.sponsorships import sponsorship_grant
 from eventing.membership.wire import codec, messages
 from eventing.membership.wire.codec import BadOverlayMessage
 from eventing.membership.wire.verification import chain_verified
-from eventing.overlay.directory import Records
+from eventing.overlay.directory_messages import Records
 from eventing.peering.wire.endpoints import Sender
 from eventing.peering.wire.messages import BadMessage
 from eventing.peering.wire.refusals import count_newcomer

@@ -14,7 +14,7 @@ from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.ed25519 import public_key_text
 from eventing.membership.rules.records import CHAIN_MAX, SponsorshipGrant
 from eventing.membership.wire.codec import BadOverlayMessage, check_record
-from eventing.overlay.directory import DomainRecord
+from eventing.overlay.directory_records import DomainRecord
 
 VERSION = 1
 KEY_CHARS = len(public_key_text(bytes(32)))

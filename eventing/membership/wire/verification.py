@@ -8,7 +8,7 @@ from eventing.core.errors import Forbidden
 from eventing.membership.rules.records import RecordVerifier, fingerprint_of, identity_of
 from eventing.membership.selectors.directory import directory_fingerprint, directory_identity, directory_record
 from eventing.membership.selectors.membership import founders
-from eventing.overlay.directory import AHEAD_S, EXPIRY_S, DomainRecord
+from eventing.overlay.directory_records import AHEAD_S, EXPIRY_S, DomainRecord
 from eventing.peering.rules.peers import PeeringState
 from eventing.peering.selectors.domain_documents import document_fingerprint
 from eventing.peering.selectors.peers import peer_get

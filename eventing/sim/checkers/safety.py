@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from eventing.overlay import directory as bounds
 from eventing.overlay.convictions import PROOFS_MAX
-from eventing.overlay.directory import DomainDirectory, DomainRecord
+from eventing.overlay.directory import DomainDirectory
+from eventing.overlay.directory_records import AHEAD_S, DAY_S, EXPIRY_S, QUOTA_PER_DAY, DomainRecord
 from eventing.overlay.drawn_candidates import HELD_BACK_MAX
 from eventing.overlay.links import Links
 from eventing.overlay.member import OverlayMember
@@ -21,7 +22,7 @@ from eventing.sim.checkers.violation import Violation
 from eventing.sim.federation import STARTED_S, URL, sponsor_of
 from eventing.sim.liars.lying_member import FORGED
 
-LATE_S = bounds.EXPIRY_S / 10 * 1.5 + 1
+LATE_S = EXPIRY_S / 10 * 1.5 + 1
 """A record that has expired is discarded within this."""
 PENDING_MAX = 64
 """Requests for links under way: the lacking ones, some replacements and the contacts."""
@@ -62,9 +63,9 @@ class SafetyChecker:
                 yield f"a forged record of {domain} is held"
             if domain in self.honest and (record.sponsorship != sponsor_of(domain) or record.url not in ("", URL)):
                 yield f"a record of {domain} is held that it never issued"
-            if not wall_s - LATE_S <= record.expires_s <= wall_s + bounds.EXPIRY_S + bounds.AHEAD_S:
+            if not wall_s - LATE_S <= record.expires_s <= wall_s + EXPIRY_S + AHEAD_S:
                 yield f"a record of {domain} is held that expires {record.expires_s - wall_s:.0f} s from now"
-            if not 0 < record.version <= wall_s + bounds.AHEAD_S:
+            if not 0 < record.version <= wall_s + AHEAD_S:
                 yield f"version {record.version} of {domain} is held"
         yield from _sponsors(held, wall_s)
 
@@ -92,8 +93,8 @@ def _sponsors(held: Mapping[int, DomainRecord], wall_s: float) -> Iterator[str]:
     for sponsor_id, count in brought.items():
         sponsor = held.get(sponsor_id)
         if sponsor is not None and sponsor.sponsorship is not None:
-            days = int(wall_s // bounds.DAY_S) - sponsor.sponsorship.day + 1
-            if count > bounds.QUOTA_PER_DAY * days:
+            days = int(wall_s // DAY_S) - sponsor.sponsorship.day + 1
+            if count > QUOTA_PER_DAY * days:
                 yield f"{sponsor_id}, which is {days} days old, brought in {count} domains"
 
 

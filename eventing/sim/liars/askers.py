@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from eventing.overlay.directory import Compare, RangeEntries, Records, Want
+from eventing.overlay.directory_messages import Compare, RangeEntries, Records, Want
 from eventing.overlay.machine import Chance, Id, SendMessage
 from eventing.sim.liars.lying_member import Coalition, LyingMember, Outputs
 from eventing.sim.liars.lying_role import LyingRole

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from eventing.core.container import memoized
-from eventing.overlay.directory import DomainRecord
+from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.machine import Chance, SendMessage
 from eventing.overlay.member import MESSAGES
 from eventing.sim.federation import sponsor_of

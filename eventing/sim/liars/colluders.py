@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from eventing.overlay.directory import Compare, News, RangeEntries, Records
+from eventing.overlay.directory_messages import Compare, News, RangeEntries, Records
 from eventing.overlay.links import Disconnect, Neighbor, NeighborReply
 from eventing.overlay.machine import Chance, Id, SendMessage
 from eventing.overlay.member import OverlayMember

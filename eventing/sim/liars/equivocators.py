@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from eventing.overlay.directory import Records
+from eventing.overlay.directory_messages import Records
 from eventing.overlay.machine import Chance, SendMessage
 from eventing.overlay.member import OverlayMember
 from eventing.sim.liars.lying_member import Coalition, Lied, LyingMember, Outputs

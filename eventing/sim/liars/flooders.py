@@ -9,7 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
-from eventing.overlay.directory import RECORDS_MAX, DomainRecord, Records
+from eventing.overlay.directory import RECORDS_MAX
+from eventing.overlay.directory_messages import Records
+from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.links import Neighbor
 from eventing.overlay.machine import Chance, SendMessage
 from eventing.overlay.member import OverlayMember

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from eventing.overlay.directory import DomainDirectory, DomainRecord
+from eventing.overlay.directory import DomainDirectory
+from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.links import FindLinks
 from eventing.overlay.machine import Chance, Fired, Id, MessageReceived, SetTimer
 from eventing.overlay.member import OverlayMember

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from eventing.overlay.directory import Compare, Equivocation, News, RangeEntries, Records, Want
+from eventing.overlay.directory_messages import Compare, Equivocation, News, RangeEntries, Records, Want
 from eventing.overlay.machine import Chance, Fired, MessageReceived, SendMessage, SetTimer
 from eventing.overlay.member import OverlayMember
 from eventing.sim.liars.lying_member import Coalition, LyingMember, Outputs

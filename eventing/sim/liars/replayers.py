@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from eventing.overlay.directory import EXPIRY_S, DomainRecord, News, Records
+from eventing.overlay.directory_messages import News, Records
+from eventing.overlay.directory_records import EXPIRY_S, DomainRecord
 from eventing.overlay.machine import Chance, Id, SendMessage
 from eventing.sim.federation import STARTED_S
 from eventing.sim.liars.lying_member import FORGED, Coalition, LyingMember, Outputs

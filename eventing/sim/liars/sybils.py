@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from eventing.overlay.directory import EXPIRY_S, QUOTA_PER_DAY, RECORDS_MAX, DomainRecord, Records, Sponsorship
+from eventing.overlay.directory import RECORDS_MAX
+from eventing.overlay.directory_messages import Records
+from eventing.overlay.directory_records import EXPIRY_S, QUOTA_PER_DAY, DomainRecord, Sponsorship
 from eventing.overlay.machine import Chance, SendMessage
 from eventing.overlay.member import OverlayMember
 from eventing.sim.federation import STARTED_S

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from eventing.overlay.directory import DomainExpired
+from eventing.overlay.directory_messages import DomainExpired
 from eventing.overlay.links import LinkDown, Reason
 from eventing.overlay.liveness import SuspectsItself
 from eventing.sim.context import SimulationContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from eventing.overlay.directory import DomainAdmitted, Equivocated, Refused
+from eventing.overlay.directory_messages import DomainAdmitted, Equivocated, Refused
 from eventing.sim.context import SimulationContext
 from eventing.sim.liars.lying_member import Lied
 from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values

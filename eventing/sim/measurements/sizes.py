@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from eventing.overlay import directory, links, liveness, passive_view
-from eventing.overlay.directory import DomainRecord, Sponsorship
+from eventing.overlay import directory, directory_messages, links, liveness, passive_view
+from eventing.overlay.directory_records import DomainRecord, Sponsorship
 from eventing.overlay.gossip_messages import GossipMessage
 from eventing.overlay.suspicion import MonitorPing, MonitorPong
 
@@ -62,7 +62,7 @@ def _listed(empty: Any, field: str, entry_bytes: int) -> Size:
 
 
 _ALIVE = encoded(liveness.Alive())
-_RANGES = encoded(directory.RangeEntries((), ())) + 2 * _LONG
+_RANGES = encoded(directory_messages.RangeEntries((), ())) + 2 * _LONG
 
 _SHORT_IDS = NAME_BYTES - 3
 """Bytes of a name beyond those of a simulation's number of up to 65,535."""
@@ -77,14 +77,14 @@ def _gossip_size(message: GossipMessage) -> int:
 
 
 SIZES: Final[Mapping[type, Size]] = {
-    directory.News: _listed(directory.News(()), "versions", ENTRY_BYTES),
-    directory.Records: _listed(directory.Records(()), "records", RECORD_BYTES),
-    directory.Want: _listed(directory.Want(()), "domains", NAME_BYTES),
-    directory.Compare: _listed(directory.Compare(()), "ranges", FINGERPRINT_BYTES),
-    directory.RangeEntries: lambda message: (
+    directory_messages.News: _listed(directory_messages.News(()), "versions", ENTRY_BYTES),
+    directory_messages.Records: _listed(directory_messages.Records(()), "records", RECORD_BYTES),
+    directory_messages.Want: _listed(directory_messages.Want(()), "domains", NAME_BYTES),
+    directory_messages.Compare: _listed(directory_messages.Compare(()), "ranges", FINGERPRINT_BYTES),
+    directory_messages.RangeEntries: lambda message: (
         _RANGES + RANGE_BYTES * len(message.ranges) + ENTRY_BYTES * len(message.versions)
     ),
-    directory.Equivocation: _constant(directory.Equivocation(_RECORD, _RECORD)),
+    directory_messages.Equivocation: _constant(directory_messages.Equivocation(_RECORD, _RECORD)),
     links.Neighbor: _constant(links.Neighbor()),
     links.NeighborReply: _listed(links.NeighborReply(True), "others", NAME_BYTES),
     links.Disconnect: _listed(links.Disconnect(links.Reason.EVICTED), "others", NAME_BYTES),
