@@ -199,9 +199,9 @@ def test_leaving_forgets_founders_and_keeps_keys(root: Principal) -> None:
     assert directory_identity(top.name) == top.x
 
 
-def named(name: str, **members: object) -> override_settings:
+def named(name: str) -> override_settings:
     """This domain with another name and address."""
-    return override_settings(HERALD=replace(config(), domain=name, public_url=f"https://{name}", **members))
+    return override_settings(HERALD=replace(config(), domain=name, public_url=f"https://{name}"))
 
 
 def test_a_domain_whose_names_leave_no_room_in_its_record_is_told_before_it_founds_or_joins(root: Principal) -> None:
