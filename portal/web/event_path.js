@@ -22,8 +22,8 @@ export function treeOf({ hops, domains, route, origin }) {
   for (const hop of hops) {
     const held = best.get(hop.target);
     const firstHand = hop.stated_by.includes(hop.target);
-    if (hop.target !== origin && (!held || (firstHand && !held.stated_by.includes(hop.target))))
-      best.set(hop.target, hop);
+    const better = !held || (firstHand && !held.stated_by.includes(hop.target));
+    if (hop.target !== origin && better) best.set(hop.target, hop);
   }
   const names = new Set([...route, ...hops.flatMap(({ source, target }) => [source, target])]);
   for (const { domain, route: way } of domains) if (way) names.add(domain);

@@ -50,9 +50,13 @@ class KnownNow(msgspec.Struct):
         return [] if self.picture is None else [one for one in self.picture.scores if one.peer == peer]
 
 
-def known_now() -> KnownNow:
-    """Return what the process of the overlay shows; all is empty where none runs."""
-    picture = picture_looked_at()
+def known_now(*, watching: bool = True) -> KnownNow:
+    """Return what the process of the overlay shows; all is empty where none runs.
+
+    Args:
+        watching: for somebody who goes on looking, so that it is made every few seconds.
+    """
+    picture = picture_looked_at() if watching else picture_read()
     suspected = {} if picture is None else {one.domain: one for one in picture.suspected}
     return KnownNow(picture, _seen_read(), suspected)
 

@@ -47,7 +47,7 @@ def overlay_sample(*, now: datetime | None = None) -> int:
     now = now or timezone.now()
     if membership_get() is None:
         return 0
-    before, known, running = sample_last(), known_now(), overlay_running()
+    before, known, running = sample_last(), known_now(watching=False), overlay_running()
     totals = traffic_totals([one.name for one in partners()])
     interval_s = 0.0
     if before is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
@@ -10,7 +10,8 @@ from eventing.access.rules.permission import require_overseer
 from eventing.core.errors import NotFound
 from eventing.membership.selectors.directory import domain_row
 from portal.accounts.services.users import may_administer_users
-from portal.console.pages.access import current_user, page, principal_of
+from portal.console import overlay_history
+from portal.console.pages.access import current_user, endpoint, page, principal_of
 
 
 @page
@@ -23,3 +24,11 @@ def overlay(request: HttpRequest, name: str = "") -> HttpResponse:
         raise NotFound("The directory of the overlay has no such domain.")
     context = {"shown": name, "may_administrate": may_administer_users(principal)}
     return render(request, "portal/overlay.html", context)
+
+
+@endpoint
+@require_GET
+def history(request: HttpRequest) -> HttpResponse:
+    """Answer the last day of the overlay (OverlayHistory.read). For viewers, operators and administrators."""
+    require_overseer(principal_of(current_user(request)))
+    return JsonResponse(overlay_history.last_day())

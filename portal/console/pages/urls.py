@@ -64,6 +64,7 @@ urlpatterns = [
     path("console/rps/<slug:reference>/past", rp_live.past, name="rp-past"),
     path("console/rps/<slug:reference>/seals", rp_live.seals, name="rp-seals"),
     path("console/load", overview.load, name="load"),
+    path("console/overlay", overlay.history, name="overlay-history"),
     path("console/ending", overview.ending, name="ending"),
     path("console/system", system.state, name="system-state"),
     path("console/findings", system.findings, name="system-findings"),

@@ -7,22 +7,25 @@
  */
 
 import { svg } from "lit-html";
-import { count, plural } from "../format.js";
+import { count, duration, plural } from "../format.js";
 import { html, nothing, render } from "../table.js";
+import { paceOf } from "./health.js";
 import { OWN_RADIUS, dotRadius, placeInside, placeZones } from "./layout.js";
 import { levelOf, reasonOf, zoneOf } from "./words.js";
 
 /** @import { OverlayDomain, OverlayLink, OverlayZone } from "../shapes.d.ts" */
 
 /** Domains drawn with their names: where more are drawn, a name is in the dot's title only. */
-const NAMED_MAX = 16;
+const NAMED_MAX = 8;
 const NAME_CHARS = 18;
 const SIGNS = { anchor: "◆", chosen: "●", accepted: "○", none: "" };
 
+/** @typedef {Pick<OverlayDomain, "name" | "zone" | "convicted_at" | "suspected">} DrawnDomain */
+
 /**
- * @typedef {{own: string, zones: OverlayZone[], links: OverlayLink[], domains: OverlayDomain[], zone: string | null,
- *   selected: string}} Shown
- *   `domains`: those that are drawn besides the linked ones; `zone`: the one that is open, null for none.
+ * @typedef {{own: string, zones: OverlayZone[], links: OverlayLink[], domains: DrawnDomain[], zone: string | null,
+ *   selected: string, hops: {source: string, target: string}[]}} Shown
+ *   `domains`: those that are drawn besides the linked ones; `zone`: the one that is open, null for none; `hops`: the path of an event.
  */
 
 export class OverlayMap {
@@ -64,12 +67,16 @@ export class OverlayMap {
     const dots = this.#dots(shown);
     const centre = this.#centre(shown.zone !== null);
     const named = dots.length <= NAMED_MAX;
+    const places = new Map([[shown.own, { ...centre, r: OWN_RADIUS }]]);
+    for (const { name, at, r } of dots) places.set(name, { ...at, r });
     render(
       html`<svg class="map" viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="group" aria-label="Map of the overlay; the lists have the same data">
           ${zones.map((zone) => this.#zone(zone, shown))}
-          ${dots.filter(({ level }) => level !== "none").map(({ level, at }) => svg`<line class=${`overlay-line ${level}`} aria-hidden="true" x1=${centre.x} y1=${centre.y} x2=${at.x} y2=${at.y}></line>`)}
+          ${dots.filter(({ level }) => level !== "none").map(({ level, pace, at }) => svg`<line class=${`overlay-line ${level} ${pace}`} aria-hidden="true" x1=${centre.x} y1=${centre.y} x2=${at.x} y2=${at.y}></line>`)}
+          ${hopLines(shown.hops, places)}
           ${own(shown.own, centre)}
           ${dots.map((dot) => this.#dot(dot, named, shown.selected === dot.name))}
+          ${named ? dots.map(besides) : nothing}
         </svg>
         ${shown.zone === null ? nothing : html`<button type="button" class="button compact overlay-back" @click=${() => this.#onZone(null)}>All zones</button>`}`,
       this.#element,
@@ -94,10 +101,13 @@ export class OverlayMap {
   #dots({ own: mine, links, domains, zone: open }) {
     const linked = new Map(links.filter(({ up }) => up).map((link) => [link.peer, link]));
     const drawn = new Map(
-      domains.map(({ name, zone, convicted_at: at }) => [name, { name, zone, convicted: at !== null }]),
+      domains.map(({ name, zone, convicted_at: at, suspected }) => [
+        name,
+        { name, zone, convicted: at !== null, suspected },
+      ]),
     );
-    for (const { peer, zone } of linked.values()) {
-      if (!drawn.has(peer)) drawn.set(peer, { name: peer, zone, convicted: false });
+    for (const { peer, zone, suspected } of linked.values()) {
+      if (!drawn.has(peer)) drawn.set(peer, { name: peer, zone, convicted: false, suspected });
     }
     drawn.delete(mine);
     const byZone = Map.groupBy(
@@ -112,6 +122,7 @@ export class OverlayMap {
         ...member,
         link: linked.get(member.name),
         level: levelOf(linked.get(member.name)),
+        pace: linked.has(member.name) ? paceOf(linked.get(member.name)) : "",
         at: placeInside(disc, index, members.length),
         r: linked.has(member.name) ? Math.max(5, r) : r,
       }));
@@ -131,14 +142,16 @@ export class OverlayMap {
     return svg`<a class="overlay-zone" href=${`?zone=${encodeURIComponent(zone)}`} aria-label=${label} @click=${this.#taking(() => this.#onZone(zone))}>${words}<title>${label}</title></a>`;
   }
 
-  #dot({ name, link, level, convicted, at, r }, named, selected) {
-    const says = convicted ? "Contradicted itself" : link ? reasonOf(link) : "No link with this domain";
-    const short = name.length > NAME_CHARS ? `${name.slice(0, NAME_CHARS - 1)}…` : name;
-    return svg`<a class=${`overlay-dot ${convicted ? "bad" : level} ${selected ? "selected" : ""}`} href=${this.#hrefOf(name)}
+  #dot({ name, link, level, convicted, suspected, at, r }, named, selected) {
+    const words = [convicted ? "Contradicted itself" : link ? reasonOf(link) : "No link with this domain"];
+    if (suspected) words.push("suspected");
+    if (typeof link?.rtt_ms === "number") words.push(String(duration(link.rtt_ms)));
+    const says = words.join(", ");
+    return svg`<a class=${`overlay-dot ${convicted ? "bad" : level} ${suspected ? "suspected" : ""} ${selected ? "selected" : ""}`} href=${this.#hrefOf(name)}
         aria-label=${`${name}, ${says}`} aria-current=${selected ? "true" : nothing} @click=${this.#taking(() => this.#onOpen(name))}>
       <circle class="halo" cx=${at.x} cy=${at.y} r=${r + 4}></circle>
       ${level === "anchor" ? svg`<path class="disc" d=${`M${at.x} ${at.y - r - 2}l${r + 2} ${r + 2}l${-r - 2} ${r + 2}l${-r - 2} ${-r - 2}z`}></path>` : svg`<circle class="disc" cx=${at.x} cy=${at.y} r=${r}></circle>`}
-      ${named ? svg`<text class="note" x=${at.x} y=${at.y + r + 14}>${short}</text>` : nothing}
+      ${named && name.length <= NAME_CHARS ? svg`<text class="note" x=${at.x} y=${at.y + r + 14}>${name}</text>` : nothing}
       <title>${name}: ${says}</title>
     </a>`;
   }
@@ -159,6 +172,30 @@ function own(name, { x, y }) {
   </g>`;
 }
 
+/** Words below a dot beside its name: a name that is cut, and the round-trip time. The dot says both to those who do not see them. */
+function besides({ name, link, at, r }) {
+  const text = (words, y) => svg`<text class="note" aria-hidden="true" x=${at.x} y=${at.y + r + y}>${words}</text>`;
+  return [
+    name.length > NAME_CHARS ? text(`${name.slice(0, NAME_CHARS - 1)}…`, 14) : nothing,
+    typeof link?.rtt_ms === "number" ? text(String(duration(link.rtt_ms)), 28) : nothing,
+  ];
+}
+
+/** The hops of an event between domains that are drawn, each a bow with an arrow at its end. */
+function hopLines(hops, places) {
+  return hops.flatMap(({ source, target }) => {
+    const from = places.get(source);
+    const to = places.get(target);
+    if (!from || !to) return [];
+    const across = { x: (from.x + to.x) / 2 + (to.y - from.y) * 0.12, y: (from.y + to.y) / 2 - (to.x - from.x) * 0.12 };
+    const angle = Math.atan2(to.y - across.y, to.x - across.x);
+    const end = { x: to.x - (to.r + 3) * Math.cos(angle), y: to.y - (to.r + 3) * Math.sin(angle) };
+    const corner = (turn) => `${end.x - 10 * Math.cos(angle + turn)} ${end.y - 10 * Math.sin(angle + turn)}`;
+    return svg`<g aria-hidden="true"><path class="overlay-hop" d=${`M${from.x} ${from.y}Q${across.x} ${across.y} ${end.x} ${end.y}`}></path>
+      <path class="overlay-arrow" d=${`M${end.x} ${end.y}L${corner(0.45)} ${corner(-0.45)}z`}></path></g>`;
+  });
+}
+
 /** The key of the map, and what it counts. @param {OverlayLink[]} links */
 export function keyOf(links) {
   const standing = links.filter(({ up }) => up);
@@ -170,5 +207,5 @@ export function keyOf(links) {
   ].map(
     ([level, words]) =>
       html`<li class=${level}><span aria-hidden="true">${SIGNS[level]}</span> ${count(of(level))} ${words}</li>`,
-  )}<li class="bad"><span aria-hidden="true">✕</span> contradicted itself</li>`;
+  )}${standing.some((link) => paceOf(link) === "slow") ? html`<li class="warn"><span aria-hidden="true">┄</span> slow</li>` : nothing}<li class="bad"><span aria-hidden="true">✕</span> contradicted itself</li>`;
 }

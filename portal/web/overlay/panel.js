@@ -1,10 +1,11 @@
 /** One domain of the overlay in detail, and the links of this domain while none is open. */
 
 import { tellEnd } from "../domain_connection.js";
-import { plural } from "../format.js";
+import { count, duration, percent, plural, rate } from "../format.js";
 import { Refused, SessionEnded, getJson } from "../requests.js";
 import { html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
+import { paceOf } from "./health.js";
 import { capacityOf, levelOf, reasonOf, zoneOf } from "./words.js";
 
 /** @import { OverlayDomainExplanation, OverlayLink } from "../shapes.d.ts" */
@@ -82,10 +83,13 @@ export class DomainPanel {
     return html`<section class="panel-part" aria-labelledby="panel-link"><h3 id="panel-link">Link</h3>
         ${
           link
-            ? html`<p>${link.up ? "Stands" : "Ended"}: ${lowered(reasonOf(link))}, <time datetime=${link.since} data-age></time>.</p>`
+            ? html`<p>${link.up ? "Stands" : "Ended"}: ${lowered(reasonOf(link))}, <time datetime=${link.since} data-age></time>.</p>
+              ${link.rtt_ms === null ? nothing : html`<p>Round trip: ${duration(link.rtt_ms)}.</p>`}`
             : html`<p class="muted">This domain has not had a link with ${found.name} lately. A domain has a few links only; events and records pass from link to link.</p>`
         }
         ${found.convicted_at ? html`<p class="notice error">It signed contradictory statements, <time datetime=${found.convicted_at} data-age></time>. It gets no links here.</p>` : nothing}
+        ${found.suspicion ? html`<p class="notice warning">Suspected since <time datetime=${found.suspicion.since} data-moment></time>: it does not answer ${found.suspicion.accusers.join(", ") || "its monitors"}. It is not chosen for replicas and eager links.</p>` : nothing}
+        ${found.scores.map(({ score, region, reason, effects }) => html`<p>Score ${score}${region ? html` at <code>${region}</code>` : nothing}${effects.length ? `: ${effects.join(", ")}` : ""}${reason ? html`. <span class="muted">${reason}</span>` : nothing}</p>`)}
         ${found.peer ? html`<p>As a peer: <a href=${`/federation/${encodeURIComponent(found.name)}`}>${found.peer}</a>.</p>` : nothing}
       </section>
       <section class="panel-part" aria-labelledby="panel-record"><h3 id="panel-record">Record</h3>
@@ -97,6 +101,7 @@ export class DomainPanel {
         </dl>
         <dl class="fingerprints"><dt>Fingerprint</dt><dd class="mono">${found.fingerprint}</dd></dl>
       </section>
+      ${found.load ? loadPart(found.load) : nothing}
       <section class="panel-part" aria-labelledby="panel-sponsors"><h3 id="panel-sponsors">Sponsors</h3>
         ${
           found.sponsors.length
@@ -106,6 +111,18 @@ export class DomainPanel {
         ${found.rooted ? nothing : html`<p class="notice warning">Its sponsors do not lead to a founder that this domain trusts.</p>`}
       </section>`;
   }
+}
+
+function loadPart(load) {
+  return html`<section class="panel-part" aria-labelledby="panel-load"><h3 id="panel-load">Load, by its own word</h3>
+    <dl class="facts dense">
+      <div><dt>Readers</dt><dd>${count(load.sessions)}</dd></div>
+      <div><dt>Published, delivered</dt><dd>${rate(load.events_in_per_s)}, ${rate(load.events_out_per_s)}</dd></div>
+      <div><dt>Waiting</dt><dd>${count(load.backlog)}</dd></div>
+      <div><dt>Busy</dt><dd>${percent(load.busy_permille, 1000)}</dd></div>
+      <div><dt>Links</dt><dd>${count(load.links)}</dd></div>
+      <div><dt>Age</dt><dd>${duration(load.age_s * 1000)}</dd></div>
+    </dl></section>`;
 }
 
 /**
@@ -133,12 +150,11 @@ export function drawLinks(links, element, linkTo) {
 }
 
 function list(links, linkTo) {
-  return html`<ul class="attention">${links.map(
-    (
-      link,
-    ) => html`<li>${linkTo(link.peer)}<span class="small muted"><time datetime=${link.since} data-age></time></span>
-    <span class="rp-sub">${reasonOf(link)}</span></li>`,
-  )}</ul>`;
+  return html`<ul class="attention">${links.map((link) => {
+    const pace = link.up ? paceOf(link) : "";
+    return html`<li>${linkTo(link.peer)}<span class="small muted">${link.rtt_ms === null ? html`<time datetime=${link.since} data-age></time>` : duration(link.rtt_ms)}</span>
+    <span class="rp-sub">${reasonOf(link)}${link.rtt_ms === null ? nothing : html`, <time datetime=${link.since} data-age></time>`}${pace ? html` <span class=${`badge ${pace === "slow" ? "warn" : "good"}`}>${pace}</span>` : nothing}${link.suspected ? html` <span class="badge warn">suspected</span>` : nothing}</span></li>`;
+  })}</ul>`;
 }
 
 function lowered(words) {

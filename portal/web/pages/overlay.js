@@ -1,9 +1,12 @@
 /** The overlay: the map of its domains, the directory as a list, one domain in detail. Live from domain.admin; the domain that is open is in the address. */
 
 import { byId, find, pageData } from "../elements.js";
-import { count, plural } from "../format.js";
+import { count, duration, plural } from "../format.js";
 import { Listing, keepCurrent } from "../listing.js";
+import { pathTree } from "../event_path.js";
 import { found, join, leave } from "../overlay/actions.js";
+import { drawFigures, drawHealth, drawTrouble } from "../overlay/health.js";
+import { OverlayHistory } from "../overlay/history.js";
 import { OverlayMap, keyOf } from "../overlay/map.js";
 import { DomainPanel, drawLinks } from "../overlay/panel.js";
 import { capacityOf, levelOf, reasonOf, zoneOf } from "../overlay/words.js";
@@ -11,9 +14,10 @@ import { PacedPoll } from "../polling.js";
 import { getJson } from "../requests.js";
 import { html, nothing, render } from "../table.js";
 
-/** @import { Overlay, OverlayDomain, OverlayLink } from "../shapes.d.ts" */
+/** @import { EventPath, Overlay, OverlayDomain, OverlayLink } from "../shapes.d.ts" */
 
 const ALL_DRAWN_MAX = 300; // domains of a federation whose zones are not folded
+const LOOK_EVERY_MS = 10_000; // figures and times change without an event
 const DOTS_MAX = 1_000; // domains drawn of a zone that is open
 const PAGE = 200;
 const OVERLAY = "io.herald.overlay.";
@@ -27,6 +31,18 @@ let links = [];
 /** @type {{of: string, items: OverlayDomain[]}} the domains drawn, and of which zone and number they are */
 let dots = { of: "", items: [] };
 
+/** @type {EventPath | null} the path of the event that the address names */
+let path = null;
+/** @type {import("../overlay/health.js").Traffic} */
+let traffic = null;
+
+const past = new OverlayHistory(byId("history"), {
+  url: page.historyUrl,
+  onLast: ({ events, copies }) => {
+    traffic = { events, copies };
+    draw();
+  },
+});
 const panel = new DomainPanel(byId("panel"), domainLink);
 const map = new OverlayMap(byId("map"), { hrefOf, onOpen: open, onZone: openZone });
 const state = new PacedPoll(
@@ -54,6 +70,14 @@ const listing = new Listing({
     columns: [
       { name: "Domain", header: true, cell: (row) => domainLink(row.name), by: (row) => row.name },
       { name: "Link", width: "12rem", cell: (row) => linkWords(row.name) },
+      {
+        name: "Round trip",
+        width: "7rem",
+        number: true,
+        wideOnly: true,
+        cell: (row) => (row.rtt_ms === null ? html`<span class="muted">–</span>` : duration(row.rtt_ms)),
+        by: (row) => row.rtt_ms,
+      },
       {
         name: "Zone",
         width: "9rem",
@@ -165,10 +189,62 @@ function draw() {
   );
   if (!joined) return;
   fillZones(zones);
-  map.show({ own: overlay.domain, zones, links, domains: dots.items, zone: zone(), selected: panel.name });
+  past.begin();
+  const up = links.filter((link) => link.up);
+  const hops = path?.hops ?? [];
+  map.show({ own: overlay.domain, zones, links, domains: drawn(), zone: zone(), selected: panel.name, hops });
   render(keyOf(links), byId("map-key"));
+  drawHealth(overlay, up, traffic, byId("health"));
+  drawTrouble(overlay, up, domainLink, byId("trouble"));
+  drawFigures(overlay, byId("figures"));
   drawLinks(links, byId("links"), domainLink);
   listing.redraw();
+}
+
+/** The domains to draw: those that are loaded, and those that an event passed. */
+function drawn() {
+  const there = new Set(dots.items.map(({ name }) => name));
+  const passed = new Set((path?.hops ?? []).flatMap(({ source, target }) => [source, target]));
+  const more = (path?.domains ?? []).filter(
+    ({ domain, zone: of }) => of !== null && passed.has(domain) && !there.has(domain),
+  );
+  return [
+    ...dots.items,
+    ...more.map(({ domain, zone: of }) => ({ name: domain, zone: of ?? "", convicted_at: null, suspected: false })),
+  ];
+}
+
+/** Load and show the path of the event that the address names, if it names one. */
+async function loadPath() {
+  const asked = new URLSearchParams(location.search);
+  const [rp, feed, sequence] = ["rp", "feed", "sequence"].map((name) => asked.get(name));
+  const card = byId("path-card");
+  if (!rp || !feed || !sequence) return;
+  const close = () => {
+    path = null;
+    card.hidden = true;
+    history.replaceState(null, "", location.pathname);
+    draw();
+  };
+  const show = (content) => {
+    card.hidden = false;
+    render(
+      html`<div class="card-head"><h2 id="path-title">Path of event ${sequence}</h2><button type="button" class="button quiet compact" @click=${close}>Close<span class="visually-hidden"> the path</span></button></div>${content}`,
+      card,
+    );
+  };
+  show(html`<div><p class="skeleton">Asking the domains on the way</p></div>`);
+  try {
+    path = await getJson(
+      `/api/v1/rps/${encodeURIComponent(rp)}/path?${new URLSearchParams({ feed, sequence, ask: "true" })}`,
+    );
+    show(html`<div>${pathTree(/** @type {EventPath} */ (path), { own: overlay?.domain ?? "", linkTo: domainLink })}
+      <p class="muted small space-above">As stated by the domains on the way; not proved.</p></div>`);
+    draw();
+  } catch (error) {
+    if (!["Refused", "Unanswered", "SessionEnded"].includes(error.name)) throw error; // our own mistake
+    show(html`<div><p class="notice warning" role="alert">${error.message}</p></div>`);
+  }
 }
 
 function fillZones(zones) {
@@ -226,4 +302,5 @@ keepCurrent([listing], (_, events) => {
   if (changes || events.length === 0) state.soon(Math.max(1, changes)); // none: a new snapshot
 });
 turnTo(nameOfAddress());
-void state.now();
+void state.now().then(loadPath);
+setInterval(() => !document.hidden && state.soon(), LOOK_EVERY_MS);

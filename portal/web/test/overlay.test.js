@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import { basisOf, paceOf } from "../overlay/health.js";
 import { OWN_RADIUS, dotRadius, placeInside, placeZones } from "../overlay/layout.js";
 import { levelOf, reasonOf } from "../overlay/words.js";
 
@@ -50,7 +51,10 @@ test("dots of a full zone stay within bounds that can be seen and told apart", (
 });
 
 test("a link that ended has no level, and every reason has words", () => {
-  const link = { peer: "b", up: true, chosen: true, anchor: false, reason: "chosen", since: "", zone: "" };
+  const link = {
+    ...{ peer: "b", up: true, chosen: true, anchor: false, reason: "chosen", since: "", zone: "" },
+    ...{ rtt_ms: null, suspected: false, scores: [] },
+  };
   assert.deepEqual(
     [
       levelOf(link),
@@ -62,4 +66,15 @@ test("a link that ended has no level, and every reason has words", () => {
   );
   assert.equal(reasonOf({ up: false, reason: "silent" }), "No sign of life");
   assert.equal(reasonOf({ up: true, reason: "unheard-of" }), "unheard-of");
+});
+
+test("a link is near or slow by its round-trip time, and neither where none was measured", () => {
+  assert.deepEqual([null, 5, 30, 31, 299, 300, 4000].map((rtt) => paceOf({ rtt_ms: rtt })), ["", "near", "near", "", "", "slow", "slow"]); // prettier-ignore
+});
+
+test("a figure says on how many domains it rests, how old its oldest row is, and whether it is disputed", () => {
+  const figure = { value: 7, coverage: 0.5, oldest_s: 90, disputed: false };
+  assert.match(basisOf(figure, 40), /^50\s% of 40 live domains, oldest 1\smin 30\ss$/);
+  assert.match(basisOf({ ...figure, coverage: 0 }, 1), /^0\s% of 1 live domain$/);
+  assert.match(basisOf({ ...figure, disputed: true }, 40), /; reporters contradict a sample$/);
 });

@@ -84,6 +84,12 @@ def test_an_administrator_founds_an_overlay_and_sees_why_each_link_is_there(brow
         expect(page.locator("#summary")).to_have_text("2 domains, 1 link")
         expect(on_map(console, "b.test")).to_have_class(re.compile(r"\banchor\b"))
         expect(page.locator("#links")).to_contain_text(REASON)
+        health = page.locator("#health")
+        expect(health.locator(".badge")).to_have_text("Well")
+        expect(health).to_contain_text("of 2 live domains have reached this one with rows")
+        expect(health).to_contain_text("of 1 link chosen by others")
+        expect(page.locator("#figures tbody")).to_contain_text(re.compile(r"\d+\s% of 2 live domains"))
+        expect(page.locator("#history")).to_be_visible()
         assert_accessible(page)
 
         on_map(console, "b.test").click()
@@ -142,6 +148,7 @@ def test_on_a_phone_a_domain_of_the_overlay_is_a_page_of_its_own(browser: Any, o
 
 
 def test_the_path_of_an_event_is_asked_for_and_shown_as_a_tree(browser: Any, overlay: Network) -> None:
+    founded(overlay)
     rp = overlay.replicated_rp("a", "b")
     overlay.publish(rp, "a")
     overlay.converged(rp)
@@ -150,9 +157,21 @@ def test_the_path_of_an_event_is_asked_for_and_shown_as_a_tree(browser: Any, ove
         page.get_by_role("button", name="Ask the other domains for the path").click()
         tree = page.get_by_role("list", name="Path of the event")
         expect(tree.locator(":scope > li")).to_contain_text("a.test this domain; home")
-        expect(tree.locator("li li")).to_contain_text(re.compile(r"b\.test after .*\ss"))
+        expect(tree.locator("li li")).to_contain_text(re.compile(r"b\.test after .*\sm?s"))
         assert_accessible(page)
 
+        page.get_by_role("link", name="Show on the map of the overlay").click()
+        card = page.locator("#path-card")
+        expect(card).to_contain_text("b.test")
+        expect(page.locator("#map .overlay-hop")).to_have_count(1)
+        assert_accessible(page)
+        card.get_by_role("button", name="Close the path").click()
+        expect(card).to_be_hidden()
+        expect(page.locator("#map .overlay-hop")).to_have_count(0)
+        page.goto(f"{overlay['a'].url}/overlay?rp={rp}&feed={'a' * 16}&sequence=x")
+        expect(card.get_by_role("alert")).to_contain_text("sequence must be a number")
+
+        page.goto(f"{overlay['a'].url}/timescale?rp={rp}&event=1")
         page.route("**/path?*", lambda route: route.abort())
         page.reload()
         page.get_by_role("button", name="Ask the other domains for the path").click()
