@@ -20,7 +20,7 @@ help: ## list these commands
 run: $(VENV)/.run-installed $(VENV)/.console-built $(VENV)/.reports-installed ## run a whole domain: Redis, gateway, worker, forwarder, beat (Ctrl-C stops it)
 	@exec $(BIN)/python manage.py run
 
-demo: $(VENV)/.run-installed $(VENV)/.console-built ## five domains that carry each other's events; cut, heal, forge, kill by name (Ctrl-C stops them)
+demo: $(VENV)/.run-installed $(VENV)/.console-built ## five domains that carry each other's events; cut, heal, forge, kill by name (Ctrl-C stops them); ARGS=twelve: twelve that nobody wires
 	@exec $(BIN)/python -m demo $(ARGS)
 
 # Some containers forbid Python to keep compiled modules: each of some hundred processes would compile all of ours again.

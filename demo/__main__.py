@@ -1,6 +1,7 @@
-"""`python -m demo`: start five domains, show their state, carry out typed commands, stop everything.
+"""`python -m demo`: start five domains, show their state, carry out typed commands, stop everything. `python -m demo twelve`: an act with
+twelve domains that nobody wires (demo/unwired.py).
 
-The domains are five complete `make run` with separate data in a temporary folder, in a ring with one chord. They are
+The five domains are complete `make run` with separate data in a temporary folder, in a ring with one chord. They are
 started, cut and killed by demo/harness/network.py, and read over their public interfaces only.
 """
 
@@ -16,6 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from demo import unwired
 from demo.acts import Acts, Unknown
 from demo.network import Five
 from demo.observer import Observer
@@ -34,11 +36,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--every-s", type=float, default=1.0, help="seconds between the events of one monitor (default: 1)"
     )
+    parser.add_argument(
+        "act",
+        nargs="?",
+        choices=("five", "twelve"),
+        default="five",
+        help="five domains in a ring, or twelve that nobody wires (default: five)",
+    )
     parser.add_argument("--folder", type=Path, help="folder for the domains' data, which is kept (default: temporary)")
     chosen = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="herald-demo-", ignore_cleanup_errors=True) as temporary:
-        five = Five(chosen.folder or Path(temporary), _say)
+        folder = chosen.folder or Path(temporary)
+        if chosen.act == "twelve":
+            return unwired.run(folder, _say)
+        five = Five(folder, _say)
         try:
             five.start(chosen.every_s)
             _interact(five)

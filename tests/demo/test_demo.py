@@ -25,11 +25,11 @@ STOPPED_WITHIN_S = 30.0
 class Demo:
     """A running `python -m demo` whose output goes to a file, and whose input is typed here."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *arguments: str) -> None:
         self.output_path = folder / "output"
         with self.output_path.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "demo", "--every-s", "0.5"],
+                [sys.executable, "-m", "demo", *arguments],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=output,
@@ -82,7 +82,7 @@ class Demo:
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
-    made = Demo(tmp_path)
+    made = Demo(tmp_path, "--every-s", "0.5")
     yield made
     made.kill()
 
@@ -108,6 +108,29 @@ def test_the_demo_starts_obeys_cut_heal_and_forge_and_ctrl_c_stops_all_of_it(dem
     assert time.monotonic() - begun < STOPPED_WITHIN_S
     assert not [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
     assert "Traceback" not in demo.output
+
+
+@pytest.mark.long
+@pytest.mark.processes
+@pytest.mark.timeout(900)
+def test_twelve_domains_that_nobody_wires_link_carry_events_and_go_on_without_three(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "twelve")
+    try:
+        demo.shows("know all others", 4 * STARTED_WITHIN_S)
+        demo.shows("the domains made all others by themselves:", STARTED_WITHIN_S)
+        demo.shows("has reached the readers at all 11 others", STARTED_WITHIN_S)
+        demo.shows("/login/once/", STARTED_WITHIN_S)
+        demo.shows("are killed at once", STARTED_WITHIN_S)
+        demo.shows("has reached the readers at all 8 others", STARTED_WITHIN_S)
+        demo.shows("It is your turn")
+        typed = demo.type("send nobody")
+        demo.shows("send needs a domain:", after=typed)
+        typed = demo.type("map")
+        demo.shows("alpha    down", after=typed)
+        assert demo.end(signal.SIGINT) == 0
+        assert "Traceback" not in demo.output
+    finally:
+        demo.kill()
 
 
 def snapshot(*domains: DomainView) -> Snapshot:

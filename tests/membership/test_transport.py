@@ -199,6 +199,18 @@ def test_a_domain_whose_rate_is_exceeded_is_waited_for(played: Played) -> None:
     assert played.received() == [[Neighbor()]] * 3
 
 
+def test_no_message_is_sent_within_the_pause_that_a_domain_asks_for(played: Played) -> None:
+    played.answers = [(429, b"{}"), [NeighborReply(True)]]
+    played.send(Neighbor(), 0.0)
+    assert isinstance(played.result(0.0), NotExchanged)
+    played.send(Neighbor(True), 0.1)
+    played.transport.due(0.5)
+    assert not played.transport.calling
+    played.transport.due(2.0)
+    assert played.result(2.0) == Exchanged(THEM.name, [NeighborReply(True)], ANY)
+    assert played.received() == [[Neighbor()], [Neighbor(), Neighbor(True)]]
+
+
 def test_a_domain_that_does_not_know_us_is_presented_our_records(played: Played) -> None:
     played.send(Neighbor(), 0.0)
     played.result(0.0)

@@ -9,9 +9,12 @@ It answers beats, probes, and requests for links and for its record, as any memb
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import httpx
 
 from demo.harness.network import Network
 from demo.harness.servers import wait_for
@@ -21,8 +24,9 @@ from eventing.overlay.directory_messages import Records, Want
 from eventing.overlay.directory_records import EXPIRY_S, DomainRecord, Sponsorship
 from eventing.overlay.links import Neighbor, NeighborReply
 from eventing.overlay.liveness import Alive, Beat, Probe
+from eventing.peering.wire import signatures
 from eventing.peering.wire.endpoints import OVERLAY, SPONSOR
-from tests.scenarios.lying_peer import LyingPeer, new_key
+from tests.scenarios.lying_peer import ANSWERED_WITHIN_S, LyingPeer, new_key
 
 Reply = Callable[[str, Any], Sequence[Any]]
 DAY_S = 86_400
@@ -30,9 +34,18 @@ LINKED_WITHIN_S = 10.0
 
 
 class Newcomer:
-    """A false domain: a name, a key, and a sponsorship that any admitted domain may have signed. Nothing answers at its address."""
+    """A domain that is a name, a key, and a sponsorship that any admitted domain may have signed. Nothing answers at its address.
 
-    def __init__(self, name: str) -> None:
+    Attributes:
+        record: its record, as it presents it.
+        chain: the records of its sponsor, and so on.
+    """
+
+    record: DomainRecord
+    chain: list[DomainRecord]
+
+    def __init__(self, name: str, network: Network) -> None:
+        self._network = network
         self.domain = f"{name}.test"
         self.key: Mapping[str, Any] = new_key()
         self.url = f"http://127.0.0.1:9/{name}"
@@ -52,20 +65,32 @@ class Newcomer:
         newcomer.grant = sponsorship_sign(given, str(newcomer.key["x"]), self.key)
         return newcomer
 
+    def try_telling(self, to: str, *said: Any) -> tuple[int, bytes]:
+        """Send overlay messages in one request, with its records; the answer's status and body."""
+        body = messages.request_encode([codec.message_bytes(one) for one in said], [self.record, *self.chain])
+        request = signatures.request_signed(
+            f"{self._network[to].url}{OVERLAY}",
+            body,
+            origin=self.domain,
+            destination=self._network[to].name,
+            key=self.key,
+            nonce=secrets.token_urlsafe(16),
+            now=time.time(),
+        )
+        answer = httpx.post(
+            request.url, content=body, headers=request.headers, timeout=ANSWERED_WITHIN_S, trust_env=False
+        )
+        return answer.status_code, answer.content
+
 
 class LyingMember(LyingPeer, Newcomer):
     """A member of the overlay of which the test is the only process.
 
     Attributes:
-        record: its record, as honest domains may hold it.
-        chain: the records of its sponsor, and so on.
         heard: what was said to it: (domain, message).
         reply: the messages with which it answers one.
         late_s: how long it takes to answer.
     """
-
-    record: DomainRecord
-    chain: list[DomainRecord]
 
     def __init__(self, network: Network, name: str) -> None:
         self.grant = None
@@ -102,13 +127,13 @@ class LyingMember(LyingPeer, Newcomer):
         assert status == 200, f"{to} answered {status}: {body!r}"
         return codec.decode(messages.answer_read(body).messages)
 
-    def try_telling(self, to: str, *said: Any) -> tuple[int, bytes]:
-        """Send messages in one request; the answer's status and body."""
-        body = messages.request_encode([codec.message_bytes(one) for one in said], [self.record, *self.chain])
-        return self.post(to, OVERLAY.rpartition("/")[2], body)
-
     def answer(self, path: str, body: bytes, sender: str) -> bytes:
-        """As of LyingPeer; overlay messages are answered one by one."""
+        """As of LyingPeer; overlay messages are answered one by one, and whoever asks for sponsorship is sponsored."""
+        if path == SPONSOR:
+            asked = messages.sponsor_request_read(body)
+            given = Sponsorship(self.domain, sender, int(time.time() // DAY_S), 0)
+            grant = sponsorship_sign(given, asked.key, self.key)
+            return messages.encode(messages.SponsorAnswer(messages.VERSION, grant, [self.record, *self.chain]))
         if path != OVERLAY:
             return super().answer(path, body, sender)
         time.sleep(self.late_s)

@@ -19,6 +19,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -322,7 +323,8 @@ def _handler(peer: LyingPeer) -> type[BaseHTTPRequestHandler]:
                 nonce=secrets.token_urlsafe(16),
                 now=time.time(),
             )
-            self._send(200, answer.headers, said)
+            with suppress(ConnectionError):  # the caller waits no more
+                self._send(200, answer.headers, said)
 
         def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
             self.send_response(status)

@@ -104,6 +104,7 @@ class Correspondence(msgspec.Struct):
         failures: requests that failed in a row.
         exchanged_at: when the last request was answered, or received; -inf for never.
         beat: whether a beat waits for its time.
+        paused_until: until when the domain has asked for no request.
         absent_until: until when the domain is known to take part in no overlay.
         plain_until: until when the domain is known to refuse messages of gossip and suspicion.
         rtt_s: smoothed duration of requests; 0 before the first.
@@ -117,6 +118,7 @@ class Correspondence(msgspec.Struct):
     failures: int = 0
     exchanged_at: float = float("-inf")
     beat: bool = False
+    paused_until: float = 0.0
     absent_until: float = 0.0
     plain_until: float = 0.0
     rtt_s: float = 0.0
@@ -193,7 +195,7 @@ class OverlayTransport:
         else:
             with_peer.waiting.append(codec.message_bytes(message))
             del with_peer.waiting[:-WAITING_MAX]
-            self._call(peer, with_peer, route)
+            self._call(peer, with_peer, route, now)
             if not self._can_be_called and type(message) is not Beat:
                 for after_s in POLLS_S:
                     self._timers.set(Wake(peer, "poll"), now + after_s)
@@ -212,7 +214,7 @@ class OverlayTransport:
             before_s = with_peer.rtt_s
             with_peer.rtt_s = result.rtt_s if not before_s else before_s + RTT_SHARE * (result.rtt_s - before_s)
         if not with_peer.round_waits:
-            self._go_on(result.peer, with_peer)
+            self._go_on(result.peer, with_peer, now)
 
     def not_exchanged(self, result: NotExchanged, now: float) -> None:
         """Take in that a request failed: retry it once, or report the domain as unreachable."""
@@ -227,13 +229,15 @@ class OverlayTransport:
             with_peer.plain_until = now + PLAIN_S
             waiting = [one for one in with_peer.waiting if codec.tag_at(one) not in OPTIONAL_TAGS]
             with_peer.waiting, with_peer.sent = [*plain, *waiting], []
-            self._go_on(peer, with_peer)
+            self._go_on(peer, with_peer, now)
             return
         elif unknown or with_peer.failures < (BUSY_TRIES if _is_rate(error) else 1):
             with_peer.introduce = with_peer.introduce or unknown
             with_peer.failures += 1
             with_peer.waiting = [*with_peer.sent, *with_peer.waiting][-WAITING_MAX:]
-            self._timers.set(Wake(peer, "retry"), now + (0.0 if unknown else _pause_s(error)))
+            after_s = 0.0 if unknown else _pause_s(error)
+            with_peer.paused_until = now + after_s if _is_rate(error) else 0.0
+            self._timers.set(Wake(peer, "retry"), now + after_s)
             return
         log.info("overlay: %s cannot be reached: %s", peer, error)
         with_peer.waiting, with_peer.sent, with_peer.failures = [], [], 0
@@ -256,7 +260,7 @@ class OverlayTransport:
                 if not with_peer.waiting:
                     continue
             if route is not None and route.url:
-                self._call(wake.peer, with_peer, route)
+                self._call(wake.peer, with_peer, route, now)
 
     # Requests
 
@@ -281,13 +285,13 @@ class OverlayTransport:
         if now - with_peer.exchanged_at > SILENT_S:
             self._deliver(Down(peer))
 
-    def _go_on(self, peer: str, with_peer: Correspondence) -> None:
+    def _go_on(self, peer: str, with_peer: Correspondence, now: float) -> None:
         route = self._routes.to(peer)
         if with_peer.waiting and route is not None and route.url:
-            self._call(peer, with_peer, route)
+            self._call(peer, with_peer, route, now)
 
-    def _call(self, peer: str, with_peer: Correspondence, route: DomainRoute) -> None:
-        if with_peer.calling:
+    def _call(self, peer: str, with_peer: Correspondence, route: DomainRoute, now: float) -> None:
+        if with_peer.calling or now < with_peer.paused_until:  # a timer for the end of the pause runs
             return
         size = count = 0
         for one in with_peer.waiting[:MESSAGES_MAX]:
