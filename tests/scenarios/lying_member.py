@@ -65,9 +65,10 @@ class Newcomer:
         newcomer.grant = sponsorship_sign(given, str(newcomer.key["x"]), self.key)
         return newcomer
 
-    def try_telling(self, to: str, *said: Any) -> tuple[int, bytes]:
-        """Send overlay messages in one request, with its records; the answer's status and body."""
-        body = messages.request_encode([codec.message_bytes(one) for one in said], [self.record, *self.chain])
+    def try_telling(self, to: str, *said: Any, known: bool = False) -> tuple[int, bytes]:
+        """Send overlay messages in one request, with its records unless it is known there; the answer's status and body."""
+        records = [] if known else [self.record, *self.chain]
+        body = messages.request_encode([codec.message_bytes(one) for one in said], records)
         request = signatures.request_signed(
             f"{self._network[to].url}{OVERLAY}",
             body,

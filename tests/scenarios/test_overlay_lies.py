@@ -203,11 +203,16 @@ def test_a_compression_bomb_and_a_message_beyond_its_bound_cost_no_memory(
 def test_a_flood_of_requests_is_refused_and_counted_when_no_pause_is_kept(
     overlay: Network, liar: LyingMember, watch: AdminWatch
 ) -> None:
+    refused = 0
     with ThreadPoolExecutor(AT_ONCE) as threads:  # one after another, a busy machine would keep the rate
-        statuses = list(
-            threads.map(lambda _: liar.try_telling("b", Alive())[0], range(2 * int(OVERLAY_REQUESTS.burst)))
-        )
-    assert statuses.count(429) >= AT_ONCE
+        for _ in range(20):
+            sent = [
+                threads.submit(liar.try_telling, "b", Alive(), known=True) for _ in range(int(OVERLAY_REQUESTS.burst))
+            ]
+            refused += sum(one.result()[0] == 429 for one in sent)
+            if refused >= AT_ONCE:
+                break
+    assert refused >= AT_ONCE
     watch.caught("b", "misbehaviour.noted", kind="flooding", carrier=liar.domain)
 
 
