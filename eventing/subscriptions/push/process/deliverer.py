@@ -19,6 +19,7 @@ from eventing.conf import config
 from eventing.core.errors import ApplicationError, Unavailable
 from eventing.core.events import positions
 from eventing.core.events.cursors import Cursor
+from eventing.core.events.history import HistoryBounds
 from eventing.log.notifications import NotificationChannels
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NoLog, parse_notification
@@ -146,7 +147,9 @@ class Deliverer:
         while after is not None:
             rows, after = await in_database(endpoints_page)(after)
             self._take(rows)
-            await self._place([self._courses[row.id] for row in rows if row.id in self._courses])
+            courses = [self._courses[row.id] for row in rows if row.id in self._courses]
+            await self._place(courses)
+            self._dispatcher.ready_all(courses)
         await self._replays()
 
     async def _sweeps(self) -> None:
@@ -273,6 +276,7 @@ class Deliverer:
             for course in courses:
                 course.window = None
         cursors = await self._reader.subscription_cursors(rp, [course.id for course in courses])
+        granted: dict[HistoryBounds, int] = {}
         for course, cursor in zip(courses, cursors, strict=True):
             if course.window is not None:  # placed meanwhile
                 continue
@@ -280,7 +284,9 @@ class Deliverer:
             start = positions.resolve(held, state)
             begin = start.next
             if begin < state.next:
-                begin = max(begin, await self._reader.oldest_granted(rp, course.history))
+                if course.history not in granted:
+                    granted[course.history] = await self._reader.oldest_granted(rp, course.history)
+                begin = max(begin, granted[course.history])
             lost_from = held.offset + 1 if held.epoch == state.epoch else 1
             if begin > lost_from:
                 lost = GivenUp(course.id, state.epoch, lost_from, begin - 1, TRIMMED, 0)
