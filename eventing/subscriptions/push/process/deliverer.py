@@ -55,6 +55,7 @@ PLACE_S = 5.0
 """Longest wait until Redis has confirmed a subscription to a notification channel; the sweep tries again."""
 SWEEP_S = 10.0
 """Seconds between two comparisons with what is stored, and with the ends of logs."""
+PART_S = 0.25
 NOT_OPENED = "secrets-not-opened"
 log = logging.getLogger(__name__)
 
@@ -99,21 +100,20 @@ class Deliverer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._channels.start()
         writers = self._recorder.start()
-        keeper = loop.create_task(self._keep_lease())
+        keepers = [loop.create_task(self._keep_lease()), loop.create_task(self._part_slow_ones())]
         try:
             await self._channels.subscribe(PUSH_CHANNEL)
             await self._read_all()
             await self._sweeps()
         finally:
-            keeper.cancel()
-            for task in self._tasks:
+            for task in (*keepers, *self._tasks):
                 task.cancel()
             await self._dispatcher.stop()
             for course in self._courses.values():
                 course.stop()
             for task in writers:
                 task.cancel()
-            await asyncio.gather(keeper, *writers, *self._tasks, return_exceptions=True)
+            await asyncio.gather(*keepers, *writers, *self._tasks, return_exceptions=True)
             await self._recorder.flush()
             self._client.close()
             await self._channels.close()
@@ -140,6 +140,12 @@ class Deliverer:
             except (RedisError, OSError) as error:
                 log.warning("push: the lease could not be renewed yet: %s", error)
 
+    async def _part_slow_ones(self) -> None:
+        """Free places of requests that take long, whatever else this process waits for."""
+        while True:
+            await asyncio.sleep(PART_S)
+            self._dispatcher.part_slow_ones()
+
     # What is stored
 
     async def _read_all(self) -> None:
@@ -163,7 +169,6 @@ class Deliverer:
             except TimeoutError:
                 pass
             self._wanted.clear()
-            self._dispatcher.part_slow_ones()
             if self._noted:
                 noted, self._noted = self._noted, set()
                 await self._changed(noted)
