@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
+from eventing.core.container import memoized
 from eventing.core.errors import InvalidRequest
 
 URL_CHARS_MAX = 2048  # bound: characters of an endpoint's URL; the request is refused
@@ -130,7 +131,8 @@ def _unwrapped(address: IpAddress) -> IpAddress:
     return inner or address
 
 
-def ports_parse(text: str) -> range | frozenset[int]:
+@memoized(maxsize=4)
+def ports_parse(text: str) -> frozenset[int]:
     """Parse ports and ranges of ports, separated by commas: `443,8443` or `443,8000-8999`. Raises ValueError."""
     found: set[int] = set()
     for part in text.split(","):
