@@ -60,7 +60,7 @@ class Twelve:
             self._read(name)
 
     def send(self, name: str) -> None:
-        """Publish an event at one domain, and tell after how long the others had it."""
+        """Publish an event at one domain, and return after how long the others had it."""
         if not self._network[name].is_running:
             self._say(f"{name} is down.")
             return

@@ -84,7 +84,7 @@ class OverlaySuspicion(Shape):
 
 
 class OverlayHealth(Shape):
-    """How far this domain believes its own observations."""
+    """Degree to which this domain believes its own observations."""
 
     state: Annotated[
         str,
@@ -101,7 +101,7 @@ class OverlayHealth(Shape):
 
 
 class OverlayScore(Shape):
-    """How well a domain serves at the rendezvous points of a region, by own observation."""
+    """Score of a domain at the rendezvous points of a region, by own observation."""
 
     peer: str
     region: Annotated[str, doc("Id of the rendezvous points that the same domains share; empty: of the link itself.")]
@@ -114,7 +114,7 @@ class OverlayScore(Shape):
 
 
 class OverlayPicture(Shape):
-    """What the process of the overlay knows of the federation."""
+    """Knowledge of the federation that the process of the overlay has."""
 
     at: Moment
     whole: OverlayFigures
@@ -128,7 +128,7 @@ class OverlayPicture(Shape):
 
 
 class SeenDomains(msgspec.Struct, array_like=True):
-    """What the process of the overlay knows of single domains, for answers about them.
+    """Knowledge of single domains that the process of the overlay has, for answers about them.
 
     Attributes:
         loads: by name.

@@ -96,7 +96,7 @@ class ScoredMember(BroadcastingMember):
         return out
 
     def _shown(self) -> VectorsShown:
-        """What the links hold, as their peers state; eager ones apart."""
+        """Vectors of the links, as their peers state them; eager ones apart."""
         ours = self.replica.log.vector
         theirs: dict[Id, dict[str, int]] = {}
         others: dict[Id, dict[str, int]] = {}

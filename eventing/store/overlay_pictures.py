@@ -1,4 +1,4 @@
-"""What the process of the overlay leaves in Redis: the picture that gateways show, and the state that its next run takes up.
+"""State of the overlay in Redis: the picture that gateways show, and what the next run of its process takes up.
 
 All functions raise redis.RedisError.
 """

@@ -677,7 +677,7 @@ export interface OverlayZone {
   domains: number;
 }
 
-/** What the process of the overlay knows of the federation. */
+/** Knowledge of the federation that the process of the overlay has. */
 export interface OverlayPicture {
   at: string;
   whole: OverlayFigures;
@@ -735,7 +735,7 @@ export interface OverlaySuspicion {
   accusers: string[];
 }
 
-/** How far this domain believes its own observations. */
+/** Degree to which this domain believes its own observations. */
 export interface OverlayHealth {
   /** suspects-itself: so many links are silent that it waits longer before it drops one; accuses-nobody: so many of the domains that it observes are silent that it accuses none. */
   state: "well" | "suspects-itself" | "accuses-nobody";
@@ -749,7 +749,7 @@ export interface OverlayHealth {
   accused_by: string[];
 }
 
-/** How well a domain serves at the rendezvous points of a region, by own observation. */
+/** Score of a domain at the rendezvous points of a region, by own observation. */
 export interface OverlayScore {
   peer: string;
   /** Id of the rendezvous points that the same domains share; empty: of the link itself. */

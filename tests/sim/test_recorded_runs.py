@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from eventing.sim.recorded_runs import RecordedRun, keep, kept, runs_of
-from eventing.sim.report_progress import RemainingTime, duration_text
+from eventing.sim.remaining_time import RemainingTime, duration_text
 from eventing.sim.results import Outcome, RunResult, as_json, from_json
 from eventing.sim.results_page import page
 from eventing.sim.run import SimulationRun

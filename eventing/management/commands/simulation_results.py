@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from eventing.sim.errors import ScenarioError
 from eventing.sim.plots import plots_write
 from eventing.sim.recorded_runs import RecordedRun, keep, kept, runs_of
-from eventing.sim.report_progress import RemainingTime, duration_text
+from eventing.sim.remaining_time import RemainingTime, duration_text
 from eventing.sim.results import RunResult, from_json
 from eventing.sim.results_page import page
 from eventing.sim.scenario import DOMAINS_MAX, bundled_names, scenario_path, scenario_read

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class OverlayFault(NamedTuple):
-    """What a peer is answerable for, to be counted as misbehaviour."""
+    """Faults that a peer is answerable for, to be counted as misbehaviour."""
 
     kind: Kind
     peer: str

@@ -1,5 +1,6 @@
-"""What a run of the overlay does by the clock beside its machines: it measures the own load, shows a picture to gateways, and stores
-the state that the next run takes up.
+"""Upkeep by the clock of a run of the overlay, beside its machines.
+
+It measures the own load, shows a picture to gateways, and stores the state that the next run takes up.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class DeedObserved(msgspec.Struct, frozen=True, array_like=True, tag="deed"):
 
 
 class VectorsObserved(msgspec.Struct, frozen=True, array_like=True, tag="vectors"):
-    """What the links of a region hold: see scores.VectorsShown."""
+    """Vectors of the links of a region: see scores.VectorsShown."""
 
     region: str
     ours: dict[str, int]

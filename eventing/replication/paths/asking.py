@@ -58,7 +58,7 @@ _asks = per_process(_Asks)
 
 
 class CollectedReply(NamedTuple):
-    """What one domain answered; `problem` is a sentence where it did not, or not credibly."""
+    """Answer of one domain; `problem` is a sentence where it did not, or not credibly."""
 
     answer: PathReply | None
     problem: str

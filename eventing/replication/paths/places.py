@@ -23,7 +23,7 @@ _signed = msgpack_reader(Signed)
 
 @dataclass(frozen=True, slots=True)
 class KnownPath:
-    """What this domain knows of the path of an event.
+    """Knowledge of the path of an event that this domain has.
 
     Attributes:
         feed, sequence: the event's place in its feed.

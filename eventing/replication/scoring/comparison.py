@@ -33,7 +33,7 @@ QUEUE_S = 30.0
 
 
 class _Looks:
-    """When this process looked last, and where its next page of rendezvous points begins."""
+    """Time of the last comparison of this process, and the start of its next page of rendezvous points."""
 
     def __init__(self) -> None:
         self.at = float("-inf")

@@ -50,7 +50,7 @@ NOBODY_AVOIDED = Avoided()
 
 
 class _Effects:
-    """What was read last, and when links were demoted."""
+    """Readings of the last turn, and times of demotions of links."""
 
     def __init__(self) -> None:
         self.read_at = self.demoted_at = float("-inf")

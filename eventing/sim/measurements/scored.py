@@ -1,4 +1,7 @@
-"""What scores of links caught: which liars, by how many honest domains, after how long, and why; and honest domains that were taken for liars."""
+"""Liars that scores of links caught, and honest domains that were taken for liars.
+
+Shown are which, by how many honest domains, after how long, and why.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class EndpointChangeData(EndpointMembers):
     endpoint: str
 
 
-class EndpointAnswer(EndpointMembers):
+class PushEndpointAnswer(EndpointMembers):
     """The endpoint of a push subscription."""
 
     url: Annotated[str, doc("Address, without its query.")]

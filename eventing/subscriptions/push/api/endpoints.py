@@ -20,7 +20,7 @@ from eventing.subscriptions.push.services.endpoints import (
     secrets_signing,
 )
 from eventing.subscriptions.push.services.vault import signing_master
-from eventing.subscriptions.push.shapes import EndpointAnswer, EndpointTestAnswer
+from eventing.subscriptions.push.shapes import EndpointTestAnswer, PushEndpointAnswer
 from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
 from eventing.subscriptions.selectors.subscriptions import subscription_get
 
@@ -33,7 +33,7 @@ class EndpointView(View):
         summary="Describe a push subscription's endpoint",
         description="For the owner, and with the operation `administer` at the rendezvous point.",
         parameters=[docs.SUBSCRIPTION_ID],
-        responses={200: EndpointAnswer},
+        responses={200: PushEndpointAnswer},
     )
     def get(self, request: Request, subscription_id: str) -> Response:
         """Describe."""
@@ -50,7 +50,7 @@ class EndpointPauseView(View):
         description="Nothing is sent until the endpoint is resumed; events wait in the history, within its bounds.",
         parameters=[docs.SUBSCRIPTION_ID],
         request=None,
-        responses={200: EndpointAnswer},
+        responses={200: PushEndpointAnswer},
     )
     def post(self, request: Request, subscription_id: str) -> Response:
         """Pause."""
@@ -68,7 +68,7 @@ class EndpointResumeView(View):
         "consented is asked again.",
         parameters=[docs.SUBSCRIPTION_ID],
         request=None,
-        responses={200: EndpointAnswer},
+        responses={200: PushEndpointAnswer},
     )
     def post(self, request: Request, subscription_id: str) -> Response:
         """Resume."""
@@ -103,7 +103,7 @@ class EndpointSecretView(View):
         description="Requests carry the signatures of both secrets until `keep_s` seconds have passed.",
         parameters=[docs.SUBSCRIPTION_ID],
         request=SecretRotationSerializer,
-        responses={200: EndpointAnswer},
+        responses={200: PushEndpointAnswer},
         examples=[
             OpenApiExample(
                 "Both for an hour",
@@ -119,10 +119,10 @@ class EndpointSecretView(View):
         return Response(_shown(subscription_id))
 
 
-def _shown(subscription_id: str) -> EndpointAnswer:
+def _shown(subscription_id: str) -> PushEndpointAnswer:
     row, subscription = endpoint_get(subscription_id), subscription_get(subscription_id)
     found = subscriptions_behind([subscription])[0]
-    return EndpointAnswer.of(
+    return PushEndpointAnswer.of(
         row,
         url=str(subscription.deliver.get("url", "")),
         public_key=public_key_text(signature_key(signing_master(), subscription_id)),

@@ -1,4 +1,4 @@
-"""What came of attempts, on its way to the stores: acknowledged positions and attempts to Redis, standings to SQL.
+"""Outcomes of attempts, on their way to the stores: acknowledged positions and attempts to Redis, standings to SQL.
 
 Everything that gathers during one round trip is in the next one. A position or standing replaces an older one that waits,
 so a store that is away costs a bound of memory; attempts beyond a bound are not recorded.

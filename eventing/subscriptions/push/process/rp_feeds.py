@@ -19,7 +19,7 @@ READ_EVENTS = 500
 READ_BYTES = 512 * 1024
 
 
-class Taken(NamedTuple):
+class FeedSlice(NamedTuple):
     """Consecutive events from the offset `first` on; empty where the log has none there."""
 
     first: int
@@ -79,15 +79,15 @@ class RpFeed:
             self._add(first, bodies)
         return True
 
-    def peek(self, offset: int, count: int) -> Taken | None:
+    def peek(self, offset: int, count: int) -> FeedSlice | None:
         """Return up to `count` kept events from this offset on; None if a read is needed."""
         for first in reversed(self._runs):
             bodies, _ = self._runs[first]
             if first <= offset < first + len(bodies):
-                return Taken(offset, bodies[offset - first : offset - first + count])
+                return FeedSlice(offset, bodies[offset - first : offset - first + count])
         return None
 
-    async def take(self, offset: int, count: int) -> Taken:
+    async def take(self, offset: int, count: int) -> FeedSlice:
         """Return up to `count` events from this offset on, or from the oldest held. Raises NoLog, redis.RedisError, OSError."""
         found = self.peek(offset, count)
         if found is None:
@@ -100,7 +100,7 @@ class RpFeed:
             await asyncio.shield(reading)
             found = self.peek(offset, count) or self.peek(max(offset, self.first), count)
         self._kept.used(self)
-        return found or Taken(self.end, [])
+        return found or FeedSlice(self.end, [])
 
     def drop(self) -> None:
         """Drop all kept events."""

@@ -27,7 +27,7 @@ _REPLAY_ATTEMPTS = 2
 
 
 class Outcomes(Protocol):
-    """What the dispatcher does for side requests."""
+    """Services of the dispatcher for side requests."""
 
     async def send(self, course: Course, request: Any) -> PushAnswer:
         """Send a request."""

@@ -47,7 +47,7 @@ BY_OWNER = "by-owner"
 
 @dataclass(frozen=True, slots=True)
 class EndpointStanding:
-    """How an endpoint stands.
+    """Standing of an endpoint.
 
     Attributes:
         failures: failed attempts in a row.

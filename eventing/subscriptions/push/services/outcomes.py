@@ -21,7 +21,7 @@ BATCH = 200  # bound: endpoints of one transaction; the others are in the next o
 
 @dataclass(frozen=True, slots=True)
 class StandingFound:
-    """How an endpoint stands after an attempt; discarded if its owner did something since `generation`."""
+    """Standing of an endpoint after an attempt; discarded if its owner did something since `generation`."""
 
     subscription: str
     generation: int

@@ -1,4 +1,4 @@
-"""What is known of an endpoint and not shown: sealed as one text (sql/sealed.py), bound to its subscription.
+"""Secrets of an endpoint, which are never shown: sealed as one text (sql/sealed.py), bound to its subscription.
 
 With another HERALD_SECRET_KEY endpoints must be stated anew.
 """
@@ -27,7 +27,7 @@ class SealedSecret(msgspec.Struct, array_like=True, frozen=True):
 
 
 class EndpointSecrets(msgspec.Struct, array_like=True, frozen=True):
-    """What is known of an endpoint and not shown. The newest secret is first."""
+    """Secrets of an endpoint, which are never shown. The newest secret is first."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()

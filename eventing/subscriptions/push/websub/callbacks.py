@@ -1,4 +1,4 @@
-"""What a hub asks and tells a subscriber's callback by GET: verification of intent, denial (sections 5.2 and 5.3). Pure."""
+"""Requests of a hub to a subscriber's callback by GET: verification of intent, denial (sections 5.2 and 5.3). Pure."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ USER_AGENT = "Herald-Push/1"
 
 @dataclass(frozen=True, slots=True)
 class PushNetwork:
-    """How endpoints are reached.
+    """Settings of connections to endpoints.
 
     Attributes:
         private: whether endpoints of private networks and of this machine may be called.

@@ -24,7 +24,7 @@ from eventing.subscriptions.push.ws_eventing.requests import Expires
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """What is asked of the lease engine.
+    """Request to the lease engine.
 
     Attributes:
         lease_s: seconds; None for the domain's default.
