@@ -462,6 +462,7 @@ class Config:
         "",
         "URL",
         "Proxy, http://HOST:PORT, through whose tunnels endpoints are called. The proxy resolves names, and so decides which addresses are called.",
+        secret=True,
     )
     push_retries_s: str = _setting(
         "",

@@ -42,6 +42,7 @@ JSON_LOADS = {
     "portal/supervisor/reporting/reporter.py": "a file of this domain",
     "portal/console/load_history.py": "this domain's own administrative events",
     "portal/console/rp_history.py": "this domain's own administrative events",
+    "portal/console/overlay_history.py": "this domain's own administrative events",
     "portal/auditing.py": "an answer that this process made",
     "portal/bundle.py": "a file of the build",
 }

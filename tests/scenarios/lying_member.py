@@ -30,7 +30,7 @@ from tests.scenarios.lying_peer import ANSWERED_WITHIN_S, LyingPeer, new_key
 
 Reply = Callable[[str, Any], Sequence[Any]]
 DAY_S = 86_400
-LINKED_WITHIN_S = 10.0
+LINKED_WITHIN_S = 60.0
 
 
 class Newcomer:

@@ -32,7 +32,7 @@ class AdminWatch:
             self._seen[at] += [(str(one["type"]).removeprefix(PREFIX), one["data"]) for one in events]
         return [found for of, found in self._seen[at] if of == event and _has(found, data)]
 
-    def caught(self, at: str, event: str, /, within_s: float = 10.0, **data: Any) -> dict[str, Any]:
+    def caught(self, at: str, event: str, /, within_s: float = 60.0, **data: Any) -> dict[str, Any]:
         """Wait for such an event, and print after how long it came; its data."""
         found = wait_for(
             lambda: self.told(at, event, **data),

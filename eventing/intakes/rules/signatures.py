@@ -17,9 +17,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from eventing.core.ed25519 import BadPublicKey, public_key_check
+from eventing.core.ed25519 import BadPublicKey, public_key, public_key_check, public_key_text
 from eventing.core.errors import InvalidRequest, SignatureInvalid
 from eventing.intakes.rules.formats import (
     FORMATS,
@@ -192,7 +191,7 @@ def _standard_key(secret: str) -> tuple[bool, bytes]:
 
 def _ed25519(key: bytes, signature: bytes, signed: bytes) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, signed)
+        public_key(public_key_text(key)).verify(signature, signed)
     except InvalidSignature:
         return False
     return True

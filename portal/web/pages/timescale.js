@@ -25,6 +25,7 @@ const page = pageData();
 const readers = [];
 /** @type {{reader: LaneReader, offset: number} | null} */
 let selected = null; // {reader, offset}
+let awaited = ""; // the place that the address asks for, until it is shown: a reload meanwhile asks for it again
 let begun = false; // whether the first span was chosen: once all lanes are there
 let rowsAt = -Infinity;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -144,6 +145,7 @@ function remove(reader) {
   readers.splice(readers.indexOf(reader), 1);
   byId("full").hidden = true;
   if (selected?.reader === reader) unselect();
+  awaited = "";
   if (readers.length === 0) byId("connection").hidden = true;
   publishing.offer(readers);
   address();
@@ -165,6 +167,7 @@ function changed(reader) {
 function address() {
   const query = new URLSearchParams(readers.map((reader) => ["rp", reader.rp || reader.reference]));
   if (selected) query.set("event", String(selected.offset));
+  else if (awaited) query.set("event", awaited);
   history.replaceState(history.state, "", readers.length ? `?${query}` : location.pathname);
 }
 
@@ -336,6 +339,7 @@ const asked = new URLSearchParams(location.search);
 const offset = Number((asked.get("event") ?? "").split(":").at(-1)) || 0;
 const at = Date.parse(asked.get("at") ?? "") || 0;
 if (offset || at) view.hold();
+if (offset) awaited = String(offset);
 if (page.references) showConnection("connecting");
 const references = JSON.parse(byId("references").textContent);
 const adding = references.map((reference, index) => add(reference, offset && index === 0 ? { offset } : { at }));
@@ -352,6 +356,7 @@ if (offset && readers.length) {
     const index = events.indexOf(event);
     view.show(events[Math.max(0, index - 15)].at, events[Math.min(events.length - 1, index + 15)].at);
   }
+  awaited = "";
   select(first, offset, { reveal: false });
   await Promise.all(readers.slice(1).map((reader) => (event ? reader.jump(event.at) : null)));
 } else if (at) {

@@ -171,9 +171,9 @@ def test_the_path_of_an_event_is_asked_for_and_shown_as_a_tree(browser: Any, ove
         page.goto(f"{overlay['a'].url}/overlay?rp={rp}&feed={'a' * 16}&sequence=x")
         expect(card.get_by_role("alert")).to_contain_text("sequence must be a number")
 
-        page.goto(f"{overlay['a'].url}/timescale?rp={rp}&event=1")
         page.route("**/path?*", lambda route: route.abort())
-        page.reload()
+        page.goto(f"{overlay['a'].url}/timescale?rp={rp}&event=1")
+        page.reload()  # while the page loads, too, the address asks for the event
         page.get_by_role("button", name="Ask the other domains for the path").click()
         expect(page.locator("#detail").get_by_role("alert")).to_be_visible()
         expect(page.get_by_role("button", name="Ask the other domains for the path")).to_be_enabled()
