@@ -111,6 +111,7 @@ def test_the_demo_starts_obeys_cut_heal_and_forge_and_ctrl_c_stops_all_of_it(dem
 
 
 @pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.processes
 @pytest.mark.timeout(900)
 def test_twelve_domains_that_nobody_wires_link_carry_events_and_go_on_without_three(tmp_path: Path) -> None:

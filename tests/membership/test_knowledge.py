@@ -140,12 +140,14 @@ def test_a_score_has_its_effect_and_both_are_told_with_the_reason(start: Callabl
 
 
 def test_a_restart_takes_up_rows_and_scores(start: Callable[[], Running], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "FIRST_LOAD_S", 0.0)
     first = start()
     new = member()
     link_with(new)
     gossip(new, row_of(new, DomainLoad(7)))
     observed([DeedObserved(LINK, new.name, "INVALID", 2)])
     wait_for(lambda: known_now().scores_of(new.name) and shown().whole.sums.sessions.value == 7, WITHIN_S)
+    wait_for(lambda: "load" in row_versions_stored(), WITHIN_S)
     first.stop()
     versions = row_versions_stored()
     start()

@@ -19,7 +19,7 @@ from demo.harness.servers import wait_for
 from tests.gateway.server import Prepared
 from tests.membership.light_domain import LightDomain
 
-pytestmark = [pytest.mark.processes, pytest.mark.long, pytest.mark.timeout(580)]
+pytestmark = [pytest.mark.processes, pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(580)]
 
 SHORT_NAMES = "abcdefgh"
 FOUNDER, NAT, SILENT = "a.test", "h.test", "c.test"

@@ -22,7 +22,7 @@ from eventing.overlay.graft_timer import GRAFT_S
 from tests.gateway.server import Prepared
 from tests.scenarios.watching import AdminWatch
 
-pytestmark = [pytest.mark.processes, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.processes, pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(900)]
 
 TWELVE, FOUNDER, NAT = "abcdefghijkl", "a", "m"
 SMALL = {"workers": 0, "reports": "off", "records": 0}

@@ -9,6 +9,7 @@ from tests.sim.trying import SEEDS, tried
 
 
 @pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1, SEEDS, 2))
 def test_a_world_holds(seed: int) -> None:
     tried(seed, DOMAINS)

@@ -23,6 +23,7 @@ def ran(scenario: Scenario) -> RunResult:
 
 
 @pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "name",
     [

@@ -14,6 +14,9 @@ from eventing.sim.run import SimulationRun
 from eventing.sim.trials import CHECK_S, DOMAINS, LIARS, REPAIR_S, TROUBLE_S, trial, trial_run
 from tests.sim.trying import SEEDS, tried
 
+IN_CI = 80
+"""Seeds below which worlds are tried by CI as well."""
+
 
 @pytest.mark.parametrize("seed", range(1000, 1006))
 def test_a_small_world_holds(seed: int) -> None:
@@ -21,7 +24,9 @@ def test_a_small_world_holds(seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(0, SEEDS, 2))
+@pytest.mark.parametrize(
+    "seed", [seed if seed < IN_CI else pytest.param(seed, marks=pytest.mark.soak) for seed in range(0, SEEDS, 2)]
+)
 def test_a_world_holds(seed: int) -> None:
     tried(seed, DOMAINS)
 
