@@ -160,6 +160,7 @@ def test_what_was_cut_is_whole_within_seconds_of_healing_whatever_the_pause_afte
 
 
 @pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_of_a_hundred_cuts_99_are_whole_within_seconds_of_healing(network: Network) -> None:
     pairs = mesh(network.names)
