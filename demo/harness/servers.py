@@ -285,9 +285,10 @@ class Domain:
     @property
     def signing_key(self) -> dict[str, Any]:
         """Return the present private signing key, as its operator could read it."""
+        # SQLite's time has whole seconds: a key of this very second would be of the future.
         with closing(sqlite3.connect(self.data_dir / "herald.sqlite3")) as database:
             row = database.execute(
-                "SELECT private_jwk, kid FROM eventing_domainkey WHERE not_before <= datetime('now') "
+                "SELECT private_jwk, kid FROM eventing_domainkey WHERE not_before <= datetime('now', '+1 second') "
                 "AND (not_after IS NULL OR not_after > datetime('now')) ORDER BY not_before DESC"
             ).fetchone()
         assert row is not None, "the domain has no key yet"

@@ -91,6 +91,7 @@ def test_every_setting_says_what_it_is_and_its_default_is_within_its_bounds() ->
         "oidc_client_secret",
         "otlp_url",
         "metrics_token",
+        "push_proxy",
     }
 
 

@@ -53,7 +53,8 @@ class Replica(Dissemination):
     def busy(self) -> bool:
         """Return whether something is under way, or a timer will bring something about."""
         return bool(self.steps) or any(
-            one.flying or one.building or one.compare or again_at(one.link) is not None for one in self.peers.values()
+            one.flying or one.building or one.compare or one.failed or again_at(one.link, after=self._now) is not None
+            for one in self.peers.values()
         )
 
 

@@ -59,7 +59,7 @@ def test_domains_that_share_a_sponsor_link_by_themselves_and_mend(overlay: Netwo
     explained = overlay["b"].ask("GET", "/api/v1/overlay/domains/c.test")
     assert (explained["sponsors"], explained["rooted"], explained["peer"]) == (["a.test"], True, None)
     assert explained["link"]["reason"] in ("chosen", "accepted")
-    assert {made["peer"] for made in told(overlay, "b", "link.made")} == {"a.test", "c.test"}
+    assert {made["peer"] for made in told(overlay, "b", "link.made")} >= {"a.test", "c.test"}
     assert [granted["domain"] for granted in told(overlay, "a", "sponsorship.granted")] == ["b.test", "c.test"]
 
     version = overlay["c"].ask("GET", "/api/v1/overlay")["version"]
