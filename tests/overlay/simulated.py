@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from eventing.core.events.feeds import Feed
-from eventing.overlay.dissemination import Dissemination
+from eventing.overlay.dissemination import Dissemination, PeerExchange
 from eventing.overlay.dissemination_messages import DisseminationParameters, Grafted, Publish, RunReceived
 from eventing.overlay.link_state import Link, again_at
 from eventing.overlay.links import LinkUp
@@ -53,9 +53,13 @@ class Replica(Dissemination):
     def busy(self) -> bool:
         """Return whether something is under way, or a timer will bring something about."""
         return bool(self.steps) or any(
-            one.flying or one.building or one.compare or one.failed or again_at(one.link, after=self._now) is not None
-            for one in self.peers.values()
+            self._pending(one) or again_at(one.link, after=self._now) is not None for one in self.peers.values()
         )
+
+    def _pending(self, one: PeerExchange) -> bool:
+        """Return whether a request to a peer is under way, being made, or to be repeated after its failure."""
+        repeated = bool(one.failed) and one.next_at > self._now
+        return one.flying is not None or one.building or one.compare or repeated
 
 
 class RpWorld(World):
