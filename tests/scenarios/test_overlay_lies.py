@@ -34,7 +34,7 @@ from tests.scenarios.lying_member import LyingMember, Newcomer
 from tests.scenarios.test_overlay import links
 from tests.scenarios.watching import AdminWatch
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.processes, pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(300)]
 
 SHAPE = [("a", "b"), ("a", "c")]
 HONEST = ("a.test", "b.test", "c.test")
@@ -236,7 +236,6 @@ def _record_of(liar: LyingMember, at: str, name: str) -> DomainRecord:
     return records[-1]
 
 
-@pytest.mark.long
 def test_a_member_that_answers_too_late_loses_its_link(overlay: Network, liar: LyingMember, watch: AdminWatch) -> None:
     liar.late_s = LATE_S
     watch.again()
@@ -244,7 +243,6 @@ def test_a_member_that_answers_too_late_loses_its_link(overlay: Network, liar: L
     assert dropped["reason"] in ("transport", "silent")
 
 
-@pytest.mark.long
 def test_a_thousand_newcomers_at_one_contact_are_admitted_and_slow_nobody(overlay: Network, watch: AdminWatch) -> None:
     """Their founder is another one than a, and b joins its federation as well."""
     founder = LyingMember(overlay, "founder")
