@@ -86,6 +86,13 @@ def overlay(network: Network, founded: Callable[[], None]) -> Iterator[Network]:
 def liar(overlay: Network) -> Iterator[LyingMember]:
     """A member that b and c know by its record, and that has a link with b."""
     made = LyingMember(overlay, f"liar{next(_numbers)}").sponsored_by("a").link("b")
+    for name in "bc":  # gateways know it by the stored directory, which is written some seconds later
+        wait_for(
+            lambda name=name: made.domain in found(overlay, name, made.domain),  # type: ignore[misc]
+            LINKED_WITHIN_S,
+            every_s=0.2,
+            about=f"{name} has stored the record of {made.domain}",
+        )
     yield made
     made.close()
     overlay.forget("a", made.domain)

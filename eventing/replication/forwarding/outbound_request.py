@@ -149,7 +149,7 @@ def request_build(
 def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
     now, asked = time.time(), asked_feeds()
     futile: dict[str, int] = {}
-    withheld: dict[str, Deed] = {}
+    withheld: dict[str, Deed | None] = {}
     timed = [rp for rp, one in sent.items() if one.before.timer.ask_at is not None and one.before.timer.ask_at <= now]
     gone = {rp: gaps.gone(rp) for rp in timed if sent[rp].before.timer.asked + 1 >= graft_timer.GRAFTS_FUTILE}
 
@@ -167,7 +167,7 @@ def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
     for rp, link in watermarks.links_change(peer, timed, change).items():
         sent[rp].before = link
     for rp, deed in withheld.items():
-        if deed is not Deed.FIRST:
+        if deed is not None:
             conduct_note(deed, peer=peer, rp=rp)
     supplies = bool(futile) and peer_state.supplied(peer)
     for rp in [rp for rp, times in futile.items() if times >= GRAFTS_EXCUSED or not supplies]:
@@ -175,14 +175,14 @@ def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
         misbehaviour_note("false-vector", carrier=peer, rp=rp, detail=detail)
 
 
-def _withheld(before: Link, after: Link, ours: Mapping[str, int]) -> Deed:
-    """Return what a peer did that is asked for runs now: it did not send them though asked before, or though its link is eager; FIRST:
+def _withheld(before: Link, after: Link, ours: Mapping[str, int]) -> Deed | None:
+    """Return what a peer did that is asked for runs now: it did not send them though asked before, or though its link is eager; None:
     nothing that it is to be blamed for.
     """
     if after.timer.asked > 1:
         return Deed.BROKEN_PROMISE
     lacking = graft_timer.ahead(before.timer.awaited, ours).keys()
-    return Deed.SILENT if lacking - before.tree.pruned else Deed.FIRST
+    return Deed.SILENT if lacking - before.tree.pruned else None
 
 
 def _add_runs(

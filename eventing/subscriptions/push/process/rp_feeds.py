@@ -77,6 +77,7 @@ class RpFeed:
         if first + len(bodies) > self.end:
             self.end = first + len(bodies)
             self._add(first, bodies)
+            self._kept.used(self)
         return True
 
     def peek(self, offset: int, count: int) -> FeedSlice | None:
