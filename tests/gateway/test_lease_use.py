@@ -9,8 +9,6 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from demo.harness.servers import eventually
 from tests.gateway.client import Client
 from tests.gateway.server import STRUCTURED, LiveGateway, event
@@ -39,13 +37,13 @@ def left_s(live_gateway: LiveGateway, table: str, id: str) -> float:
     return (until - datetime.now(UTC)).total_seconds()
 
 
-async def renewed(live_gateway: LiveGateway, table: str, id: str) -> None:
+async def renewed(live_gateway: LiveGateway, table: str, id: str, by: str = "use") -> None:
     """Wait until a lease counts from now; connections are served meanwhile."""
 
     async def is_renewed() -> bool:
         return left_s(live_gateway, table, id) > 0.9 * LEASE_S
 
-    await eventually(is_renewed, RENEWED_WITHIN_S, every_s=0.1, about="the lease is renewed")
+    await eventually(is_renewed, RENEWED_WITHIN_S, every_s=0.1, about=f"the lease is renewed by {by}")
 
 
 def aged_rp(live_gateway: LiveGateway, **asked: Any) -> str:
@@ -91,33 +89,29 @@ RP_USES: list[Callable[[LiveGateway, Client, str], Awaitable[None]]] = [
 ]
 
 
-@pytest.mark.parametrize("use", RP_USES, ids=lambda use: use.__name__)
-async def test_the_use_of_a_rendezvous_point_renews_its_lease(
-    live_gateway: LiveGateway, client: Client, use: Callable[[LiveGateway, Client, str], Awaitable[None]]
-) -> None:
-    rp = aged_rp(live_gateway)
-    await use(live_gateway, client, rp)
-    await renewed(live_gateway, RP, rp)
+async def test_each_use_of_a_rendezvous_point_renews_its_lease(live_gateway: LiveGateway, client: Client) -> None:
+    rps = {use.__name__: aged_rp(live_gateway) for use in RP_USES}
+    for use in RP_USES:
+        await use(live_gateway, client, rps[use.__name__])
+    for name, rp in rps.items():
+        await renewed(live_gateway, RP, rp, by=name)
 
 
-@pytest.mark.parametrize("use", ["pull", "ack", "ack by WebSocket", "attach"])
-async def test_the_use_of_a_durable_subscription_renews_its_lease(
-    live_gateway: LiveGateway, rp: str, client: Client, use: str
+async def test_each_use_of_a_durable_subscription_renews_its_lease(
+    live_gateway: LiveGateway, rp: str, client: Client
 ) -> None:
-    subscription = subscribe(live_gateway, rp, lease_s=LEASE_S)
+    used = {use: subscribe(live_gateway, rp, lease_s=LEASE_S) for use in ("pull", "ack", "ack by WebSocket", "attach")}
     live_gateway.publish(rp, 1)
     epoch = (await client.ok("subscribe", rp=rp))["epoch"]
-    aged(live_gateway, SUBSCRIPTION, subscription["id"])
-    if use == "pull":
-        pull(live_gateway, subscription)
-    elif use == "ack":
-        acknowledge(live_gateway, subscription, f"{epoch}:1").raise_for_status()
-    elif use == "attach":
-        async with Client(live_gateway) as reader:
-            await reader.ok("subscribe", subscription=subscription["id"])
-    else:
-        await client.ok("ack", subscription=subscription["id"], cursor=f"{epoch}:1")
-    await renewed(live_gateway, SUBSCRIPTION, subscription["id"])
+    for subscription in used.values():
+        aged(live_gateway, SUBSCRIPTION, subscription["id"])
+    pull(live_gateway, used["pull"])
+    acknowledge(live_gateway, used["ack"], f"{epoch}:1").raise_for_status()
+    await client.ok("ack", subscription=used["ack by WebSocket"]["id"], cursor=f"{epoch}:1")
+    async with Client(live_gateway) as reader:
+        await reader.ok("subscribe", subscription=used["attach"]["id"])
+    for use, subscription in used.items():
+        await renewed(live_gateway, SUBSCRIPTION, subscription["id"], by=use)
 
 
 async def test_readings_that_are_open_go_on_renewing_without_an_event(

@@ -175,6 +175,7 @@ async def test_large_operations_that_wait_are_read_no_further_than_their_bytes_a
     assert grown < SLACK, f"{grown / 1e6:.0f} MB after {sent / 1e6:.0f} MB of operations"
 
 
+@pytest.mark.long
 async def test_a_stalled_reader_whose_token_ends_is_let_go(new_live_gateway: Callable[..., LiveGateway]) -> None:
     live_gateway = new_live_gateway(session_buffer_bytes=32 * 1024, heartbeat_s=600)
     rp = live_gateway.create_rp(history={"max_events": 1000, "max_bytes": 100 << 20})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
@@ -21,23 +22,24 @@ from tests.gateway.server import LiveGateway, event
 MIB = 1024 * 1024
 
 
-@pytest.mark.parametrize(
-    "begun",
-    [
-        client_frame(b"", size=100)[:1],
-        client_frame(b"x" * 10, size=1000),
-        client_frame(b"x" * 100_000, size=200_000),
-        client_frame(b"", TEXT),
-        client_frame(b'{"op":', TEXT),
-        client_frame(b'{"op":', TEXT) + client_frame(b"x" * 10, CONTINUATION, size=1000),
-    ],
-    ids=["first byte", "frame", "large frame", "empty fragment", "fragment", "frame of a fragmented message"],
-)
-def test_a_message_that_does_not_end_is_given_up_in_time(live_gateway: LiveGateway, begun: bytes) -> None:
-    with Raw(live_gateway) as raw:
-        raw.open().send(begun)
-        assert raw.message() == {"op": "closing", "reason": "message-timeout", "retry": True}
-        assert raw.close_code() == 4003
+UNFINISHED = {
+    "first byte": client_frame(b"", size=100)[:1],
+    "frame": client_frame(b"x" * 10, size=1000),
+    "large frame": client_frame(b"x" * 100_000, size=200_000),
+    "empty fragment": client_frame(b"", TEXT),
+    "fragment": client_frame(b'{"op":', TEXT),
+    "frame of a fragmented message": client_frame(b'{"op":', TEXT) + client_frame(b"x" * 10, CONTINUATION, size=1000),
+}
+
+
+def test_messages_that_do_not_end_are_given_up_in_time(live_gateway: LiveGateway) -> None:
+    with ExitStack() as stack:
+        raws = {name: stack.enter_context(Raw(live_gateway)) for name in UNFINISHED}
+        for name, raw in raws.items():
+            raw.open().send(UNFINISHED[name])
+        for name, raw in raws.items():
+            assert raw.message() == {"op": "closing", "reason": "message-timeout", "retry": True}, name
+            assert raw.close_code() == 4003, name
 
 
 def test_pongs_within_a_message_do_not_prolong_its_time(live_gateway: LiveGateway) -> None:

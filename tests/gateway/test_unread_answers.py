@@ -124,6 +124,7 @@ def test_pipelined_requests_of_a_client_that_never_reads_cost_no_memory(
     assert growth(unlimited, request_head * 5000, handshake=False) < GROWTH_BYTES_MAX
 
 
+@pytest.mark.long
 def test_one_read_full_of_requests_costs_little_memory(new_live_gateway: Callable[..., LiveGateway]) -> None:
     """The first is a long poll: the others wait behind it."""
     live_gateway = new_live_gateway()

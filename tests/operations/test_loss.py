@@ -136,6 +136,7 @@ def test_it_can_be_switched_off_at_an_rp_and_in_the_domain(live_gateway: LiveGat
     live_gateway.admin.put("/api/v1/watches", json={"watch": []}).raise_for_status()
 
 
+@pytest.mark.long
 def test_what_ends_while_it_loses_leaves_an_alarm_until_somebody_acknowledges_it(live_gateway: LiveGateway) -> None:
     rp = lossy(live_gateway, name="loss/ended", watch=[{"lag": {"events": 5}, "severity": "critical", "for_s": 0}])
     subscription = subscribed(live_gateway, rp, lease_s=60)

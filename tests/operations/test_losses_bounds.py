@@ -82,6 +82,7 @@ def many(count: int) -> list[str]:
     return sorted(rp.id for rp in rps)
 
 
+@pytest.mark.long
 def test_ten_thousand_rps_are_gone_round_in_a_bounded_time_for_a_bounded_cost() -> None:
     rps = many(10_000)
     for rp in (rps[17], rps[5_000], rps[-1]):

@@ -48,6 +48,7 @@ def told(network: Network, name: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+@pytest.mark.long
 def test_leaves_of_a_star_exchange_events_within_seconds_after_its_centre_was_killed(star: Network) -> None:
     rp = star.replicated_rp("a", "b", "c")
     wait_for(lambda: acquaintances(star, "b") == {"c"} and acquaintances(star, "c") == {"b"}, LINKED_WITHIN_S)
@@ -69,6 +70,7 @@ def test_leaves_of_a_star_exchange_events_within_seconds_after_its_centre_was_ki
     assert [row for name in "abc" for row in star.misbehaviour(name)] == []
 
 
+@pytest.mark.long
 def test_an_acquaintance_ends_when_the_home_takes_the_admission_back(star: Network) -> None:
     rp = star.replicated_rp("a", "b", "c")
     wait_for(lambda: acquaintances(star, "b") == {"c"} and acquaintances(star, "c") == {"b"}, LINKED_WITHIN_S)

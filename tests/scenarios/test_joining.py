@@ -65,6 +65,7 @@ def refused_join(network: Network, at: str, rp: str, **wish: Any) -> dict[str, A
     return answer.json()
 
 
+@pytest.mark.long
 def test_a_replica_serves_every_operation_under_its_homes_policy(network: Network) -> None:
     with IssuerServer() as issuer:
         of_issuer = {"issuer": issuer.url, "allow": ["publish", "history"]}

@@ -152,6 +152,7 @@ def test_a_domain_restored_from_an_old_backup_uses_no_number_again(network: Netw
         assert "c.test" not in network.quarantined(name)
 
 
+@pytest.mark.long
 def test_a_reader_of_a_domain_restored_whole_is_given_nothing_of_other_origins_again(network: Network) -> None:
     rp = network.replicated_rp("a", "b", "c")
     for name in "abc":

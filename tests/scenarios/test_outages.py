@@ -80,7 +80,9 @@ def disconnected(domain: Domain) -> None:
         client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
 
-@pytest.mark.parametrize("outage", [killed, stopped, disconnected])
+@pytest.mark.parametrize(
+    "outage", [killed, *(pytest.param(one, marks=pytest.mark.long) for one in (stopped, disconnected))]
+)
 def test_an_outage_of_redis_ends_no_process_and_forwarding_goes_on_at_once(network: Network, outage: object) -> None:
     assert callable(outage)
     rp = network.replicated_rp("a", "b")
@@ -139,7 +141,7 @@ def put_off(domain: Domain, peer: str) -> None:
     wait_for(waits, 60.0, about=f"delivery to {peer} fails")
 
 
-@pytest.mark.parametrize("blackhole", [False, True])
+@pytest.mark.parametrize("blackhole", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_what_was_cut_is_whole_within_seconds_of_healing_whatever_the_pause_after_the_last_failure(
     network: Network, blackhole: bool
 ) -> None:

@@ -51,6 +51,7 @@ def told(network: Network, name: str, kind: str) -> list[dict[str, Any]]:
     return [event["data"] for event in page["events"] if event["type"] == f"io.herald.overlay.{kind}"]
 
 
+@pytest.mark.long
 def test_domains_that_share_a_sponsor_link_by_themselves_and_mend(overlay: Network) -> None:
     for name, others in (("a", "bc"), ("b", "ac"), ("c", "ab")):
         wait_for(lambda name=name, others=others: linked(overlay, name, *others), LINKED_WITHIN_S)  # type: ignore[misc]

@@ -192,6 +192,7 @@ def test_the_command_creates_one_at_two_domains_and_shows_who_delivers(network: 
     assert "a.test (of a.test, b.test)" in shown.output
 
 
+@pytest.mark.long
 def test_in_a_partition_both_deliver_and_when_it_heals_one_stands_down_and_no_acknowledgement_is_lost(
     network: Network,
 ) -> None:
@@ -263,6 +264,7 @@ def test_ack_at_a_kill_a_and_b_goes_on_right_behind_and_a_stands_down_when_it_is
     wait_for(lambda: owner.of("a", "GET").json()["lease"]["granted_s"] > 800, about="the keeper knows the renewal")
 
 
+@pytest.mark.long
 def test_a_reader_that_acknowledges_each_event_sees_few_of_them_again_after_a_takeover(network: Network) -> None:
     rp = network.replicated_rp("a", "b")
     owner = Owner(network, rp)

@@ -24,25 +24,37 @@ from eventing.sim.scenario import (
 )
 
 LONG = {
+    "broadcast-random",
     "crash-70",
     "crash-80",
+    "liars-accusing",
     "liars-asking",
     "liars-babbling",
     "liars-colluding-10",
     "liars-colluding-20",
     "liars-colluding-30",
     "liars-flooding-a-restart",
+    "liars-good-and-mute",
     "liars-grabbing",
+    "liars-graft-flapping",
+    "liars-half-detached",
+    "liars-inventing-paths",
+    "liars-mute-replicas",
     "liars-one-number",
     "liars-replaying",
     "liars-shuffle-poisoning",
+    "liars-silent-20",
+    "liars-silent-30",
+    "liars-slow-replicas",
     "liars-sybil-burst",
+    "paper-broadcast",
     "partition",
     "partition-hour",
     "steady",
     "unsteady",
+    "vanish",
 }
-"""Bundled scenarios that take more than a few seconds even with few domains."""
+"""Bundled scenarios that take two seconds or more even with few domains."""
 HEAD = 'title = "t"\nduration_s = 100\n'
 
 
