@@ -51,6 +51,10 @@ TOGETHER = {
         "tests/portal/console/test_websocket.py",
         "tests/portal/console/test_oidc.py",
     ),
+    "pushing": (
+        "tests/subscriptions/push/test_push_delivery.py",
+        "tests/subscriptions/push/test_cloudevents_delivery.py",
+    ),
     "engine": (
         "tests/spark/test_reports.py",
         "tests/spark/test_transforms_access.py",
@@ -84,6 +88,7 @@ PROCESSES = frozenset(
         "shared_live_gateway",
         "network",
         "prepared",
+        "pushing",
         "browser",
     }
 )

@@ -6,14 +6,21 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from eventing.core.shapes import Count, Moment, PageAnswer, Positive, Shape, doc, page_of
+from eventing.core.shapes import Count, Moment, PageAnswer, Positive, Shape, doc, one_of, page_of
 from eventing.rest.shapes import HistoryAnswer, LeaseAnswer
+
+
+class SinkCredentialShown(Shape):
+    """A credential of a CloudEvents sink, without its secret."""
+
+    type: Annotated[str, one_of("PLAIN", "ACCESSTOKEN")]
+    identifier: Annotated[str, doc("Account of a plain credential; empty for a token.")]
 
 
 class DeliveryMode(Shape):
     """Delivery of events to the subscriber; the members after `mode` are those of an endpoint, without secrets."""
 
-    mode: Annotated[str, doc("`pull`, or `webhook`.")]
+    mode: Annotated[str, doc("`pull`, `webhook` or `cloudevents-http`.")]
     url: Annotated[str | UnsetType, doc("Address of the endpoint, without its query.")] = UNSET
     format: Annotated[str | UnsetType, doc("`structured`, `binary`, `batch` or `raw`.")] = UNSET
     ordered: Annotated[bool | UnsetType, doc("Whether an event is sent after the one before it is settled.")] = UNSET
@@ -25,6 +32,14 @@ class DeliveryMode(Shape):
     max_attempts: Annotated[
         Positive | UnsetType | None,
         doc("Attempts after which an event is a dead letter; null: the endpoint is paused."),
+    ] = UNSET
+    rate: Annotated[Positive | UnsetType, doc("Most requests a minute that the owner wants.")] = UNSET
+    client_certificate: Annotated[
+        str | UnsetType, doc("Fingerprint of the client certificate: `sha256:` and hexadecimal digits.")
+    ] = UNSET
+    warn_url: Annotated[str | UnsetType, doc("Address that is warned of a pause, without its query.")] = UNSET
+    credential: Annotated[
+        SinkCredentialShown | UnsetType, doc("Credential by the CloudEvents Subscriptions API, without its secret.")
     ] = UNSET
 
 

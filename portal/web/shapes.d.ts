@@ -412,7 +412,7 @@ export interface SubscriptionRow {
 
 /** Delivery of events to the subscriber; the members after `mode` are those of an endpoint, without secrets. */
 export interface DeliveryMode {
-  /** `pull`, or `webhook`. */
+  /** `pull`, `webhook` or `cloudevents-http`. */
   mode: string;
   /** Address of the endpoint, without its query. */
   url?: string;
@@ -432,6 +432,21 @@ export interface DeliveryMode {
   verification?: string;
   /** Attempts after which an event is a dead letter; null: the endpoint is paused. */
   max_attempts?: number | null;
+  /** Most requests a minute that the owner wants. */
+  rate?: number;
+  /** Fingerprint of the client certificate: `sha256:` and hexadecimal digits. */
+  client_certificate?: string;
+  /** Address that is warned of a pause, without its query. */
+  warn_url?: string;
+  /** Credential by the CloudEvents Subscriptions API, without its secret. */
+  credential?: SinkCredentialShown;
+}
+
+/** A credential of a CloudEvents sink, without its secret. */
+export interface SinkCredentialShown {
+  type: "PLAIN" | "ACCESSTOKEN";
+  /** Account of a plain credential; empty for a token. */
+  identifier: string;
 }
 
 /** Progress of a durable subscription; all null: not sampled yet. */

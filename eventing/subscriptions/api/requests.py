@@ -18,6 +18,7 @@ from eventing.rest.fields import (
     StrictString,
 )
 from eventing.subscriptions.push.rules.addresses import URL_CHARS_MAX
+from eventing.subscriptions.push.rules.client_identities import PEM_CHARS_MAX
 from eventing.subscriptions.push.rules.options import (
     ATTEMPTS_MAX,
     BATCH_EVENTS_MAX,
@@ -25,20 +26,22 @@ from eventing.subscriptions.push.rules.options import (
     HEADER_CHARS_MAX,
     HEADERS_MAX,
     IN_FLIGHT_MAX,
+    MODES,
     SIGNATURES,
     VERIFICATIONS,
 )
+from eventing.subscriptions.push.rules.request_rates import RATE_MAX
 from eventing.subscriptions.rules.shared_subscriptions import REPLICAS_MAX
 
 
 class DeliverRequestSerializer(StrictObject):
     """Delivery of a subscription's events."""
 
-    mode = serializers.ChoiceField(choices=["pull", "webhook"])
+    mode = serializers.ChoiceField(choices=["pull", *MODES])
     url = StrictString(
         required=False,
         max_length=URL_CHARS_MAX,
-        help_text="Address of the endpoint; for webhooks, and so are the others.",
+        help_text="Address of the endpoint; for all modes but `pull`, and so are the others.",
     )
     format = serializers.ChoiceField(
         required=False,
@@ -71,6 +74,30 @@ class DeliverRequestSerializer(StrictObject):
         required=False,
         choices=list(VERIFICATIONS),
         help_text="How the endpoint consents: by repeating the challenge of an event, or by the handshake of CloudEvents.",
+    )
+    rate = StrictInteger(
+        required=False,
+        allow_null=True,
+        max_value=RATE_MAX,
+        help_text="Most requests a minute; asked for in the handshake of CloudEvents. The default null sets no bound.",
+    )
+    client_certificate = StrictString(
+        required=False,
+        allow_null=True,
+        max_length=PEM_CHARS_MAX,
+        help_text="Certificate for servers that ask for one (mutual TLS), as PEM, the leaf first. Its fingerprint is shown.",
+    )
+    client_key = StrictString(
+        required=False,
+        allow_null=True,
+        max_length=PEM_CHARS_MAX,
+        help_text="Key of this certificate as PEM, without a passphrase. Never shown.",
+    )
+    warn_url = StrictString(
+        required=False,
+        allow_null=True,
+        max_length=URL_CHARS_MAX,
+        help_text="Address that gets a signed warning when the endpoint is paused or gone.",
     )
     max_attempts = StrictInteger(
         required=False,

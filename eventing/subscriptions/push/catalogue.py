@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from eventing.subscriptions.push.cloudevents_http.mode import CloudEventsHttpMode
 from eventing.subscriptions.push.modes import PushMode
 from eventing.subscriptions.push.webhook.mode import WebhookMode
 
-MODES: Mapping[str, PushMode] = {"webhook": WebhookMode()}
+MODES: Mapping[str, PushMode] = {
+    "webhook": WebhookMode(),
+    "cloudevents-http": CloudEventsHttpMode(),
+}

@@ -18,7 +18,8 @@ class PushEndpoint(models.Model):
 
     `sealed` has the URL, the custom headers and the secrets, encrypted (services/vault.py). `generation` counts what owners
     do: a verdict of the deliverer about an earlier generation is discarded. `test_id` is set while a test event is to be
-    sent.
+    sent. `allowed_rate` is the most requests a minute that the endpoint allowed when it consented; null: no bound.
+    `warn_at` is when the next attempt to warn the owner of a pause is due; null: none. `warnings` counts those attempts.
     """
 
     subscription = models.OneToOneField(Subscription, on_delete=models.CASCADE, primary_key=True, related_name="push")
@@ -33,10 +34,16 @@ class PushEndpoint(models.Model):
     reason = models.CharField(max_length=REASON_CHARS_MAX, blank=True, default="")
     generation = models.BigIntegerField(default=1)
     test_id = models.CharField(max_length=64, blank=True, default="")
+    allowed_rate = models.BigIntegerField(null=True)
+    warn_at = models.DateTimeField(null=True)
+    warnings = models.BigIntegerField(default=0)
 
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(state__in=_STATES), name="push_endpoint_state_is_known")]
-        indexes = [models.Index(fields=["state", "host"], name="push_endpoint_by_state")]
+        indexes = [
+            models.Index(fields=["state", "host"], name="push_endpoint_by_state"),
+            models.Index(fields=["warn_at"], name="push_endpoint_to_warn_of", condition=Q(warn_at__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return self.subscription_id

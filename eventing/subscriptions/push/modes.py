@@ -14,6 +14,7 @@ from typing import Protocol
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from eventing.subscriptions.push.rules.addresses import EndpointUrl
+from eventing.subscriptions.push.rules.client_identities import ClientIdentity
 from eventing.subscriptions.push.rules.verdicts import AttemptVerdict, PushAnswer
 
 
@@ -28,6 +29,8 @@ class PushTarget:
         form: the mode's own choice of a form, such as `structured`.
         secrets: the secrets that sign, the newest first.
         key: the Ed25519 key that signs; None for none.
+        rate: most requests a minute that its owner wants; None for no bound.
+        identity: client certificate of mutual TLS; None for none.
     """
 
     subscription: str
@@ -40,6 +43,8 @@ class PushTarget:
     key: Ed25519PrivateKey | None = None
     verification: str = ""
     batch: int = 1
+    rate: int | None = None
+    identity: ClientIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)

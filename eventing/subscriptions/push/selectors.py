@@ -22,7 +22,7 @@ _AWAKE = (*(one.value for one in EndpointState if one not in (EndpointState.PAUS
 _COLUMNS = (
     "subscription_id", "subscription__at", "subscription__start", "subscription__owner", "subscription__expires_at",
     "subscription__max_events", "subscription__max_bytes", "subscription__max_age_s", "subscription__deliver", "sealed",
-    "generation", "test_id", "state", "failures", "failing_since", "next_at", "reason", "verified",
+    "generation", "test_id", "allowed_rate", "state", "failures", "failing_since", "next_at", "reason", "verified",
 )  # fmt: skip
 
 
@@ -34,6 +34,7 @@ class EndpointRow:
         start: the cursor at which the subscription began.
         expires_at: Unix seconds.
         deliver: the shown options.
+        allowed_rate: requests a minute that the endpoint allows; None for no bound.
     """
 
     id: str
@@ -46,6 +47,7 @@ class EndpointRow:
     sealed: bytes
     generation: int
     test_id: str
+    allowed_rate: int | None
     standing: EndpointStanding
 
 
@@ -157,6 +159,7 @@ def _row(values: tuple[Any, ...]) -> EndpointRow:
         sealed=bytes(row["sealed"]),
         generation=row["generation"],
         test_id=row["test_id"],
+        allowed_rate=row["allowed_rate"],
         standing=EndpointStanding(
             EndpointState(row["state"]),
             row["failures"],

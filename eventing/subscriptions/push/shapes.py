@@ -35,6 +35,7 @@ class PushEndpointAnswer(EndpointMembers):
     verified: Annotated[bool, doc("Whether the endpoint has consented.")]
     public_key: Annotated[str, doc("Key of the signatures v1a: `whpk_BASE64`.")]
     secrets: Annotated[Count, doc("Secrets that sign now: two during a rotation.")]
+    allowed_rate: Annotated[Positive | None, doc("Requests a minute that the endpoint allows; null: no bound.")]
     dead_letters: Count
     cursor: Annotated[str, doc("Acknowledged cursor: everything up to it was delivered or given up.")]
     lag: Annotated[Count, doc("Events of the log after the acknowledged cursor.")]

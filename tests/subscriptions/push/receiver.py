@@ -4,12 +4,14 @@ with Receiver() as receiver:
     receiver.url("/ok/a")        # 204 to events, and the challenge to a challenge event
     receiver.bodies("/ok/a")     # events received there
     receiver.answer["/ok/a"] = 503
+    receiver.allows["/ok/a"] = {"WebHook-Allowed-Origin": "*"}    # in the answer to OPTIONS
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 import time
 from dataclasses import dataclass, field
@@ -35,12 +37,15 @@ class Receiver:
 
     Attributes:
         answer: by path: a status, raw bytes that are sent as they are, or the name of a misbehaviour.
+        allows: by path: fields of the answer to OPTIONS.
         received: all requests.
         requests: those about events, without challenges, by path.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.answer: dict[str, int | bytes | str] = {}
+        self.allows: dict[str, dict[str, str]] = {}
         self.received: list[Received] = []
         self.connections = 0
         self._loop = asyncio.new_event_loop()
@@ -50,11 +55,12 @@ class Receiver:
 
     def url(self, path: str) -> str:
         """Return the URL of a hook."""
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"https://localhost:{self.port}{path}" if self._tls else f"http://127.0.0.1:{self.port}{path}"
 
     def requests(self, path: str) -> list[Received]:
-        """Return the requests to a path that are no challenges."""
-        return [one for one in self.received if one.path == path and CHALLENGE.encode() not in one.body]
+        """Return the requests to a path that are about events, and no challenges."""
+        asked = [one for one in self.received if one.path == path and one.method == "POST"]
+        return [one for one in asked if CHALLENGE.encode() not in one.body]
 
     def data(self, path: str) -> list[Any]:
         """Return the data of the structured events received at a path, in order."""
@@ -79,7 +85,7 @@ class Receiver:
         asyncio.set_event_loop(self._loop)
 
         async def serve() -> None:
-            server = await asyncio.start_server(self._served, "127.0.0.1", 0, limit=8 * 1024 * 1024)
+            server = await asyncio.start_server(self._served, "127.0.0.1", 0, limit=8 * 1024 * 1024, ssl=self._tls)
             self.port = server.sockets[0].getsockname()[1]
             self._ready.set()
 
@@ -109,6 +115,10 @@ class Receiver:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         one = Received(method, path, headers, body)
         self.received.append(one)
+        if method == "OPTIONS" and path in self.allows:
+            fields_made = "".join(f"{name}: {value}\r\n" for name, value in self.allows[path].items())
+            writer.write(f"HTTP/1.1 200 OK\r\nAllow: POST\r\n{fields_made}Content-Length: 0\r\n\r\n".encode())
+            return True
         if CHALLENGE.encode() in body and not path.startswith("/mute"):
             token = json.loads(body)["data"]["challenge"].encode()
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(token), token))

@@ -2,114 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import os
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import httpx
 import pytest
 from click.testing import CliRunner
 from herald.commands import cli
 
 from demo.harness.servers import Domain, wait_for
+from tests.subscriptions.push.owner import SECRET, Owner
 from tests.subscriptions.push.receiver import Receiver
 
 pytestmark = pytest.mark.processes
-
-SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
-SETTINGS: dict[str, Any] = {
-    "push": 1,
-    "push_private": 1,
-    "push_ports": "1-65535",
-    "push_retries_s": "0.5,1,1,1,1,1,1,1",
-}
-MINE = {"anyone": True, "operations": ["publish", "subscribe", "history"]}
-
-
-@pytest.fixture(scope="module")
-def pushing(tmp_path_factory: pytest.TempPathFactory, prepared: Any) -> Iterator[Domain]:
-    """A domain that delivers."""
-    folder = tmp_path_factory.mktemp("push")
-    with Domain(folder / "var", seed=prepared.migrated, **SETTINGS) as running:
-        yield running
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """An endpoint."""
-    with Receiver() as running:
-        yield running
-
-
-class Owner:
-    """Whoever owns an RP and subscriptions there."""
-
-    def __init__(self, domain: Domain) -> None:
-        self.token = domain.token(admin=True, subject=f"owner-{os.urandom(4).hex()}")
-        headers = {"Authorization": f"Bearer {self.token}"}
-        self.http = httpx.Client(base_url=domain.url, headers=headers, timeout=20, trust_env=False)
-        self.rp = self._ok(self.http.post("/api/v1/rps", json={"history": {"max_events": 10000}}))["id"]
-
-    def hook(self, url: str, **deliver: Any) -> str:
-        """Create a webhook; return its subscription."""
-        answer = self.asks_hook(url, **deliver)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["id"])
-
-    def asks_hook(self, url: str, **deliver: Any) -> httpx.Response:
-        """Ask for a webhook."""
-        stated = {"mode": "webhook", "url": url, **deliver}
-        return self.http.post(f"/api/v1/rps/{self.rp}/subscriptions", json={"deliver": stated})
-
-    def hooks(self) -> list[str]:
-        """Return the subscriptions at the RP."""
-        found = self._ok(self.http.get(f"/api/v1/rps/{self.rp}/subscriptions"))
-        return [str(one["id"]) for one in found["items"]]
-
-    def publish(self, *data: Any) -> None:
-        """Publish events with these data, in one batch."""
-        events = [
-            {"specversion": "1.0", "id": os.urandom(8).hex(), "source": "/t", "type": "t", "data": one} for one in data
-        ]
-        kind = {"Content-Type": "application/cloudevents-batch+json"}
-        self._ok(self.http.post(f"/api/v1/rps/{self.rp}/events", content=json.dumps(events), headers=kind))
-
-    def endpoint(self, subscription: str) -> dict[str, Any]:
-        """Return the endpoint."""
-        return self._ok(self.http.get(f"/api/v1/subscriptions/{subscription}/endpoint"))
-
-    def does(self, subscription: str, what: str, **body: Any) -> dict[str, Any]:
-        """Post to a resource of the subscription."""
-        return self._ok(self.http.post(f"/api/v1/subscriptions/{subscription}/{what}", json=body))
-
-    def attempts(self, subscription: str) -> list[dict[str, Any]]:
-        """Return the last attempts."""
-        return list(self._ok(self.http.get(f"/api/v1/subscriptions/{subscription}/attempts"))["items"])
-
-    def dead_letters(self, subscription: str) -> list[dict[str, Any]]:
-        """Return the dead letters."""
-        return list(self._ok(self.http.get(f"/api/v1/subscriptions/{subscription}/dead-letters"))["items"])
-
-    def wait_state(self, subscription: str, state: str) -> None:
-        """Wait until the endpoint is in a state."""
-        wait_for(lambda: self.endpoint(subscription)["state"] == state, about=state, every_s=0.1)
-
-    @staticmethod
-    def _ok(answer: httpx.Response) -> dict[str, Any]:
-        assert answer.is_success, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
-
-
-@pytest.fixture
-def owner(pushing: Domain) -> Owner:
-    """An owner with an RP."""
-    return Owner(pushing)
 
 
 def test_events_arrive_in_order_once_the_endpoint_has_consented(owner: Owner, receiver: Receiver) -> None:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import socket
 import ssl
 from collections.abc import Iterator
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from eventing.subscriptions.push.modes import PushRequest
 from eventing.subscriptions.push.rules.addresses import EndpointUrl
+from eventing.subscriptions.push.rules.client_identities import client_identity
 from eventing.subscriptions.push.rules.verdicts import PushAnswer
 from eventing.subscriptions.push.wire.client import PushClient, PushNetwork
+from eventing.subscriptions.push.wire.tls import TlsContexts
+from tests.subscriptions.push.certificates import certificate_made, demanding
 from tests.subscriptions.push.receiver import Receiver
 
 REQUEST = PushRequest("POST", (("Content-Type", "application/json"),), b"{}")
@@ -36,30 +33,14 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and its own certificate for localhost, in one PEM file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, SHA256())
-    )
+    made, key = certificate_made()
     path = tmp_path_factory.mktemp("tls") / "both.pem"
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    path.write_bytes(private + made.public_bytes(Encoding.PEM))
+    path.write_text(key + made)
     return path
 
 
 def network(**stated: Any) -> PushNetwork:
-    return PushNetwork(**{"private": True, "own_port": 1, "proxy": "", "tls": ssl.create_default_context(), **stated})
+    return PushNetwork(**{"private": True, "own_port": 1, "proxy": "", "tls": TlsContexts(), **stated})
 
 
 def send(url: EndpointUrl, times: int = 1, **stated: Any) -> list[PushAnswer]:
@@ -124,7 +105,7 @@ def test_a_server_without_tls_is_a_failure_with_its_reason(receiver: Receiver) -
 def test_tls_is_verified_against_the_authorities(certificate: Path, trusted: bool, outcome: int | str) -> None:
     served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     served.load_cert_chain(certificate)
-    trusting = ssl.create_default_context(cafile=str(certificate)) if trusted else ssl.create_default_context()
+    trusting = TlsContexts(str(certificate) if trusted else "")
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -140,6 +121,22 @@ def test_tls_is_verified_against_the_authorities(certificate: Path, trusted: boo
 
     found = asyncio.run(work())
     assert (found.status or found.reason) == outcome
+
+
+def test_a_client_certificate_is_presented_to_a_server_that_demands_it(certificate: Path) -> None:
+    mine, others = (client_identity(*certificate_made()) for _ in range(2))
+
+    async def work(url: EndpointUrl) -> list[str]:
+        client = PushClient(network(tls=TlsContexts(str(certificate))))
+        found = [await client.send(url, REQUEST, identity) for identity in (mine, None, others, mine)]
+        client.close()
+        return [one.reason for one in found]
+
+    with Receiver(tls=demanding(certificate, mine.certificate)) as receiver:
+        reasons = asyncio.run(work(EndpointUrl("https", "localhost", receiver.port, "/ok")))
+        assert (reasons[0], reasons[3]) == ("http-204", "http-204")
+        assert not [reason for reason in reasons[1:3] if reason.startswith("http")], "no connection is shared"
+        assert len(receiver.received) == 2
 
 
 @pytest.mark.parametrize("private", [True, False])

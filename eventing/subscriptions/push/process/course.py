@@ -6,18 +6,23 @@ import time
 from asyncio import TimerHandle
 
 from eventing.conf import config
+from eventing.core.errors import InvalidRequest
 from eventing.core.events.history import HistoryBounds
 from eventing.subscriptions.push.catalogue import MODES
 from eventing.subscriptions.push.modes import PushMode, PushTarget
 from eventing.subscriptions.push.process.rp_feeds import RpFeed
 from eventing.subscriptions.push.rules.addresses import endpoint_url, ports_parse
+from eventing.subscriptions.push.rules.client_identities import ClientIdentity
 from eventing.subscriptions.push.rules.delivery_window import DeliveryWindow
 from eventing.subscriptions.push.rules.endpoint_states import RECEIVING, EndpointStanding, EndpointState
+from eventing.subscriptions.push.rules.options import HANDSHAKE
+from eventing.subscriptions.push.rules.request_rates import effective_rate, pause_s
 from eventing.subscriptions.push.rules.signatures import secret_parse, signature_key
 from eventing.subscriptions.push.selectors import EndpointRow, Replay
 from eventing.subscriptions.push.services.vault import signing_master, unseal
 
 Host = tuple[str, int]
+CREDENTIAL_EXPIRED = "credential-expired"
 
 
 class Course:
@@ -28,11 +33,14 @@ class Course:
         queued: whether it waits for its turn.
         busy: whether a request outside the window is in flight: consent, test or replay.
         failed_at: Unix seconds at which the last failure was counted.
+        pause_s: seconds between the begins of two requests, by the rate that owner and endpoint allow; 0 for no bound.
+        spaced_at: Unix seconds before which that rate allows no request.
     """
 
     __slots__ = (
         "busy", "expires_at", "failed_at", "feed", "generation", "history", "host", "id", "in_flight", "max_attempts", "mode",
-        "owner", "queued", "replays", "resealed_at", "standing", "start", "stopped", "target", "test_id", "timer", "window",
+        "owner", "pause_s", "queued", "replays", "resealed_at", "spaced_at", "standing", "start", "stopped", "target", "test_id",
+        "timer", "window",
     )  # fmt: skip
 
     def __init__(self, row: EndpointRow, feed: RpFeed) -> None:
@@ -40,16 +48,21 @@ class Course:
         self.feed = feed
         self.window: DeliveryWindow | None = None
         self.queued = self.busy = self.stopped = False
-        self.failed_at = 0.0
+        self.failed_at = self.spaced_at = 0.0
         self.timer: TimerHandle | None = None
         self.replays: list[Replay] = []
         self.update(row)
 
     def update(self, row: EndpointRow) -> None:
-        """Take what is stored. Raises NotOpened, InvalidRequest (settings do not allow the address any more)."""
+        """Take what is stored. Raises NotOpened, InvalidRequest (settings do not allow the address any more, or the
+        credential has expired).
+        """
         settings = config()
         secrets = unseal(row.id, row.sealed)
         deliver = row.deliver
+        credential, identity = secrets.credential, secrets.identity
+        if credential is not None and credential.until is not None and time.time() >= credential.until:
+            raise InvalidRequest(CREDENTIAL_EXPIRED)
         signing = secrets.signing()
         signature = deliver.get("signature", "v1a")
         self.mode: PushMode = MODES[str(deliver["mode"])]
@@ -59,13 +72,17 @@ class Course:
             origin=settings.domain,
             url=endpoint_url(secrets.url, ports=ports_parse(settings.push_ports), private=settings.push_private),
             form=str(deliver.get("format", "")),
-            headers=secrets.headers,
+            headers=(*secrets.headers, *((("Authorization", credential.field),) if credential else ())),
             secrets=tuple(map(secret_parse, signing)) if signature != "v1a" else (),
             key=signature_key(signing_master(), row.id) if signature != "v1" else None,
-            verification=str(deliver.get("verification", "")),
+            verification=str(deliver.get("verification", HANDSHAKE)),
             batch=int(deliver.get("batch", 1)),
+            rate=deliver.get("rate"),
+            identity=ClientIdentity(identity.certificate, identity.key, identity.digest) if identity else None,
         )
-        untils = [one.until for one in secrets.secrets if one.until is not None]
+        self.pace(row.allowed_rate)
+        ending = (*secrets.secrets, *((credential,) if credential else ()))
+        untils = [one.until for one in ending if one.until is not None]
         self.resealed_at = min(untils) if untils else float("inf")
         self.host: Host = (self.target.url.host, self.target.url.port)
         self.max_attempts: int | None = deliver.get("max_attempts")
@@ -104,9 +121,18 @@ class Course:
             return True
         return self.window is not None and self.window.has_work(self.feed.end)
 
+    def pace(self, allowed_rate: int | None) -> None:
+        """Space requests by the rate that the endpoint allows, and the one that the owner stated."""
+        self.pause_s = pause_s(effective_rate(self.target.rate, allowed_rate))
+
+    def spaced(self, now: float) -> None:
+        """Count a request that begins now."""
+        if self.pause_s:
+            self.spaced_at = max(self.spaced_at, now) + self.pause_s
+
     def wait_s(self, now: float) -> float:
         """Return the seconds until the endpoint may be called again."""
-        return max(0.0, self.standing.next_at - now)
+        return max(0.0, self.standing.next_at - now, self.spaced_at - now)
 
     def stop(self) -> None:
         """Take part no more."""

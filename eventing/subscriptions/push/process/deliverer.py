@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import ssl
 from collections.abc import Callable, Iterable
 
 from eventing.conf import config
@@ -46,6 +45,7 @@ from eventing.subscriptions.push.selectors import (
 from eventing.subscriptions.push.services.outcomes import GivenUp, StandingFound, given_up_note
 from eventing.subscriptions.push.services.vault import NotOpened
 from eventing.subscriptions.push.wire.client import PushClient, PushNetwork
+from eventing.subscriptions.push.wire.tls import TlsContexts
 from eventing.telemetry import metrics
 
 HELD_S = 4.0
@@ -349,10 +349,7 @@ class Deliverer:
 
 def _network() -> PushNetwork:
     settings = config()
-    context = ssl.create_default_context()
-    if settings.push_ca_file:
-        context.load_verify_locations(settings.push_ca_file)
-    return PushNetwork(settings.push_private, settings.port, settings.push_proxy, context)
+    return PushNetwork(settings.push_private, settings.port, settings.push_proxy, TlsContexts(settings.push_ca_file))
 
 
 async def deliver(stopping: Callable[[], bool]) -> None:

@@ -119,10 +119,13 @@ class Dispatcher:
 
     async def _turn(self, course: Course, place: Place) -> None:
         try:
-            if course.has_work and course.wait_s(time.time()) <= 0:
+            now = time.time()
+            if course.has_work and course.wait_s(now) <= 0:
                 if course.standing.state is EndpointState.UNVERIFIED:
                     await self._side.consent(course)
-                elif course.test_id and not course.busy:
+                    return
+                course.spaced(now)
+                if course.test_id and not course.busy:
                     await self._side.test(course)
                 elif course.replays and not course.busy:
                     await self._side.replay(course)
@@ -169,7 +172,7 @@ class Dispatcher:
             window.give_back(part, uncounted=True)
             return
         try:
-            answer = await self._client.send(course.target.url, request)
+            answer = await self.send(course, request)
         except BaseException:
             window.give_back(part, uncounted=True)
             raise
@@ -239,8 +242,8 @@ class Dispatcher:
             self._place([course])
 
     async def send(self, course: Course, request: Any) -> PushAnswer:
-        """Send a request that is no delivery of the log's order."""
-        return await self._client.send(course.target.url, request)
+        """Send a request to the endpoint of a course."""
+        return await self._client.send(course.target.url, request, course.target.identity)
 
     async def give_up(self, course: Course, epoch: str, part: Part, reason: str, attempts: int) -> bool:
         """Note a dead letter; False if the subscription may have no further one, and its endpoint is paused."""

@@ -14,7 +14,14 @@ from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, 
 from eventing.subscriptions.push.rules.retries import RetrySchedule
 from eventing.subscriptions.push.rules.verdicts import AttemptVerdict, PushAnswer
 from eventing.subscriptions.push.selectors import Replay
-from eventing.subscriptions.push.services.outcomes import replay_done, replay_failed, replay_progressed, test_done
+from eventing.subscriptions.push.services.outcomes import (
+    allowed_rate_save,
+    replay_done,
+    replay_failed,
+    replay_progressed,
+    test_done,
+)
+from eventing.subscriptions.push.webhook.handshake import handshake_rate
 from eventing.subscriptions.push.webhook.mode import TEST_KIND, made_event
 
 CONSENT_SCHEDULE = RetrySchedule((10, 60, 600))
@@ -71,6 +78,7 @@ class SideRequests:
         answer, began = await self._sent(course, course.mode.consent_request(course.target, token, int(time.time())))
         if course.mode.consents(course.target, token, answer):
             self._outcomes.record(course, "consent", AttemptVerdict.DELIVERED, answer, began)
+            await self._pace(course, handshake_rate(answer))
             self._outcomes.stand(course, EndpointStanding(EndpointState.ACTIVE, verified=True))
             self._outcomes.placed(course)
             return
@@ -80,6 +88,11 @@ class SideRequests:
         self._outcomes.record(course, "consent", verdict, answer, began)
         found = after_verdict(course.standing, verdict, reason, CONSENT_SCHEDULE, now=time.time(), jitter=0.5)
         self._outcomes.stand(course, found)
+
+    async def _pace(self, course: Course, rate: int | None) -> None:
+        """Keep to the rate that an endpoint allows, after a restart too."""
+        course.pace(rate)
+        await in_database(allowed_rate_save)(course.id, course.generation, rate)
 
     async def test(self, course: Course) -> None:
         """Send the test event that the owner asked for; whatever comes of it changes nothing but the list of attempts."""

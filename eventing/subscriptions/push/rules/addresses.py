@@ -59,10 +59,11 @@ class EndpointUrl:
         return f"{self.scheme}://{self.host_field}{path}{question and '?…'}"
 
 
-def endpoint_url(text: str, *, ports: Collection[int], private: bool) -> EndpointUrl:
+def endpoint_url(text: str, *, ports: Collection[int], private: bool, member: str = "deliver.url") -> EndpointUrl:
     """Parse an endpoint's URL.
 
     Args:
+        member: name of the URL in refusals.
         ports: the ports that endpoints may have.
         private: whether http and addresses of private networks are taken.
 
@@ -72,37 +73,35 @@ def endpoint_url(text: str, *, ports: Collection[int], private: bool) -> Endpoin
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise InvalidRequest("deliver.url is not a URL.") from None
+        raise InvalidRequest(f"{member} is not a URL.") from None
     if len(text) > URL_CHARS_MAX or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        raise InvalidRequest(f"deliver.url is an https URL of at most {URL_CHARS_MAX} characters.")
+        raise InvalidRequest(f"{member} is an https URL of at most {URL_CHARS_MAX} characters.")
     if parts.scheme == "http" and not private:
-        raise InvalidRequest("deliver.url must be an https URL; http is taken where HERALD_PUSH_PRIVATE is set.")
+        raise InvalidRequest(f"{member} must be an https URL; http is taken where HERALD_PUSH_PRIVATE is set.")
     if "@" in parts.netloc or parts.fragment or "#" in text:
-        raise InvalidRequest(
-            "deliver.url has neither a user nor a fragment; use `headers` or `secret` for credentials."
-        )
-    host = _host(parts.hostname, private)
+        raise InvalidRequest(f"{member} has neither a user nor a fragment; use `headers` or `secret` for credentials.")
+    host = _host(parts.hostname, private, member)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if not _REST.fullmatch(target):
-        raise InvalidRequest("deliver.url has characters that must be percent-encoded.")
+        raise InvalidRequest(f"{member} has characters that must be percent-encoded.")
     found = EndpointUrl(parts.scheme, host, port if port is not None else _DEFAULT_PORTS[parts.scheme], target)
     if found.port not in ports:
         raise InvalidRequest(f"Endpoints at port {found.port} are not called here (HERALD_PUSH_PORTS).")
     return found
 
 
-def _host(host: str, private: bool) -> str:
+def _host(host: str, private: bool, member: str) -> str:
     name = host.lower().rstrip(".")
     try:
         address = ip_address(name)
     except ValueError:
         if not _HOST.fullmatch(name):
             raise InvalidRequest(
-                "The host of deliver.url is a DNS name in ASCII, or an IP address in its usual form."
+                f"The host of {member} is a DNS name in ASCII, or an IP address in its usual form."
             ) from None
         return name
     if str(address) != name or not may_call(address, private=private):
-        raise InvalidRequest("The address of deliver.url is not a public one.")
+        raise InvalidRequest(f"The address of {member} is not a public one.")
     return name
 
 

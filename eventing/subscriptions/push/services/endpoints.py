@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
+from msgspec.structs import astuple, replace
 
 from eventing.access.rules.permission import require_writer
 from eventing.conf import config
@@ -24,6 +25,7 @@ from eventing.sql.random_ids import random_id
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushEndpoint
 from eventing.subscriptions.push.rules.addresses import ports_parse
+from eventing.subscriptions.push.rules.credentials import StatedCredential
 from eventing.subscriptions.push.rules.endpoint_states import (
     BY_OWNER,
     EndpointStanding,
@@ -31,7 +33,7 @@ from eventing.subscriptions.push.rules.endpoint_states import (
     paused,
     resumed,
 )
-from eventing.subscriptions.push.rules.options import WebhookOptions, webhook_options
+from eventing.subscriptions.push.rules.options import MODES, WebhookOptions, webhook_options
 from eventing.subscriptions.push.rules.signatures import secret_parse
 from eventing.subscriptions.push.selectors import endpoint_get, standing_of, unverified_count
 from eventing.subscriptions.push.services.notices import deliverer_notify
@@ -40,6 +42,8 @@ from eventing.subscriptions.push.services.vault import (
     SECRETS_MAX,
     EndpointSecrets,
     NotOpened,
+    SealedCredential,
+    SealedIdentity,
     SealedSecret,
     seal,
     unseal,
@@ -49,7 +53,12 @@ from eventing.subscriptions.services.permission import require_managed
 
 KEEP_S_DEFAULT = 86_400
 KEEP_S_MAX = 7 * 86_400  # bound: seconds for which a replaced secret signs on; the request is refused
-_DEPENDENT = {"format": ("batch",), "ordered": ("in_flight",), "secret": ("signature",)}
+_DEPENDENT = {
+    "format": ("batch",),
+    "ordered": ("in_flight",),
+    "secret": ("signature",),
+    "client_certificate": ("client_key",),
+}
 """Options whose default depends on another one, which therefore are not kept when that one is stated."""
 
 
@@ -74,7 +83,7 @@ def endpoint_set(row: Subscription, deliver: Mapping[str, Any] | None, outbox: O
     secrets = held.secrets if held and held.secrets and held.secrets[0].value == options.secret else ()
     if options.secret and not secrets:
         secrets = (SealedSecret(options.secret),)
-    sealed = seal(row.id, EndpointSecrets(options.url, options.headers, secrets))
+    sealed = seal(row.id, _sealed_of(options, secrets))
     if before is not None and held is not None and held.url == options.url:
         before.sealed, before.generation = sealed, before.generation + 1
         before.save(update_fields=["sealed", "generation"])
@@ -90,6 +99,7 @@ def endpoint_set(row: Subscription, deliver: Mapping[str, Any] | None, outbox: O
             )
     made = before or PushEndpoint(subscription=row, generation=0)
     made.sealed, made.host, made.generation = sealed, options.parts.host, made.generation + 1
+    made.allowed_rate = None
     standing_set(made, EndpointStanding(), outbox.now)
     made.save()
 
@@ -137,7 +147,7 @@ def endpoint_secret_rotate(
         at = outbox.now.timestamp()
         older = [SealedSecret(one.value, min(one.until or at + keep_s, at + keep_s)) for one in held.secrets[:1]]
         secrets = (SealedSecret(secret), *(older if keep_s else ()))[:SECRETS_MAX]
-        row.sealed = seal(subscription_id, EndpointSecrets(held.url, held.headers, secrets))
+        row.sealed = seal(subscription_id, replace(held, secrets=secrets))
         row.generation += 1
         row.save(update_fields=["sealed", "generation"])
         if subscription.deliver.get("signature") == "v1a":
@@ -186,21 +196,47 @@ def _options(deliver: Mapping[str, Any], before: Subscription | None) -> Webhook
     """Validate `deliver` over what the subscription has."""
     if not config().push:
         raise InvalidRequest("This domain delivers to no endpoints (HERALD_PUSH); pull the events.")
-    if deliver.get("mode") != "webhook":
-        raise InvalidRequest("deliver.mode is pull or webhook.")
+    if deliver.get("mode") not in MODES:
+        raise InvalidRequest(f"deliver.mode is pull, {' or '.join(MODES)}.")
     stated = dict(deliver)
-    if before is not None and before.deliver.get("mode") == "webhook":
+    if before is not None and before.deliver.get("mode") == deliver["mode"]:
         row = PushEndpoint.objects.filter(pk=before.id).first()
         held = _secrets(row) if row is not None else None
         if held is not None:
-            kept = {**before.deliver, "url": held.url, "headers": dict(held.headers)}
-            if held.secrets:
-                kept["secret"] = held.secrets[0].value
+            kept = {**before.deliver, **_held_options(held)}
             for name, dependent in _DEPENDENT.items():
                 if name in stated:
                     kept = {one: value for one, value in kept.items() if one not in dependent}
             stated = {**kept, **stated}
     return webhook_options(stated, ports=ports_parse(config().push_ports), private=config().push_private)
+
+
+def _held_options(held: EndpointSecrets) -> dict[str, Any]:
+    """Return the options that are sealed, as `webhook_options` takes them."""
+    identity, credential = held.identity, held.credential
+    return {
+        "url": held.url,
+        "headers": dict(held.headers),
+        "secret": held.secrets[0].value if held.secrets else None,
+        "client_certificate": identity.certificate if identity else None,
+        "client_key": identity.key if identity else None,
+        "warn_url": held.warn_url,
+        **({"credential": StatedCredential(*astuple(credential))} if credential else {}),
+    }
+
+
+def _sealed_of(options: WebhookOptions, secrets: tuple[SealedSecret, ...]) -> EndpointSecrets:
+    identity, credential = options.identity, options.credential
+    return EndpointSecrets(
+        options.url,
+        options.headers,
+        secrets,
+        identity=SealedIdentity(identity.certificate, identity.key, identity.digest) if identity else None,
+        warn_url=options.warn_url,
+        credential=SealedCredential(credential.type, credential.identifier, credential.field, credential.until)
+        if credential
+        else None,
+    )
 
 
 def _secrets(row: PushEndpoint) -> EndpointSecrets | None:

@@ -57,6 +57,13 @@ def standings_save(found: Sequence[StandingFound], *, now: datetime | None = Non
                     changed_event(outbox, row, Subscription.objects.get(pk=row.pk))
 
 
+def allowed_rate_save(subscription_id: str, generation: int, rate: int | None) -> None:
+    """Note the requests a minute that an endpoint allowed when it consented; None for no bound."""
+    PushEndpoint.objects.filter(pk=subscription_id, generation=generation).exclude(allowed_rate=rate).update(
+        allowed_rate=rate
+    )
+
+
 def given_up_note(given_up: GivenUp, *, bounded: bool = True, now: datetime | None = None) -> bool:
     """Note events that were given up, and report them.
 

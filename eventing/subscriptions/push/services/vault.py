@@ -26,12 +26,32 @@ class SealedSecret(msgspec.Struct, array_like=True, frozen=True):
     until: float | None = None
 
 
+class SealedIdentity(msgspec.Struct, array_like=True, frozen=True):
+    """A client certificate and its key, as PEM."""
+
+    certificate: str
+    key: str
+    digest: str
+
+
+class SealedCredential(msgspec.Struct, array_like=True, frozen=True):
+    """A credential: its type, account, value of the Authorization field, and until when it is valid; None: for ever."""
+
+    type: str
+    identifier: str
+    field: str
+    until: float | None = None
+
+
 class EndpointSecrets(msgspec.Struct, array_like=True, frozen=True):
-    """Secrets of an endpoint, which are never shown. The newest secret is first."""
+    """Secrets of an endpoint, which are never shown. The newest secret is first. Members are added at the end only."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     secrets: tuple[SealedSecret, ...] = ()
+    identity: SealedIdentity | None = None
+    warn_url: str = ""
+    credential: SealedCredential | None = None
 
     def signing(self, now: float | None = None) -> tuple[str, ...]:
         """Return the secrets that sign at a time, Unix seconds."""

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 import msgspec
 
 from eventing.subscriptions.push.modes import PushRequest, PushTarget, StoredEvent
+from eventing.subscriptions.push.rules.options import HANDSHAKE
 from eventing.subscriptions.push.rules.signatures import signature_field
 from eventing.subscriptions.push.rules.verdicts import AttemptVerdict, PushAnswer, judged
 from eventing.subscriptions.push.webhook.binary import binary_form
+from eventing.subscriptions.push.webhook.handshake import handshake_allows, handshake_request
 
 STRUCTURED_TYPE = "application/cloudevents+json; charset=UTF-8"
 BATCH_TYPE = "application/cloudevents-batch+json; charset=UTF-8"
@@ -51,17 +53,15 @@ class WebhookMode:
 
     def consent_request(self, target: PushTarget, token: str, now: int) -> PushRequest:
         """Make the challenge event, or the handshake of CloudEvents."""
-        if target.verification == "cloudevents":
-            fields = (*target.headers, ("WebHook-Request-Origin", target.origin), ("WebHook-Request-Rate", "*"))
-            return PushRequest("OPTIONS", fields, reads=("webhook-allowed-origin", "webhook-allowed-rate"))
+        if target.verification == HANDSHAKE:
+            return handshake_request(target)
         event = made_event(target, CHALLENGE_KIND, token, {"challenge": token})
         return _signed(target, f"msg_{token}", STRUCTURED_TYPE, event, now, ())
 
     def consents(self, target: PushTarget, token: str, answer: PushAnswer) -> bool:
         """Return True if the challenge is in the body, or the origin is allowed."""
-        if target.verification == "cloudevents":
-            allowed = [one.strip().lower() for one in answer.header("webhook-allowed-origin").split(",")]
-            return not answer.failure and (target.origin in allowed or "*" in allowed)
+        if target.verification == HANDSHAKE:
+            return handshake_allows(target, answer)
         return 200 <= answer.status < 300 and token.encode() in answer.excerpt
 
 

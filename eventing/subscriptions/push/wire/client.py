@@ -18,9 +18,11 @@ from urllib.parse import urlsplit
 
 from eventing.subscriptions.push.modes import PushRequest
 from eventing.subscriptions.push.rules.addresses import EndpointUrl
+from eventing.subscriptions.push.rules.client_identities import ClientIdentity
 from eventing.subscriptions.push.rules.verdicts import NoAnswer, PushAnswer
 from eventing.subscriptions.push.wire.connection import EndpointConnection
 from eventing.subscriptions.push.wire.resolution import Unreached, checked_addresses
+from eventing.subscriptions.push.wire.tls import TlsContexts
 
 CONNECT_S = 5.0  # bound: seconds until a connection is accepted, divided by the addresses; the attempt fails
 TLS_S = 5.0  # bound: seconds of a TLS handshake; the attempt fails
@@ -41,16 +43,17 @@ class PushNetwork:
         private: whether endpoints of private networks and of this machine may be called.
         own_port: port of this domain's gateway.
         proxy: `http://HOST:PORT` of a proxy that makes tunnels; empty for none. It decides about the addresses of names.
-        tls: context with the certificate authorities.
+        tls: the TLS settings of each client certificate.
     """
 
     private: bool
     own_port: int
     proxy: str
-    tls: ssl.SSLContext
+    tls: TlsContexts
 
 
-_Host = tuple[str, str, int]
+_Host = tuple[str, str, int, str]
+"""Scheme, host, port, and the client certificate's digest: connections are kept for requests that have all in common."""
 
 
 class PushClient:
@@ -61,11 +64,15 @@ class PushClient:
         self._idle: dict[_Host, deque[tuple[float, EndpointConnection]]] = {}
         self._idle_count = 0
 
-    async def send(self, url: EndpointUrl, request: PushRequest) -> PushAnswer:
-        """Send a request; an answer without a status states why there is none. Never raises for what an endpoint does."""
+    async def send(self, url: EndpointUrl, request: PushRequest, identity: ClientIdentity | None = None) -> PushAnswer:
+        """Send a request; an answer without a status states why there is none. Never raises for what an endpoint does.
+
+        Args:
+            identity: client certificate for servers that ask for one; None for none.
+        """
         began = time.perf_counter()
         try:
-            answer = await self._exchanged(url, _head(url, request) + request.body, request.reads)
+            answer = await self._exchanged(url, identity, _head(url, request) + request.body, request.reads)
         except Unreached as error:
             answer = PushAnswer(0, str(error.reason), address=error.address)
         return replace(answer, took_ms=round((time.perf_counter() - began) * 1000))
@@ -88,8 +95,10 @@ class PushClient:
             if not kept:
                 del self._idle[host]
 
-    async def _exchanged(self, url: EndpointUrl, data: bytes, reads: tuple[str, ...]) -> PushAnswer:
-        host = (url.scheme, url.host, url.port)
+    async def _exchanged(
+        self, url: EndpointUrl, identity: ClientIdentity | None, data: bytes, reads: tuple[str, ...]
+    ) -> PushAnswer:
+        host = (url.scheme, url.host, url.port, identity.digest if identity else "")
         connection = self._idle_one(host)
         if connection is not None:
             try:
@@ -100,7 +109,7 @@ class PushClient:
             else:
                 self._keep(host, connection)
                 return answer
-        connection = await self._connected(url)
+        connection = await self._connected(url, identity)
         answer = await connection.exchange(data, reads)
         self._keep(host, connection)
         return answer
@@ -129,8 +138,9 @@ class PushClient:
         kept.append((asyncio.get_running_loop().time(), connection))
         self._idle_count += 1
 
-    async def _connected(self, url: EndpointUrl) -> EndpointConnection:
+    async def _connected(self, url: EndpointUrl, identity: ClientIdentity | None) -> EndpointConnection:
         network = self._network
+        tls = await network.tls.of(identity) if url.is_tls else None
         if network.proxy:
             proxy = urlsplit(network.proxy)
             sock = await _socket_to(proxy.hostname or "", proxy.port or 3128, CONNECT_S)
@@ -139,32 +149,33 @@ class PushClient:
             except BaseException:
                 sock.close()
                 raise
-            return await self._over(sock, url, network.proxy)
+            return await self._over(sock, url, network.proxy, tls)
         addresses = await checked_addresses(url, private=network.private, own_port=network.own_port)
         for address in addresses[:-1]:
             try:
                 sock = await _socket_to(address, url.port, CONNECT_S / len(addresses))
             except Unreached:
                 continue
-            return await self._over(sock, url, address)
-        return await self._over(
-            await _socket_to(addresses[-1], url.port, CONNECT_S / len(addresses)), url, addresses[-1]
-        )
+            return await self._over(sock, url, address, tls)
+        sock = await _socket_to(addresses[-1], url.port, CONNECT_S / len(addresses))
+        return await self._over(sock, url, addresses[-1], tls)
 
-    async def _over(self, sock: socket.socket, url: EndpointUrl, address: str) -> EndpointConnection:
+    async def _over(
+        self, sock: socket.socket, url: EndpointUrl, address: str, tls: ssl.SSLContext | None
+    ) -> EndpointConnection:
         loop = asyncio.get_running_loop()
         try:
             _, connection = await loop.create_connection(
                 lambda: EndpointConnection(loop, address),
                 sock=sock,
-                ssl=self._network.tls if url.is_tls else None,
-                server_hostname=url.host if url.is_tls else None,
-                ssl_handshake_timeout=TLS_S if url.is_tls else None,
+                ssl=tls,
+                server_hostname=url.host if tls else None,
+                ssl_handshake_timeout=TLS_S if tls else None,
             )
         except (OSError, TimeoutError) as error:
             sock.close()
-            tls = url.is_tls or isinstance(error, ssl.SSLError)
-            raise Unreached(NoAnswer.TLS if tls else NoAnswer.CONNECT, address) from None
+            failed = NoAnswer.TLS if tls or isinstance(error, ssl.SSLError) else NoAnswer.CONNECT
+            raise Unreached(failed, address) from None
         except BaseException:
             sock.close()
             raise

@@ -1,0 +1,65 @@
+"""Deliveries of whole domains to endpoints of CloudEvents: consent by the handshake, its rate, client certificates."""
+
+from __future__ import annotations
+
+import base64
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from demo.harness.servers import wait_for
+from tests.subscriptions.push.certificates import certificate_made, demanding
+from tests.subscriptions.push.owner import Owner
+from tests.subscriptions.push.receiver import Receiver
+
+pytestmark = pytest.mark.processes
+
+MODE = "cloudevents-http"
+
+
+def test_an_endpoint_that_allows_the_origin_receives_and_no_challenge(owner: Owner, receiver: Receiver) -> None:
+    receiver.allows["/ce"] = {"WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "*"}
+    hook = owner.hook(receiver.url("/ce"), mode=MODE)
+    owner.publish(1, 2, 3)
+    wait_for(lambda: receiver.data("/ce") == [1, 2, 3], about="all arrive")
+    assert [one.method for one in receiver.received[:2]] == ["OPTIONS", "POST"]
+    assert len({one.headers["webhook-request-origin"] for one in receiver.received}) == 1
+    assert owner.endpoint(hook)["allowed_rate"] is None
+
+
+def test_nothing_is_sent_where_the_origin_is_not_allowed(owner: Owner, receiver: Receiver) -> None:
+    receiver.allows["/other"] = {"WebHook-Allowed-Origin": "other.example"}
+    hook = owner.hook(receiver.url("/other"), mode=MODE)
+    owner.publish(1)
+    wait_for(lambda: owner.attempts(hook), about="it was asked")
+    assert owner.endpoint(hook)["reason"] == "no-consent"
+    assert receiver.requests("/other") == []
+
+
+def test_the_rate_that_an_endpoint_allows_is_kept(owner: Owner, receiver: Receiver) -> None:
+    receiver.allows["/rate"] = {"WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "120"}
+    hook = owner.hook(receiver.url("/rate"), mode=MODE, rate=100_000)
+    owner.wait_state(hook, "active")
+    owner.publish(*range(4))
+    wait_for(lambda: len(receiver.data("/rate")) == 4, about="all arrive")
+    at = [one.at for one in receiver.requests("/rate")]
+    assert min(later - before for before, later in pairwise(at)) > 0.45, "120 a minute: one each 0.5 s"
+    assert owner.endpoint(hook)["allowed_rate"] == 120
+
+
+def test_a_client_certificate_is_presented_and_never_shown(owner: Owner, served: Path) -> None:
+    certificate, key = certificate_made()
+    with Receiver(tls=demanding(served, certificate)) as receiver:
+        hook = owner.hook(receiver.url("/mutual"), client_certificate=certificate, client_key=key)
+        owner.publish("secret")
+        wait_for(lambda: receiver.data("/mutual") == ["secret"], about="it arrives")
+        without = owner.hook(receiver.url("/mutual"))
+        wait_for(lambda: owner.attempts(without), about="it was tried")
+        assert owner.endpoint(without)["state"] == "unverified"
+    shown = json.dumps(owner.http.get(f"/api/v1/subscriptions/{hook}").json())
+    assert "sha256:" in shown
+    assert base64.b64encode(key.encode()).decode() not in shown
+    assert "PRIVATE" not in shown
+    assert "CERTIFICATE" not in shown
