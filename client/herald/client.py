@@ -404,6 +404,17 @@ class Client:
         query = {"cursor": cursor, "offset": offset}
         return await self._rest.members("GET", rp_path(rp, "/proof"), params=query, again=True, anywhere=True)
 
+    async def path(
+        self, rp: str, *, cursor: str | None = None, offset: int | None = None, ask: bool = False
+    ) -> dict[str, Any]:
+        """Return the domains that one event passed, by its cursor or its offset, as they state it.
+
+        Args:
+            ask: whether the domains that these events are exchanged with are asked too; requires a viewer's token.
+        """
+        query = {"cursor": cursor, "offset": offset, "ask": "true" if ask else None}
+        return await self._rest.members("GET", rp_path(rp, "/path"), params=query, again=True)
+
     async def misbehaviour(self, **query: Any) -> dict[str, Any]:
         """Return a page of misbehaviour of other domains: `items` and `next`. `query` as of GET /api/v1/misbehaviour."""
         return await self._rest.page("/api/v1/misbehaviour", query)

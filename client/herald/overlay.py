@@ -34,6 +34,10 @@ class Overlay:
         """End all overlay links. Returns the membership."""
         return await self._rest.members("POST", f"{_OVERLAY}/leave", {}, again=True)
 
+    async def snapshot(self) -> dict[str, Any]:
+        """Return the map of the overlay, `state`, and the `cursor` from which to follow `overlay.admin`."""
+        return await self._rest.members("GET", f"{_OVERLAY}/snapshot", again=True)
+
     async def links(self) -> list[dict[str, Any]]:
         """Return the links that stand, then those that ended lately, each with its reason."""
         return list((await self._rest.page(f"{_OVERLAY}/links"))["items"])

@@ -38,7 +38,7 @@ ALL = [
     ["hook", "rotate"], ["hook", "listen"], ["token", "create"], ["token", "biscuit"], ["token", "delegate"], ["token", "inspect"], ["token", "revoke"], ["doctor"],
     ["rp", "pause"], ["rp", "resume"], ["rp", "trim"], ["session", "list"], ["session", "disconnect"], ["peer", "retry"],
     ["peer", "replay"], ["overlay", "status"], ["overlay", "found"], ["overlay", "join"], ["overlay", "leave"], ["overlay", "links"],
-    ["overlay", "map"], ["overlay", "explain"], ["monitor"], ["replay"], ["proof"], ["misbehaviour", "list"], ["misbehaviour", "lift"],
+    ["overlay", "map"], ["overlay", "explain"], ["monitor"], ["replay"], ["proof"], ["path"], ["misbehaviour", "list"], ["misbehaviour", "lift"],
     ["misbehaviour", "evidence"], ["lease", "list"], ["lease", "renew"], ["intake", "create"], ["intake", "list"], ["intake", "rotate"], ["intake", "delete"], ["sub-durable", "list"], ["peer", "renew"], ["peer", "links"],
     ["admin", "snapshot"], ["admin", "names"],
 ]  # fmt: skip

@@ -44,7 +44,7 @@ COMMANDS = [
     "peer suspend p", "peer resume p", "peer retry p", "peer replay p r", "peer renew p", "peer links p", "peer remove p",
     "peer document", "policy explain t r publish", "audit", "audit --export -", "report run access", "report list",
     "report show 1", "report download 1 t", "report cancel 1", f"replica join {'a' * 26}", "replica list", "replica list r",
-    "replica leave r", "replica invite r p", "proof r 1", "misbehaviour list", "misbehaviour lift d",
+    "replica leave r", "replica invite r p", "proof r 1", "path r 1", "path r e:1 --ask", "misbehaviour list", "misbehaviour lift d",
     "misbehaviour evidence", "misbehaviour evidence d", "admin snapshot", "admin snapshot r", "admin names", "doctor --remote",
 ]  # fmt: skip
 SOCKETS = ["pub r x", "pub r x --json", "sub r", "sub r --json", "sub r --data-only", "sub-durable attach s"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from herald.commands import cli
 
 from demo.harness.network import Network
 from demo.harness.servers import wait_for
@@ -43,3 +45,9 @@ def test_the_way_of_an_event_is_known_at_its_end_and_gathered_at_its_origin(netw
 
     between = network["b"].ask("GET", f"{where}&ask=true")
     assert hops(between) == {("a.test", "b.test"), ("b.test", "c.test")}
+
+    asking = ["path", rp, "1", "--url", network["c"].url, "--token", network["c"].token(admin=True, subject="root")]
+    shown = CliRunner().invoke(cli, asking)
+    assert shown.exit_code == 0, shown.output
+    assert "Way here: a.test > b.test > c.test" in shown.output
+    assert "  a.test > b.test  " in shown.output

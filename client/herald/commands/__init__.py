@@ -29,6 +29,7 @@ _MODULES = {
     "report": "report",
     "replica": "replica",
     "proof": "proof",
+    "path": "path",
     "misbehaviour": "misbehaviour",
     "admin": "admin",
     "doctor": "doctor",
