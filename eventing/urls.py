@@ -62,6 +62,7 @@ from eventing.subscriptions.push.api.endpoints import (
     EndpointTestView,
     EndpointView,
 )
+from eventing.subscriptions.push.api.ws_eventing import EventSourceView, SubscriptionManagerView
 
 
 class Reference:
@@ -154,6 +155,7 @@ urlpatterns = [
         RendezvousPointSubscriptionsView.as_view(),
         name="rp-subscriptions",
     ),
+    path("rps/<reference_before_action:reference>/ws-eventing", EventSourceView.as_view(), name="ws-event-source"),
     path(
         "rps/<reference_before_action:reference>/policy/explain",
         PolicyExplanationView.as_view(),
@@ -170,6 +172,11 @@ urlpatterns = [
     path("subscriptions/<str:subscription_id>/attempts", AttemptsView.as_view(), name="attempts"),
     path("subscriptions/<str:subscription_id>/dead-letters", DeadLettersView.as_view(), name="dead-letters"),
     path("subscriptions/<str:subscription_id>/replay", ReplayView.as_view(), name="replay"),
+    path(
+        "subscriptions/<str:subscription_id>/ws-eventing/<str:key>",
+        SubscriptionManagerView.as_view(),
+        name="ws-subscription-manager",
+    ),
     path("subscriptions/<str:subscription_id>/renew", SubscriptionRenewalView.as_view(), name="subscription-renewal"),
     re_path(r"", unknown_path),  # reversing any name reads all patterns, and cannot read every regular expression
 ]

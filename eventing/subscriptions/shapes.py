@@ -20,9 +20,12 @@ class SinkCredentialShown(Shape):
 class DeliveryMode(Shape):
     """Delivery of events to the subscriber; the members after `mode` are those of an endpoint, without secrets."""
 
-    mode: Annotated[str, doc("`pull`, `webhook` or `cloudevents-http`.")]
+    mode: Annotated[str, doc("`pull`, `webhook`, `cloudevents-http`, or `ws-eventing`, which a SOAP client states.")]
     url: Annotated[str | UnsetType, doc("Address of the endpoint, without its query.")] = UNSET
-    format: Annotated[str | UnsetType, doc("`structured`, `binary`, `batch` or `raw`.")] = UNSET
+    format: Annotated[
+        str | UnsetType,
+        doc("`structured`, `binary`, `batch` or `raw`; of WS-Eventing `2004`, `2011` or `2011-wrapped`."),
+    ] = UNSET
     ordered: Annotated[bool | UnsetType, doc("Whether an event is sent after the one before it is settled.")] = UNSET
     in_flight: Annotated[Positive | UnsetType, doc("Requests at once.")] = UNSET
     batch: Annotated[Positive | UnsetType, doc("Most events of a request.")] = UNSET

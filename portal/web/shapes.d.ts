@@ -412,11 +412,11 @@ export interface SubscriptionRow {
 
 /** Delivery of events to the subscriber; the members after `mode` are those of an endpoint, without secrets. */
 export interface DeliveryMode {
-  /** `pull`, `webhook` or `cloudevents-http`. */
+  /** `pull`, `webhook`, `cloudevents-http`, or `ws-eventing`, which a SOAP client states. */
   mode: string;
   /** Address of the endpoint, without its query. */
   url?: string;
-  /** `structured`, `binary`, `batch` or `raw`. */
+  /** `structured`, `binary`, `batch` or `raw`; of WS-Eventing `2004`, `2011` or `2011-wrapped`. */
   format?: string;
   /** Whether an event is sent after the one before it is settled. */
   ordered?: boolean;

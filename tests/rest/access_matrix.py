@@ -101,6 +101,8 @@ GET    /api/v1/rps/{reference}/events                 401 401 401 401 401 401 20
 POST   /api/v1/rps/{reference}/events                 401 401 401 401 401 401 403 403 403 201 403 403 201 403 401 401 401 401
 GET    /api/v1/rps/{reference}/intakes                401 401 401 401 401 401 403 403 403 200 403 403 200 200 200 200 200 200
 POST   /api/v1/rps/{reference}/intakes                401 401 401 401 401 401 403 403 403 201 403 403 403 403 403 403 403 403
+GET    /api/v1/rps/{reference}/ws-eventing            400 400 400 400 400 400 400 400 400 400 400 400 400 400 400 400 400 400
+POST   /api/v1/rps/{reference}/ws-eventing            401 401 401 401 401 401 200 403 200 200 200 403 200 403 401 401 401 401
 POST   /api/v1/rps/{reference}/policy/explain         401 401 401 401 401 401 403 403 403 200 403 403 200 200 403 200 200 403
 GET    /api/v1/rps/{reference}/replicas               401 401 401 401 401 401 200 403 200 200 200 403 200 403 200 200 200 200
 POST   /api/v1/rps/{reference}/replicas               401 401 401 401 401 401 403 403 403 409 403 403 409 409 403 409 409 403
@@ -134,6 +136,8 @@ POST   /api/v1/subscriptions/{subscription_id}/endpoint/secret 401 401 401 401 4
 POST   /api/v1/subscriptions/{subscription_id}/endpoint/test 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
 POST   /api/v1/subscriptions/{subscription_id}/replay 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
 POST   /api/v1/subscriptions/{subscription_id}/renew  401 401 401 401 401 401 403 403 403 200 200 403 200 200 403 200 200 403
+GET    /api/v1/subscriptions/{subscription_id}/ws-eventing/{key} 400 400 400 400 400 400 400 400 400 400 400 400 400 400 400 400 400 400
+POST   /api/v1/subscriptions/{subscription_id}/ws-eventing/{key} 401 401 401 401 401 401 400 400 400 400 400 400 400 400 401 401 401 401
 POST   /api/v1/tokens                                 401 401 401 401 401 401 403 403 403 403 403 403 201 403 403 403 201 403
 POST   /api/v1/tokens/biscuit                         401 401 401 401 401 401 403 201 201 201 201 201 201 201 403 403 403 403
 GET    /api/v1/watches                                401 401 401 401 401 401 403 403 403 403 403 403 200 403 200 200 200 200

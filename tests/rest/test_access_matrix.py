@@ -28,6 +28,7 @@ from eventing.intakes.rules.formats import HOOKS
 from tests.access.issuer_server import IssuerServer
 from tests.gateway.server import PLAIN, LiveGateway, Prepared, environment, event
 from tests.rest.access_matrix import MATRIX, ROLES
+from tests.subscriptions.push.ws_eventing.messages import DELIVERY, W3C, envelope
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 WEBSOCKET = "/ws"
@@ -58,6 +59,8 @@ BODIES: dict[Endpoint, Any] = {
         "ack": "stored",
     },
     ("POST", "/api/v1/subscriptions/{subscription_id}/endpoint/secret"): {"secret": "whsec_" + "A" * 40},
+    ("POST", "/api/v1/rps/{reference}/ws-eventing"): envelope(W3C, "Subscribe", DELIVERY),
+    ("POST", "/api/v1/subscriptions/{subscription_id}/ws-eventing/{key}"): envelope(W3C, "GetStatus"),
     ("POST", "/rps/{reference}/renew"): {"lease": "1", "lease_unit": "hours"},
 }
 """What is sent; {} to an API endpoint that is not named here, an empty form to a page."""
@@ -198,7 +201,9 @@ class Scene:
             headers["If-Match"] = '"999"'
         sent: dict[str, Any] = {}
         if method != "GET":
-            if path.startswith("/api/"):
+            if isinstance(content := BODIES.get((method, path)), bytes):
+                sent = {"content": content}
+            elif path.startswith("/api/"):
                 sent = {"json": BODIES.get((method, path), {})}
             else:
                 sent = {"data": BODIES.get((method, path), {"nothing": ""})}
@@ -290,6 +295,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Itera
             "digest": "0" * 64,
             "run_id": "999999",
             "table": "rps",
+            "key": "of-nothing",
         }
         assert set(clients) == set(ROLES)
         yield Scene(live_gateway, parts, clients, csrf)

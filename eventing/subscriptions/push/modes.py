@@ -31,6 +31,7 @@ class PushTarget:
         key: the Ed25519 key that signs; None for none.
         rate: most requests a minute that its owner wants; None for no bound.
         identity: client certificate of mutual TLS; None for none.
+        mode_data: data of the mode's own, as it made them; empty for none.
     """
 
     subscription: str
@@ -45,6 +46,7 @@ class PushTarget:
     batch: int = 1
     rate: int | None = None
     identity: ClientIdentity | None = None
+    mode_data: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ class Course:
             batch=int(deliver.get("batch", 1)),
             rate=deliver.get("rate"),
             identity=ClientIdentity(identity.certificate, identity.key, identity.digest) if identity else None,
+            mode_data=secrets.mode_data,
         )
         self.pace(row.allowed_rate)
         ending = (*secrets.secrets, *((credential,) if credential else ()))

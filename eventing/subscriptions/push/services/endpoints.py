@@ -48,6 +48,8 @@ from eventing.subscriptions.push.services.vault import (
     seal,
     unseal,
 )
+from eventing.subscriptions.push.ws_eventing.sinks import MODE as WS_EVENTING
+from eventing.subscriptions.push.ws_eventing.sinks import SinkOptions, sink_options
 from eventing.subscriptions.selectors.subscriptions import subscription_get
 from eventing.subscriptions.services.permission import require_managed
 
@@ -192,10 +194,13 @@ def _managed(subscription_id: str, principal: Principal, now: datetime) -> tuple
     return endpoint_get(subscription_id, lock=True), subscription
 
 
-def _options(deliver: Mapping[str, Any], before: Subscription | None) -> WebhookOptions:
+def _options(deliver: Mapping[str, Any], before: Subscription | None) -> WebhookOptions | SinkOptions:
     """Validate `deliver` over what the subscription has."""
     if not config().push:
         raise InvalidRequest("This domain delivers to no endpoints (HERALD_PUSH); pull the events.")
+    ports, private = ports_parse(config().push_ports), config().push_private
+    if deliver.get("mode") == WS_EVENTING:
+        return sink_options(str(deliver["sink"]), ports=ports, private=private)
     if deliver.get("mode") not in MODES:
         raise InvalidRequest(f"deliver.mode is pull, {' or '.join(MODES)}.")
     stated = dict(deliver)
@@ -208,7 +213,7 @@ def _options(deliver: Mapping[str, Any], before: Subscription | None) -> Webhook
                 if name in stated:
                     kept = {one: value for one, value in kept.items() if one not in dependent}
             stated = {**kept, **stated}
-    return webhook_options(stated, ports=ports_parse(config().push_ports), private=config().push_private)
+    return webhook_options(stated, ports=ports, private=private)
 
 
 def _held_options(held: EndpointSecrets) -> dict[str, Any]:
@@ -225,7 +230,9 @@ def _held_options(held: EndpointSecrets) -> dict[str, Any]:
     }
 
 
-def _sealed_of(options: WebhookOptions, secrets: tuple[SealedSecret, ...]) -> EndpointSecrets:
+def _sealed_of(options: WebhookOptions | SinkOptions, secrets: tuple[SealedSecret, ...]) -> EndpointSecrets:
+    if isinstance(options, SinkOptions):
+        return EndpointSecrets(options.url, mode_data=options.mode_data)
     identity, credential = options.identity, options.credential
     return EndpointSecrets(
         options.url,

@@ -44,7 +44,10 @@ class SealedCredential(msgspec.Struct, array_like=True, frozen=True):
 
 
 class EndpointSecrets(msgspec.Struct, array_like=True, frozen=True):
-    """Secrets of an endpoint, which are never shown. The newest secret is first. Members are added at the end only."""
+    """Secrets of an endpoint, which are never shown. The newest secret is first. Members are added at the end only.
+
+    `mode_data` is data of the mode's own, such as the sink of WS-Eventing.
+    """
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
@@ -52,6 +55,7 @@ class EndpointSecrets(msgspec.Struct, array_like=True, frozen=True):
     identity: SealedIdentity | None = None
     warn_url: str = ""
     credential: SealedCredential | None = None
+    mode_data: str = ""
 
     def signing(self, now: float | None = None) -> tuple[str, ...]:
         """Return the secrets that sign at a time, Unix seconds."""

@@ -31,6 +31,7 @@ class Envelope:
     Args:
         to: receiver; None for an answer in the same HTTP exchange.
         relates_to: id of the request that is answered; empty for none.
+        replies: whether an answer is expected, in the same HTTP exchange.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Envelope:
         message_id: str = "",
         relates_to: str = "",
         to: EndpointReference | None = None,
+        replies: bool = False,
     ) -> None:
         self.form = form
         names = {"s": form.soap.namespace, "wsa": form.addressing.namespace, "wse": form.eventing.namespace}
@@ -52,6 +54,9 @@ class Envelope:
             etree.SubElement(header, self.addressing("MessageID")).text = message_id
         if relates_to:
             etree.SubElement(header, self.addressing("RelatesTo")).text = relates_to
+        if replies:
+            reply_to = etree.SubElement(header, self.addressing("ReplyTo"))
+            etree.SubElement(reply_to, self.addressing("Address")).text = form.addressing.anonymous
         for parameter in () if to is None else to.parameters:
             element = etree.fromstring(parameter, _parser())
             if form.addressing.marked:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from eventing.subscriptions.push.ws_eventing.dialects import SOAP_12, MessageForm
+from eventing.subscriptions.push.ws_eventing.dialects import SOAP_12, MessageForm, SoapVersion
 from eventing.subscriptions.push.ws_eventing.envelopes import Envelope
 
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -27,6 +27,7 @@ class FaultKind:
         receiver: whether the domain is at fault, not the sender.
         detail: local name of the elements of the detail; empty for none.
         of_soap: whether `name` is a fault code of SOAP itself, without a subcode.
+        plain: whether no dialect has a subcode for it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class FaultKind:
     detail: str = ""
     addressing: bool = False
     of_soap: bool = False
+    plain: bool = False
 
 
 MODE_UNAVAILABLE = FaultKind(
@@ -64,6 +66,9 @@ HEADER_MISSING = FaultKind(
 
 NOT_UNDERSTOOD = FaultKind("MustUnderstand", "A header that must be understood is not understood here.", of_soap=True)
 
+REFUSED = FaultKind("Refused", "The request is refused.", plain=True)
+UNAVAILABLE = FaultKind("Unavailable", "The request cannot be served now.", receiver=True, plain=True)
+
 ONLY_2004 = frozenset({MODE_UNAVAILABLE, INVALID_EXPIRATION, INVALID_MESSAGE, UNABLE_TO_RENEW, UNABLE})
 ONLY_2011 = frozenset({FORMAT_UNAVAILABLE, NO_DELIVERY, EXPIRATION_VALUE, UNKNOWN_SUBSCRIPTION, UNUSABLE_ADDRESS})
 
@@ -91,6 +96,8 @@ class FaultRaised(Exception):
 def fault_of(kind: FaultKind, form: MessageForm) -> FaultKind | None:
     """Return the fault of this dialect that stands for `kind`; None for a SOAP fault without a subcode."""
     year = form.eventing.year
+    if kind.plain:
+        return None
     if year == 2004 and kind in ONLY_2011:
         return {
             UNKNOWN_SUBSCRIPTION: INVALID_MESSAGE,
@@ -113,7 +120,7 @@ def fault_message(form: MessageForm, fault: FaultRaised, *, message_id: str, rel
     action = form.eventing.fault_action or form.addressing.fault_action
     if kind is not None and kind.addressing:
         action = form.addressing.fault_action
-    elif fault.kind.of_soap:
+    elif kind is None or kind.of_soap:
         action = form.addressing.soap_fault_action
     made = Envelope(form, action, message_id=message_id, relates_to=relates_to)
     soap = form.soap
@@ -123,30 +130,50 @@ def fault_message(form: MessageForm, fault: FaultRaised, *, message_id: str, rel
         code = fault.kind.name
     elif kind is not None:
         subcode = f"{'wsa' if kind.addressing else 'wse'}:{kind.name}"
-    body = etree.SubElement(made.body, made.soap("Fault"))
-    details = _details(made, kind, fault)
-    if soap is SOAP_12:
-        stated = etree.SubElement(body, made.soap("Code"))
-        etree.SubElement(stated, made.soap("Value")).text = f"s:{code}"
-        if subcode is not None:
-            below = etree.SubElement(stated, made.soap("Subcode"))
-            etree.SubElement(below, made.soap("Value")).text = subcode
-        text = etree.SubElement(etree.SubElement(body, made.soap("Reason")), made.soap("Text"))
-        text.set(XML_LANG, "en")
-        text.text = fault.reason
-        if details:
-            etree.SubElement(body, made.soap("Detail")).extend(details)
-    else:
-        etree.SubElement(body, "faultcode").text = subcode or f"s:{code}"
-        etree.SubElement(body, "faultstring").text = fault.reason
-        if details:
-            etree.SubElement(body, "detail").extend(details)
+    _fault_append(made.body, soap, code, subcode, fault.reason, _details(made, kind, fault))
     return made.encoded()
+
+
+def unaddressed_fault(soap: SoapVersion, fault: FaultRaised) -> bytes:
+    """Make the envelope of a fault about a message in which no form of addressing was found."""
+    root = etree.Element(f"{{{soap.namespace}}}Envelope", nsmap={"s": soap.namespace})
+    body = etree.SubElement(root, f"{{{soap.namespace}}}Body")
+    _fault_append(body, soap, soap.receiver if fault.kind.receiver else soap.sender, None, fault.reason, [])
+    return etree.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
 def fault_status(form: MessageForm, fault: FaultRaised) -> int:
     """Return the HTTP status of a fault: SOAP 1.2 part 2, section 7.5.2.2, has 400 for senders; SOAP 1.1, section 6.2, 500 for all."""
     return 400 if form.soap is SOAP_12 and not (fault.kind.receiver or fault.kind.of_soap) else 500
+
+
+def _fault_append(
+    parent: etree._Element,
+    soap: SoapVersion,
+    code: str,
+    subcode: str | None,
+    reason: str,
+    details: Sequence[etree._Element],
+) -> None:
+    def child(above: etree._Element, name: str, text: str | None = None) -> etree._Element:
+        made = etree.SubElement(above, f"{{{soap.namespace}}}{name}")
+        made.text = text
+        return made
+
+    body = child(parent, "Fault")
+    if soap is SOAP_12:
+        stated = child(body, "Code")
+        child(stated, "Value", f"s:{code}")
+        if subcode is not None:
+            child(child(stated, "Subcode"), "Value", subcode)
+        child(child(body, "Reason"), "Text", reason).set(XML_LANG, "en")
+        if details:
+            child(body, "Detail").extend(details)
+    else:
+        etree.SubElement(body, "faultcode").text = subcode or f"s:{code}"
+        etree.SubElement(body, "faultstring").text = reason
+        if details:
+            etree.SubElement(body, "detail").extend(details)
 
 
 def _details(made: Envelope, kind: FaultKind | None, fault: FaultRaised) -> list[etree._Element]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Callable
-from importlib import resources
 from typing import Any
 
 import pytest
@@ -55,6 +54,7 @@ from eventing.subscriptions.push.ws_eventing.requests import (
 )
 from eventing.subscriptions.push.ws_eventing.wsdl import wsdl_document
 from tests.subscriptions.push.ws_eventing.messages import DELIVERY, DPWS, FORMS, ID, W3C, envelope, found
+from tests.subscriptions.push.ws_eventing.schemas import published_schema
 
 SINK, MANAGER = "https://sink.example/events", "https://herald.example/ws-eventing/subscriptions/a?b=1&c=2"
 DIALECT = pytest.mark.parametrize("dialect", [EVENTING_2004, EVENTING_2011], ids=["2004", "2011"])
@@ -136,28 +136,10 @@ def test_suds_subscribes_by_the_served_wsdl(dialect: EventingDialect, addressing
     assert str(reply[dialect.expires]) == "PT60S"
 
 
-class _Bundled(etree.Resolver):
-    """Finds the imports of the published schemas in the package, and refuses the network."""
-
-    def resolve(self, url: str, public_id: str, context: Any) -> Any:  # type: ignore[override]  # the stubs lack it
-        name = url.rpartition("/")[2]
-        found: Any = self
-        return found.resolve_string((resources.files("sdc11073") / "xsd" / name).read_text(), context)
-
-
 @pytest.fixture(scope="module")
 def published() -> etree.XMLSchema:
-    """The published schemas of SOAP 1.2, WS-Addressing 2005/08 and WS-Eventing 2004/08 together."""
-    parser = etree.XMLParser(no_network=True)
-    parser.resolvers.add(_Bundled())
-    imports = {
-        DPWS.soap.namespace: "soap-envelope.xsd",
-        DPWS.addressing.namespace: "ws-addr.xsd",
-        DPWS.eventing.namespace: "eventing.xsd",
-    }
-    lines = "".join(f'<xs:import namespace="{name}" schemaLocation="{file}"/>' for name, file in imports.items())
-    whole = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{lines}</xs:schema>'
-    return etree.XMLSchema(etree.fromstring(whole, parser))
+    """The published schemas."""
+    return published_schema()
 
 
 def messages(form: MessageForm) -> dict[str, bytes]:
