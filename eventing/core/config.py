@@ -476,6 +476,11 @@ class Config:
         low=1,
         high=10_000,
     )
+    websub_signature: str = _setting(
+        "sha256",
+        "method",
+        "Method of the signatures X-Hub-Signature of the WebSub hub: sha256, sha384 or sha512. Subscribers that know only one method reject the others.",
+    )
     anonymous_sessions: bool = _setting(
         True,
         "0 or 1",
@@ -540,6 +545,8 @@ class Config:
             raise ConfigError(
                 "HERALD_PUSH_PROXY is not an http address; use one such as http://proxy.example.org:3128."
             )
+        if self.websub_signature not in ("sha256", "sha384", "sha512"):
+            raise ConfigError("HERALD_WEBSUB_SIGNATURE is sha256, sha384 or sha512.")
         if not re.fullmatch(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?){0,99}", self.push_ports):
             raise ConfigError("HERALD_PUSH_PORTS is not a list of ports; use one such as 443,8443,9000-9100.")
         if not re.fullmatch(

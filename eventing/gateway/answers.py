@@ -64,7 +64,7 @@ class RequestIds:
 def _via(scope: http.Scope) -> str:
     if scope["type"] == "websocket":
         return "websocket"
-    return "api" if scope["path"].startswith(("/api/", "/.well-known/", "/hooks/")) else "console"
+    return "api" if scope["path"].startswith(("/api/", "/.well-known/", "/hooks/", "/websub/")) else "console"
 
 
 class AnswerSender:

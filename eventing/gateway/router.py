@@ -28,6 +28,8 @@ from eventing.gateway.endpoints.publish import publish
 from eventing.gateway.endpoints.pull import acknowledge, pull, pull_subscription
 from eventing.gateway.endpoints.stream import stream
 from eventing.gateway.endpoints.websocket import websocket
+from eventing.gateway.endpoints.websub import PREFIX as WEBSUB
+from eventing.gateway.endpoints.websub import websub
 from eventing.gateway.gateway import Gateway, running_gateway, stop_gateway
 from eventing.gateway.recording import DISCONNECTED, RECORDED, access
 from eventing.intakes.rules.formats import HOOKS
@@ -65,6 +67,8 @@ class GatewayRouter:
             await federation(await running_gateway(), scope, receive, send)
         elif path.startswith(HOOKS):
             await intake(await running_gateway(), scope, receive, send)
+        elif path.startswith(WEBSUB):
+            await websub(await running_gateway(), scope, receive, send)
         elif path in _HEALTH:
             await _HEALTH[path](await running_gateway(), send)
         elif path == METRICS:

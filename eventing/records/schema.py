@@ -47,7 +47,7 @@ COLUMNS = (
         "client",
         "string",
         "",
-        "Kind of client: `http`, `pull`, `sse`, `herald.v1`, `cloudevents`, `hook`, `console`, `gateway`, `domain`.",
+        "Kind of client: `http`, `pull`, `sse`, `herald.v1`, `cloudevents`, `hook`, `websub`, `console`, `gateway`, `domain`.",
     ),
     Column("session", "int64", "", "With `gateway`, the connection; 0 without a connection."),
     Column("rp", "string", "", "Id of the rendezvous point; empty if there is none or it was not found."),

@@ -69,3 +69,9 @@ def domain_fingerprint() -> str | None:
 def domain_document_serial() -> int:
     """Return the serial of this domain's latest domain document; 0 before there is one."""
     raise NotImplementedError
+
+
+@Port
+def discovery_field(rp: str) -> str:
+    """Return the field `Link` of answers about an RP, by which WebSub subscribers find the hub and the topic; empty for none."""
+    raise NotImplementedError

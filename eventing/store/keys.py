@@ -62,6 +62,15 @@ def push_attempts_key(rp: str, subscription: str) -> str:
 
 PUSH_CHANNEL = "herald:push"  # ids of subscriptions whose endpoint or delivery changed
 PUSH_TURN_KEY = "herald:push-turn"  # lease of the process that delivers to endpoints
+HUB_REQUESTS_KEY = (
+    "herald:{hub}:requests"  # hash of requests to the WebSub hub that are not settled (store/hub_requests.py)
+)
+
+
+def hub_count_key(kind: str, whom: str) -> str:
+    """Return the key of the number of a minute's requests to the WebSub hub; `kind` is `from` or `to`."""
+    return f"herald:{{hub}}:{kind}:{whom}"
+
 
 SHARED_DUE_KEY = "herald:shared-due"  # ids of shared subscriptions by the time at which the sweep is due
 SHARED_TURN_KEY = "herald:shared-turn"  # lease of the process that sweeps

@@ -98,6 +98,11 @@ PUSH_ATTEMPTS = _counter(
     "herald_push_attempts_total", "Requests to endpoints of subscribers, by verdict.", ("verdict",)
 )
 PUSH_GIVEN_UP = _counter("herald_push_given_up_events_total", "Events that became dead letters.")
+HUB_REQUESTS = _counter(
+    "herald_websub_requests_total",
+    "Requests to the WebSub hub that were settled, by mode and outcome.",
+    ("mode", "outcome"),
+)
 PUSH_ENDPOINTS = _gauge(
     "herald_push_endpoints", "Endpoints of subscribers by state.", ("state",), joined="livemostrecent"
 )

@@ -146,6 +146,10 @@ PUT    /api/v1/watches                                401 401 401 401 401 401 40
 # Webhooks: the address is the credential, and this one is nobody's
 POST   /hooks/{token}                                 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404
 
+# WebSub: the hub answers who is not allowed by a denial later, and what is malformed, as here, at once
+POST   /websub/hub                                    400 400 401 401 401 401 400 400 400 400 400 400 400 400 400 400 400 400
+GET    /websub/topics/{reference}                     401 401 401 401 401 401 204 403 204 204 204 403 204 403 401 401 401 401
+
 # What a domain says of itself, and its health (503: no worker runs here); the WebSocket handshake
 GET    /.well-known/herald                            200 200 200 200 200 200 200 200 200 200 200 200 200 200 200 200 200 200
 POST   /.well-known/herald                            405 405 405 405 405 405 405 405 405 405 405 405 405 405 405 405 405 405

@@ -25,6 +25,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from demo.harness.servers import ROOT
 from eventing.gateway import router
 from eventing.intakes.rules.formats import HOOKS
+from eventing.subscriptions.push.websub.topics import HUB_PATH, TOPICS_PATH
 from tests.access.issuer_server import IssuerServer
 from tests.gateway.server import PLAIN, LiveGateway, Prepared, environment, event
 from tests.rest.access_matrix import MATRIX, ROLES
@@ -106,6 +107,7 @@ def endpoints() -> set[Endpoint]:
     found |= {("GET", path) for path in router._HEALTH}
     found.add(("GET", router.METRICS))
     found.add(("POST", f"{HOOKS}{{token}}"))
+    found |= {("POST", HUB_PATH), ("GET", f"{TOPICS_PATH}{{reference}}")}
     found.add(("GET", WEBSOCKET))
     for path, view in _views(get_resolver().url_patterns, "/"):
         found |= {(method, path) for method in _methods(view)}

@@ -21,6 +21,7 @@ from eventing.gateway.admission.access import require
 from eventing.gateway.admission.limits import caller
 from eventing.gateway.delivery.acknowledgements import require_owner
 from eventing.gateway.delivery.shared_subscriptions import position, require_delivery
+from eventing.gateway.discovery import discovery_headers
 from eventing.gateway.endpoints.pull_page import PullPage, document, page_of
 from eventing.gateway.gateway import Gateway
 from eventing.gateway.recording import access
@@ -190,7 +191,8 @@ async def _answer(
     finally:
         gateway.hub.released(channel)
     refuse_revoked(wait.principal)  # the log may have been slow to answer
-    await http.answer(send, 200, document(start, page), [(b"content-type", b"application/json")])
+    headers = [(b"content-type", b"application/json"), *discovery_headers(rp)]
+    await http.answer(send, 200, document(start, page), headers)
     return page.events
 
 

@@ -16,6 +16,7 @@ from eventing.gateway.admission.limits import account_of, connecting
 from eventing.gateway.delivery.frames import STREAM
 from eventing.gateway.delivery.session import Follower, Session
 from eventing.gateway.delivery.sinks import SendSink, http_messages
+from eventing.gateway.discovery import discovery_headers
 from eventing.gateway.gateway import Gateway
 from eventing.gateway.recording import access
 
@@ -94,6 +95,7 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
             (b"content-type", b"text/event-stream; charset=utf-8"),
             (b"cache-control", b"no-store"),
             (b"x-accel-buffering", b"no"),  # nginx would delay events
+            *discovery_headers(descriptor.id),
             *http.NO_PAGE,
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})

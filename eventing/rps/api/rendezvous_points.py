@@ -19,6 +19,7 @@ from eventing.rest.idempotency_records import IdempotencyClaim
 from eventing.rest.shapes import RenewalAnswer
 from eventing.rps.api import representations
 from eventing.rps.api.requests import RendezvousPointChangeSerializer, RendezvousPointCreationSerializer
+from eventing.rps.ports import discovery_field
 from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
 from eventing.rps.selectors.rendezvous_point_lists import rendezvous_points_listed_by
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, rendezvous_points_page
@@ -95,7 +96,7 @@ class RendezvousPointView(View):
     @extend_schema(
         operation_id="rps_get",
         summary="Describe a rendezvous point",
-        description="Also for administrative ones (`ID.admin`, `domain.admin`). `ETag` changes with the version, and with `audience` and `watch`.",
+        description="Also for administrative ones (`ID.admin`, `domain.admin`). `ETag` changes with the version, and with `audience` and `watch`. `Link` names the WebSub hub and the topic.",
         parameters=[docs.REFERENCE, docs.ETAG],
         responses={200: RendezvousPointAnswer},
     )
@@ -104,11 +105,12 @@ class RendezvousPointView(View):
         if names.is_id(reference) and is_admin(reference):
             descriptor = descriptor_get(reference)
             require(descriptor, self.principal, "describe")
-            document = representations.administrative_rp(descriptor, control.log_state(descriptor.id))
-            return Response(document, headers=etag(descriptor.version))
+            shown = representations.administrative_rp(descriptor, control.log_state(descriptor.id))
+            return Response(shown, headers=_headers(descriptor.id, descriptor.version))
         row = rendezvous_point_get(reference)
         require(descriptor_of(row), self.principal, "describe")
-        return Response(representations.rendezvous_point(row, control.log_state(row.id)), headers=etag(row.entity_tag))
+        document = representations.rendezvous_point(row, control.log_state(row.id))
+        return Response(document, headers=_headers(row.id, row.entity_tag))
 
     @extend_schema(
         operation_id="rps_change",
@@ -166,3 +168,9 @@ def _created(rp: str) -> Response:
     row = rendezvous_point_get(rp)
     headers = {**etag(row.entity_tag), "Location": representations.rp_path(rp)}
     return Response(representations.rendezvous_point(row, control.log_state(rp)), status=201, headers=headers)
+
+
+def _headers(rp: str, tag: int | str) -> dict[str, str]:
+    """Make the headers of an RP's answer: its entity tag, and where its WebSub hub is."""
+    link = discovery_field(rp)
+    return {**etag(tag), "Link": link} if link else etag(tag)

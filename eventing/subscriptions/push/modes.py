@@ -26,6 +26,8 @@ class PushTarget:
         subscription: id.
         rp: id of the RP read.
         origin: name of this domain.
+        base: address of this domain.
+        signature: name of the signature's scheme, as in `deliver`.
         form: the mode's own choice of a form, such as `structured`.
         secrets: the secrets that sign, the newest first.
         key: the Ed25519 key that signs; None for none.
@@ -47,6 +49,8 @@ class PushTarget:
     rate: int | None = None
     identity: ClientIdentity | None = None
     mode_data: str = ""
+    base: str = ""
+    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True)

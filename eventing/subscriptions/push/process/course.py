@@ -73,13 +73,15 @@ class Course:
             url=endpoint_url(secrets.url, ports=ports_parse(settings.push_ports), private=settings.push_private),
             form=str(deliver.get("format", "")),
             headers=(*secrets.headers, *((("Authorization", credential.field),) if credential else ())),
-            secrets=tuple(map(secret_parse, signing)) if signature != "v1a" else (),
-            key=signature_key(signing_master(), row.id) if signature != "v1" else None,
+            secrets=_secret_bytes(signature, signing),
+            key=signature_key(signing_master(), row.id) if signature in ("v1a", "both") else None,
             verification=str(deliver.get("verification", HANDSHAKE)),
             batch=int(deliver.get("batch", 1)),
             rate=deliver.get("rate"),
             identity=ClientIdentity(identity.certificate, identity.key, identity.digest) if identity else None,
             mode_data=secrets.mode_data,
+            base=settings.base_url,
+            signature=str(signature),
         )
         self.pace(row.allowed_rate)
         ending = (*secrets.secrets, *((credential,) if credential else ()))
@@ -141,3 +143,10 @@ class Course:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+
+def _secret_bytes(signature: str, stated: tuple[str, ...]) -> tuple[bytes, ...]:
+    """Return the bytes of the secrets that sign: those of Standard Webhooks are encoded, others are text."""
+    if signature in ("v1", "both"):
+        return tuple(map(secret_parse, stated))
+    return () if signature == "v1a" else tuple(one.encode() for one in stated)

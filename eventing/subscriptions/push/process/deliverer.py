@@ -25,10 +25,12 @@ from eventing.log.scripts import NoLog, parse_notification
 from eventing.sql.threads import in_database
 from eventing.store.connection import async_client
 from eventing.store.errors import RedisError
+from eventing.store.hub_requests import HUB_NOTICE
 from eventing.store.keys import PUSH_CHANNEL, notification_channel
 from eventing.store.push_attempts import push_lease
 from eventing.subscriptions.push.process.course import Course
 from eventing.subscriptions.push.process.dispatcher import AGAIN_S, TRIMMED, Dispatcher
+from eventing.subscriptions.push.process.hub_requests import HubRequests
 from eventing.subscriptions.push.process.recorder import Recorder
 from eventing.subscriptions.push.process.rp_feeds import KeptBytes, RpFeed
 from eventing.subscriptions.push.rules.delivery_window import DeliveryWindow
@@ -97,12 +99,14 @@ class Deliverer:
         self._client = PushClient(_network())
         self._recorder = Recorder(self._reader)
         self._dispatcher = Dispatcher(self._client, self._recorder, self._held, self._place_soon)
+        self._hub = HubRequests(self._redis, self._client, self._held)
         self._tasks: set[asyncio.Task[None]] = set()
         self._channels.start()
         writers = self._recorder.start()
         keepers = [loop.create_task(self._keep_lease()), loop.create_task(self._part_slow_ones())]
         try:
             await self._channels.subscribe(PUSH_CHANNEL)
+            keepers.append(loop.create_task(self._hub.run()))
             await self._read_all()
             await self._sweeps()
         finally:
@@ -319,6 +323,9 @@ class Deliverer:
 
     def _notified(self, channel: str, message: bytes) -> None:
         if channel == PUSH_CHANNEL:
+            if message == HUB_NOTICE.encode():
+                self._hub.notified()
+                return
             self._noted.add(message.decode(errors="replace"))
             self._wanted.set()
             return

@@ -20,6 +20,8 @@ def granted_lease_s(wanted_s: int | None, *, longest_s: int) -> int:
 def verification_url(callback: str, mode: Mode, topic: str, challenge: str, lease_s: int) -> str:
     """Return the address that verifies the intent of a subscriber: the callback with its own query parameters kept.
 
+    `callback` may also be the target of a request line, path and query.
+
     Args:
         challenge: random text, used once.
         lease_s: the granted lease, from the moment of this request; stated for `subscribe` only.

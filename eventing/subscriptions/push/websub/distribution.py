@@ -1,4 +1,4 @@
-"""Distribution of content to a subscriber: header fields, signature, and the meaning of its answer (section 7). Pure."""
+"""Distribution of content to a subscriber: header fields and signature (section 7). Pure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ METHODS: dict[Method, Callable[..., Any]] = {
 }
 """Methods of signatures. SHA-1, which the Recommendation names too, is not offered."""
 
-Outcome = Literal["delivered", "ended", "failed"]
-
 
 def link_field(hub: str, topic: str) -> str:
     """Return the field `Link` of content and of a topic's page: one field, as subscribers read most reliably."""
     return f'<{hub}>; rel="hub", <{topic}>; rel="self"'
 
 
+def signature_method(name: str) -> Method:
+    """Return the method of this name; sha256 for any other name."""
+    return name if name in METHODS else "sha256"
+
+
 def distribution_fields(
-    *, hub: str, topic: str, content_type: str, body: bytes, secret: str = "", method: Method = "sha256"
+    *, hub: str, topic: str, content_type: str, body: bytes, secret: bytes = b"", method: Method = "sha256"
 ) -> tuple[tuple[str, str], ...]:
     """Return the header fields of a POST of content to the callback.
 
@@ -38,12 +41,5 @@ def distribution_fields(
     fields = (("Content-Type", content_type), ("Link", link_field(hub, topic)))
     if not secret:
         return fields
-    signature = hmac.new(secret.encode(), body, METHODS[method]).hexdigest()
+    signature = hmac.new(secret, body, METHODS[method]).hexdigest()
     return (*fields, ("X-Hub-Signature", f"{method}={signature}"))
-
-
-def outcome(status: int) -> Outcome:
-    """Return the meaning of an answer's status; the body is ignored. Redirects are failures, and 410 ends the subscription."""
-    if 200 <= status < 300:
-        return "delivered"
-    return "ended" if status == 410 else "failed"

@@ -69,7 +69,7 @@ def test_it_subscribes_is_verified_receives_signed_content_and_unsubscribes(fore
     for method in METHODS:
         body = f'{{"specversion": "1.0", "id": "{method}"}}'.encode()
         fields = distribution_fields(
-            hub=HUB, topic=TOPIC, content_type="application/json", body=body, secret=SECRET, method=method
+            hub=HUB, topic=TOPIC, content_type="application/json", body=body, secret=SECRET.encode(), method=method
         )
         assert foreign.browser.post(wish.callback, data=body, headers=dict(fields)).status_code == 200
         assert foreign.heard.pop() == ("content", TOPIC, callback_id, body)
