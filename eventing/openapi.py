@@ -29,6 +29,7 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 _TAGS = {
     "rps": "Rendezvous points",
     "subscriptions": "Durable subscriptions",
+    "cloudevents": "CloudEvents Subscriptions API",
     "tokens": "Tokens",
     "limits": "Limits",
     "keys": "Signing keys",

@@ -54,6 +54,7 @@ from eventing.rps.api.policy import PolicyExplanationView
 from eventing.rps.api.rendezvous_points import RendezvousPointRenewalView, RendezvousPointsView, RendezvousPointView
 from eventing.subscriptions.api.rendezvous_point_subscriptions import RendezvousPointSubscriptionsView
 from eventing.subscriptions.api.subscriptions import SubscriptionRenewalView, SubscriptionView
+from eventing.subscriptions.push.api.cloudevents import CloudEventsSubscriptionsView, CloudEventsSubscriptionView
 from eventing.subscriptions.push.api.deliveries import AttemptsView, DeadLettersView, ReplayView
 from eventing.subscriptions.push.api.endpoints import (
     EndpointPauseView,
@@ -176,6 +177,12 @@ urlpatterns = [
         "subscriptions/<str:subscription_id>/ws-eventing/<str:key>",
         SubscriptionManagerView.as_view(),
         name="ws-subscription-manager",
+    ),
+    path("cloudevents/subscriptions", CloudEventsSubscriptionsView.as_view(), name="cloudevents-subscriptions"),
+    path(
+        "cloudevents/subscriptions/<str:subscription_id>",
+        CloudEventsSubscriptionView.as_view(),
+        name="cloudevents-subscription",
     ),
     path("subscriptions/<str:subscription_id>/renew", SubscriptionRenewalView.as_view(), name="subscription-renewal"),
     re_path(r"", unknown_path),  # reversing any name reads all patterns, and cannot read every regular expression

@@ -15,6 +15,7 @@ class SinkCredentialShown(Shape):
 
     type: Annotated[str, one_of("PLAIN", "ACCESSTOKEN")]
     identifier: Annotated[str, doc("Account of a plain credential; empty for a token.")]
+    expires_at: Annotated[Moment | None, doc("When a token expires; null: never.")]
 
 
 class DeliveryMode(Shape):

@@ -447,6 +447,8 @@ export interface SinkCredentialShown {
   type: "PLAIN" | "ACCESSTOKEN";
   /** Account of a plain credential; empty for a token. */
   identifier: string;
+  /** When a token expires; null: never. */
+  expires_at: string | null;
 }
 
 /** Progress of a durable subscription; all null: not sampled yet. */

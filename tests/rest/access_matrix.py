@@ -44,6 +44,11 @@ GET    /api/v1/alarms                                 401 401 401 401 401 401 40
 POST   /api/v1/alarms/{alarm_id}/acknowledge          401 401 401 401 401 401 403 403 403 403 403 403 404 403 403 404 404 403
 GET    /api/v1/audit                                  401 401 401 401 401 401 403 403 403 403 403 403 200 403 200 200 200 200
 GET    /api/v1/audit/export                           401 401 401 401 401 401 403 403 403 403 403 403 200 403 200 200 200 200
+GET    /api/v1/cloudevents/subscriptions              401 401 401 401 401 401 200 200 200 200 403 403 200 403 200 200 200 200
+POST   /api/v1/cloudevents/subscriptions              401 401 401 401 401 401 201 403 201 201 201 403 201 403 403 201 201 403
+GET    /api/v1/cloudevents/subscriptions/{subscription_id} 401 401 401 401 401 401 403 403 403 404 404 403 404 404 404 404 404 404
+PUT    /api/v1/cloudevents/subscriptions/{subscription_id} 401 401 401 401 401 401 403 403 403 404 404 403 404 404 404 404 404 403
+DELETE /api/v1/cloudevents/subscriptions/{subscription_id} 401 401 401 401 401 401 403 403 403 404 404 403 404 404 404 404 404 403
 GET    /api/v1/evidence                               401 401 401 401 401 401 403 403 403 403 403 403 200 403 200 200 200 200
 GET    /api/v1/evidence/{digest}                      401 401 401 401 401 401 403 403 403 403 403 403 404 403 404 404 404 404
 GET    /api/v1/intakes/{intake_id}                    401 401 401 401 401 401 403 403 403 200 403 403 200 200 200 200 200 200

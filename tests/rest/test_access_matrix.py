@@ -59,6 +59,11 @@ BODIES: dict[Endpoint, Any] = {
         "max_age_unit": "days",
         "ack": "stored",
     },
+    ("POST", "/api/v1/cloudevents/subscriptions"): {
+        "config": {"rp": "{reference}"},
+        "protocol": "HTTP",
+        "sink": "https://app.example.org/",
+    },
     ("POST", "/api/v1/subscriptions/{subscription_id}/endpoint/secret"): {"secret": "whsec_" + "A" * 40},
     ("POST", "/api/v1/rps/{reference}/ws-eventing"): envelope(W3C, "Subscribe", DELIVERY),
     ("POST", "/api/v1/subscriptions/{subscription_id}/ws-eventing/{key}"): envelope(W3C, "GetStatus"),
@@ -206,7 +211,8 @@ class Scene:
             if isinstance(content := BODIES.get((method, path)), bytes):
                 sent = {"content": content}
             elif path.startswith("/api/"):
-                sent = {"json": BODIES.get((method, path), {})}
+                body = json.dumps(BODIES.get((method, path), {}))
+                sent = {"json": json.loads(body.replace("{reference}", parts["reference"]))}
             else:
                 sent = {"data": BODIES.get((method, path), {"nothing": ""})}
         if path == WEBSOCKET:

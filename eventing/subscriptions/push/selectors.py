@@ -13,6 +13,7 @@ from django.utils import timezone
 from eventing.core.errors import NotFound
 from eventing.core.events.history import HistoryBounds
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
 from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState
 
@@ -94,6 +95,18 @@ def endpoint_get(subscription_id: str, *, lock: bool = False) -> PushEndpoint:
     if row is None:
         raise NotFound("The subscription has no endpoint: its events are pulled.")
     return row
+
+
+def endpoints_of(
+    owner: str, mode: str, *, cursor: str | None = None, limit: int = LIMIT_DEFAULT, now: datetime | None = None
+) -> Page[Subscription]:
+    """Return a page of an owner's subscriptions with this mode of delivery, by id. Raises InvalidCursor."""
+    rows = Subscription.objects.filter(owner=owner, deliver__mode=mode, expires_at__gt=now or timezone.now())
+    if cursor is not None:
+        rows = rows.filter(id__gt=key_of("endpoints", cursor))
+    found = list(rows.order_by("id")[: limit + 1])
+    more, found = len(found) > limit, found[:limit]
+    return Page(found, cursor_of("endpoints", found[-1].id) if more else None)
 
 
 def unverified_count(*, owner: str = "", host: str = "") -> int:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from eventing.core.shapes import Base64, Count, Moment, Positive, Shape, doc, one_of, page_of
+from eventing.rest.shapes import LeaseAnswer
 from eventing.subscriptions.push.rules.endpoint_states import EndpointState
 from eventing.subscriptions.push.rules.verdicts import AttemptVerdict
 
@@ -39,6 +42,60 @@ class PushEndpointAnswer(EndpointMembers):
     dead_letters: Count
     cursor: Annotated[str, doc("Acknowledged cursor: everything up to it was delivered or given up.")]
     lag: Annotated[Count, doc("Events of the log after the acknowledged cursor.")]
+
+
+class CloudEventsSettings(Shape):
+    """Settings of the protocol HTTP: those of the specification, and Herald's as extensions."""
+
+    method: str
+    headers: Annotated[dict[str, str], doc("Custom headers; values are never shown.")]
+    format: str
+    ordered: bool
+    in_flight: Positive
+    batch: Positive
+    signature: str
+    max_attempts: Positive | None
+    rate: Annotated[Positive | UnsetType, doc("Most requests a minute that the owner wants.")] = UNSET
+    client_certificate: Annotated[str | UnsetType, doc("Fingerprint of the client certificate.")] = UNSET
+    warn_url: Annotated[str | UnsetType, doc("Address that is warned of a pause, without its query.")] = UNSET
+
+
+class CloudEventsCredential(Shape):
+    """A credential of a sink, without its secret."""
+
+    credentialtype: Annotated[str, one_of("PLAIN", "ACCESSTOKEN")]
+    identifier: str | UnsetType = UNSET
+    accesstokenexpiresutc: Moment | UnsetType = UNSET
+    accesstokentype: str | UnsetType = UNSET
+
+
+class CloudEventsConfig(Shape):
+    """The place that events come from."""
+
+    rp: Annotated[str, doc("Id of the rendezvous point.")]
+
+
+class CloudEventsSubscriptionAnswer(Shape):
+    """A subscription of the CloudEvents Subscriptions API."""
+
+    id: str
+    sink: Annotated[str, doc("Address of the endpoint, without its query.")]
+    protocol: Annotated[str, one_of("HTTP")]
+    protocolsettings: CloudEventsSettings
+    config: CloudEventsConfig
+    lease: Annotated[LeaseAnswer, doc("Extension: the subscription ends with its lease.")]
+    sinkcredential: CloudEventsCredential | UnsetType = UNSET
+
+
+class CloudEventsFeaturesAnswer(Shape):
+    """Features of the CloudEvents Subscriptions API here."""
+
+    protocols: list[str]
+    filters: Annotated[list[str], doc("Dialects of filters: none.")]
+    credentialtypes: list[str]
+    protocolsettings: list[str]
+    config: list[str]
+    extensions: Annotated[list[str], doc("Further members of a subscription.")]
 
 
 class AttemptAnswer(Shape):

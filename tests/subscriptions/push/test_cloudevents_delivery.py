@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 
 from demo.harness.servers import wait_for
 from tests.subscriptions.push.certificates import certificate_made, demanding
@@ -47,6 +48,47 @@ def test_the_rate_that_an_endpoint_allows_is_kept(owner: Owner, receiver: Receiv
     at = [one.at for one in receiver.requests("/rate")]
     assert min(later - before for before, later in pairwise(at)) > 0.45, "120 a minute: one each 0.5 s"
     assert owner.endpoint(hook)["allowed_rate"] == 120
+
+
+@pytest.mark.parametrize("form", ["structured", "binary"])
+def test_the_sdk_of_cloudevents_receives_what_a_subscription_of_their_interface_delivers(
+    owner: Owner, receiver: Receiver, form: str
+) -> None:
+    receiver.allows["/sdk"] = {"WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "*"}
+    stated = {
+        "config": {"rp": owner.rp},
+        "protocol": "HTTP",
+        "sink": receiver.url("/sdk"),
+        "protocolsettings": {"format": form, "headers": {"X-Tenant": "a"}},
+        "sinkcredential": {"credentialtype": "PLAIN", "identifier": "ben", "secret": "s"},
+    }
+    made = owner.http.post("/api/v1/cloudevents/subscriptions", json=stated)
+    assert made.status_code == 201, made.text
+    owner.publish({"celsius": 21.5})
+    wait_for(lambda: receiver.requests("/sdk"), about="it arrives")
+    (request,) = receiver.requests("/sdk")
+    event = from_http_event(HTTPMessage(request.headers, request.body))
+    assert (event.get_source(), event.get_type(), event.get_data()) == ("/t", "t", {"celsius": 21.5})
+    assert (request.headers["x-tenant"], request.headers["authorization"]) == ("a", "Basic YmVuOnM=")
+    assert owner.http.delete(f"/api/v1/cloudevents/subscriptions/{made.json()['id']}").status_code == 200
+
+
+def test_an_expired_token_of_a_sink_pauses_its_endpoint(owner: Owner, receiver: Receiver) -> None:
+    receiver.allows["/expired"] = {"WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "*"}
+    stated = {
+        "config": {"rp": owner.rp},
+        "protocol": "HTTP",
+        "sink": receiver.url("/expired"),
+        "sinkcredential": {
+            "credentialtype": "ACCESSTOKEN",
+            "accesstoken": "t",
+            "accesstokenexpiresutc": "2020-01-01T00:00:00Z",
+        },
+    }
+    made = owner.http.post("/api/v1/cloudevents/subscriptions", json=stated).json()["id"]
+    owner.wait_state(made, "paused")
+    assert owner.endpoint(made)["reason"] == "credential-expired"
+    assert receiver.received == []
 
 
 def test_a_client_certificate_is_presented_and_never_shown(owner: Owner, served: Path) -> None:

@@ -9,9 +9,11 @@ import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from eventing.core.errors import InvalidRequest
+from eventing.core.timestamps import timestamp
 
 PLAIN, ACCESS_TOKEN = "PLAIN", "ACCESSTOKEN"
 CREDENTIAL_TYPES = (PLAIN, ACCESS_TOKEN)
@@ -60,6 +62,16 @@ def stated_credential(stated: Mapping[str, Any]) -> StatedCredential:
     if until is None:
         raise InvalidRequest("sinkcredential.accesstokenexpiresutc is missing: when the token expires.")
     return StatedCredential(ACCESS_TOKEN, "", f"Bearer {token}", float(until))
+
+
+def credential_shown(credential: StatedCredential) -> dict[str, Any]:
+    """Return what is shown of a credential."""
+    until = credential.until
+    return {
+        "type": credential.type,
+        "identifier": credential.identifier,
+        "expires_at": None if until is None else timestamp(datetime.fromtimestamp(until, tz=UTC)),
+    }
 
 
 def _text(stated: Mapping[str, Any], name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from eventing.core.errors import InvalidRequest
 from eventing.subscriptions.push.rules.addresses import EndpointUrl, endpoint_url
 from eventing.subscriptions.push.rules.client_identities import ClientIdentity, certificate_shown, client_identity
-from eventing.subscriptions.push.rules.credentials import StatedCredential, stated_credential
+from eventing.subscriptions.push.rules.credentials import StatedCredential, credential_shown, stated_credential
 from eventing.subscriptions.push.rules.request_rates import RATE_MAX
 from eventing.subscriptions.push.rules.signatures import secret_parse
 
@@ -37,6 +37,8 @@ _OURS = frozenset(
     )
 )  # fmt: skip
 """Fields that a request has of its own."""
+HIDDEN = "\u2026"
+"""The value of a custom header in place of the one that the endpoint has: no header can have it as a value."""
 _OURS_BEGIN = ("webhook-", "ce-", "proxy-", "sec-")
 _MEMBERS = (
     "mode", "url", "format", "ordered", "in_flight", "batch", "headers", "secret", "signature", "max_attempts", "rate",
@@ -106,7 +108,7 @@ class WebhookOptions:
         if self.warn_parts is not None:
             shown["warn_url"] = self.warn_parts.shown
         if self.credential is not None:
-            shown["credential"] = {"type": self.credential.type, "identifier": self.credential.identifier}
+            shown["credential"] = credential_shown(self.credential)
         return shown
 
 

@@ -33,7 +33,7 @@ from eventing.subscriptions.push.rules.endpoint_states import (
     paused,
     resumed,
 )
-from eventing.subscriptions.push.rules.options import MODES, WebhookOptions, webhook_options
+from eventing.subscriptions.push.rules.options import HIDDEN, MODES, WebhookOptions, webhook_options
 from eventing.subscriptions.push.rules.signatures import secret_parse
 from eventing.subscriptions.push.selectors import endpoint_get, standing_of, unverified_count
 from eventing.subscriptions.push.services.notices import deliverer_notify
@@ -212,8 +212,14 @@ def _options(deliver: Mapping[str, Any], before: Subscription | None) -> Webhook
             for name, dependent in _DEPENDENT.items():
                 if name in stated:
                     kept = {one: value for one, value in kept.items() if one not in dependent}
-            stated = {**kept, **stated}
+            held_fields = dict(held.headers)
+            fields = {name: held_fields.get(name) if value == HIDDEN else value for name, value in _fields(stated)}
+            stated = {**kept, **stated, **({"headers": fields} if "headers" in stated else {})}
     return webhook_options(stated, ports=ports, private=private)
+
+
+def _fields(stated: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return list((stated.get("headers") or {}).items())
 
 
 def _held_options(held: EndpointSecrets) -> dict[str, Any]:
