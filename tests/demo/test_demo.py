@@ -17,6 +17,7 @@ from demo.harness.servers import ROOT, wait_for
 from demo.screen import table
 from demo.snapshot import Detected, DomainView, LinkSnapshot, Snapshot, news
 from portal.supervisor.parent_watchdog import death_signal
+from tests.processes import alive
 
 STARTED_WITHIN_S = 110.0  # five times `make run` on a busy machine
 STOPPED_WITHIN_S = 30.0
@@ -106,7 +107,7 @@ def test_the_demo_starts_obeys_cut_heal_and_forge_and_ctrl_c_stops_all_of_it(dem
     begun = time.monotonic()
     assert demo.end(signal.SIGINT) == 0
     assert time.monotonic() - begun < STOPPED_WITHIN_S
-    assert not [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert not alive(processes)
     assert "Traceback" not in demo.output
 
 

@@ -18,6 +18,7 @@ from tests.gateway.server import Prepared
 from tests.portal.console.accessibility import assert_accessible
 from tests.portal.console.browsing import PHONE, Closing, Console
 from tests.portal.console.reporting import WITHIN_S, Reporting, hours_around
+from tests.processes import alive
 from tests.spark.conftest import need_java
 
 pytestmark = [pytest.mark.long, pytest.mark.processes, pytest.mark.timeout(900)]
@@ -135,8 +136,8 @@ def test_what_ends_a_runner_leaves_the_report_of_before_and_the_run_to_be_made(
     below = runner.children(recursive=True)
     assert any("java" in process.name() for process in below)
     runner.kill()
-    _, alive = psutil.wait_procs([runner, *below], timeout=15)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == [], "Spark goes with it"
+    _, left = psutil.wait_procs([runner, *below], timeout=15)
+    assert alive(left) == [], "Spark goes with it"
     assert made.run(run)["state"] == "running"
     assert made.recover() == 1
     lost = made.run(run)

@@ -26,6 +26,7 @@ from portal.supervisor.children import WORKER_STOP_S
 from portal.supervisor.process_group import SECOND_CTRL_C_AFTER_S
 from tests.conftest import DomainFactory
 from tests.gateway.server import Prepared
+from tests.processes import alive
 
 pytestmark = pytest.mark.processes
 UNIX_PATH_BYTES_MAX = 107
@@ -34,10 +35,6 @@ BUSY_S = 4.0  # that a busy machine may take beyond a time that the supervisor k
 
 def everything_under(domain: Domain) -> list[psutil.Process]:
     return [psutil.Process(domain.supervisor.pid), *psutil.Process(domain.supervisor.pid).children(recursive=True)]
-
-
-def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
 def config_of(domain: Domain) -> Config:
