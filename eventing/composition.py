@@ -33,8 +33,8 @@ from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
 from eventing.rps.selectors import quotas as rp_quotas
 from eventing.store import peer_state
+from eventing.subscriptions.push.services import endings, websub
 from eventing.subscriptions.push.services import endpoints as push
-from eventing.subscriptions.push.services import websub
 from eventing.subscriptions.selectors import quotas as subscription_quotas
 from eventing.subscriptions.sharing import shared_subscriptions
 
@@ -78,6 +78,7 @@ def _subscriptions() -> None:
     eventing.subscriptions.ports.endpoint_set.connect(push.endpoint_set)
     eventing.subscriptions.ports.subscription_ending.connect(push.subscription_ended)
     eventing.rps.ports.discovery_field.connect(websub.discovery_field)
+    eventing.rps.ports.rp_ending.connect(endings.rp_ended)
     eventing.outbox.ports.subscriptions_in_domain.connect(subscription_quotas.subscriptions_in_domain)
     eventing.rps.ports.subscriptions_ending_with.connect(subscription_quotas.subscriptions_ending_with)
 

@@ -61,6 +61,9 @@ def push_attempts_key(rp: str, subscription: str) -> str:
 
 
 PUSH_CHANNEL = "herald:push"  # ids of subscriptions whose endpoint or delivery changed
+PUSH_ENDINGS_KEY = (
+    "herald:push-endings"  # list of ended subscriptions whose subscribers are told (store/push_endings.py)
+)
 PUSH_TURN_KEY = "herald:push-turn"  # lease of the process that delivers to endpoints
 HUB_REQUESTS_KEY = (
     "herald:{hub}:requests"  # hash of requests to the WebSub hub that are not settled (store/hub_requests.py)

@@ -49,7 +49,7 @@ KINDS: dict[str, EventKind] = {
     events.SUBSCRIPTION_DELETED: EventKind(
         "A durable subscription was deleted or has expired.",
         ON_BOTH,
-        {**_DATA, **SUBSCRIPTIONS_COUNTED, "reason": text("why", of=("deleted", "lease-expired"))},
+        {**_DATA, **SUBSCRIPTIONS_COUNTED, "reason": text("why", of=("deleted", "endpoint-gone", "lease-expired"))},
         effects=({"in": RP, "op": "remove", "at": ["subscriptions", "$subscription.id"]}, SUBSCRIPTIONS_COUNT),
     ),
     events.SUBSCRIPTION_LAGGED: EventKind(

@@ -56,7 +56,7 @@ def subscription_ending(
     """Settle what ends with a subscription, within the caller's transaction, before its row is deleted.
 
     Args:
-        reason: why it ends: `deleted`, `lease-expired`.
+        reason: why it ends: `deleted`, `endpoint-gone`, `lease-expired`.
         lag: its lag; None if not known.
         by: the principal that deletes it; None for none here.
     """

@@ -30,6 +30,7 @@ from eventing.store.keys import PUSH_CHANNEL, notification_channel
 from eventing.store.push_attempts import push_lease
 from eventing.subscriptions.push.process.course import Course
 from eventing.subscriptions.push.process.dispatcher import AGAIN_S, TRIMMED, Dispatcher
+from eventing.subscriptions.push.process.endings import EndingSender
 from eventing.subscriptions.push.process.hub_requests import HubRequests
 from eventing.subscriptions.push.process.recorder import Recorder
 from eventing.subscriptions.push.process.rp_feeds import KeptBytes, RpFeed
@@ -100,10 +101,12 @@ class Deliverer:
         self._recorder = Recorder(self._reader)
         self._dispatcher = Dispatcher(self._client, self._recorder, self._held, self._place_soon)
         self._hub = HubRequests(self._redis, self._client, self._held)
+        self._endings = EndingSender(self._redis, self._client, self._held)
         self._tasks: set[asyncio.Task[None]] = set()
         self._channels.start()
         writers = self._recorder.start()
-        keepers = [loop.create_task(self._keep_lease()), loop.create_task(self._part_slow_ones())]
+        loops = (self._keep_lease(), self._part_slow_ones(), self._endings.run())
+        keepers = [loop.create_task(one) for one in loops]
         try:
             await self._channels.subscribe(PUSH_CHANNEL)
             keepers.append(loop.create_task(self._hub.run()))
@@ -326,6 +329,7 @@ class Deliverer:
             if message == HUB_NOTICE.encode():
                 self._hub.notified()
                 return
+            self._endings.notified()
             self._noted.add(message.decode(errors="replace"))
             self._wanted.set()
             return

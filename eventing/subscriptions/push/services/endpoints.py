@@ -36,6 +36,7 @@ from eventing.subscriptions.push.rules.endpoint_states import (
 from eventing.subscriptions.push.rules.options import HIDDEN, MODES, WebhookOptions, webhook_options
 from eventing.subscriptions.push.rules.signatures import secret_parse
 from eventing.subscriptions.push.selectors import endpoint_get, standing_of, unverified_count
+from eventing.subscriptions.push.services import endings
 from eventing.subscriptions.push.services.notices import deliverer_notify
 from eventing.subscriptions.push.services.standings import changed_event, standing_set
 from eventing.subscriptions.push.services.vault import (
@@ -164,7 +165,8 @@ def endpoint_secret_rotate(
 def subscription_ended(
     row: Subscription, outbox: Outbox, reason: str, *, lag: Lag | None = None, by: Principal | None = None
 ) -> None:
-    """Notify the deliverer that a subscription ends (subscriptions/ports.py: subscription_ending)."""
+    """Notify the deliverer that a subscription ends, and its subscriber (subscriptions/ports.py: subscription_ending)."""
+    endings.subscription_ended(row, reason, by)
     if row.deliver.get("mode") != "pull":
         subscription_id = row.id
         transaction.on_commit(lambda: deliverer_notify(subscription_id), robust=True)

@@ -9,11 +9,14 @@ from datetime import datetime
 from django.utils import timezone
 
 from eventing.outbox import administrative_events as events
-from eventing.outbox.services import change
+from eventing.outbox.services import Outbox, change
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
-from eventing.subscriptions.push.rules.endpoint_states import REASON_CHARS_MAX, EndpointStanding
+from eventing.subscriptions.push.rules.endpoint_states import REASON_CHARS_MAX, EndpointStanding, EndpointState
+from eventing.subscriptions.push.services.endings import GONE_REASON
 from eventing.subscriptions.push.services.standings import changed_event, standing_set
+from eventing.subscriptions.push.ws_eventing.sinks import MODE as WS_EVENTING
+from eventing.subscriptions.services.subscriptions import remove
 
 DEAD_LETTERS_MAX = 1000  # bound: dead letters of a subscription; the endpoint is paused instead of a further one
 BATCH = 200  # bound: endpoints of one transaction; the others are in the next one
@@ -52,9 +55,8 @@ def standings_save(found: Sequence[StandingFound], *, now: datetime | None = Non
                     continue
                 changed = row.state != one.standing.state
                 standing_set(row, one.standing, outbox.now)
-                row.save()
-                if changed:
-                    changed_event(outbox, row, Subscription.objects.get(pk=row.pk))
+                if not changed or _reported(row, outbox):
+                    row.save()
 
 
 def allowed_rate_save(subscription_id: str, generation: int, rate: int | None) -> None:
@@ -62,6 +64,19 @@ def allowed_rate_save(subscription_id: str, generation: int, rate: int | None) -
     PushEndpoint.objects.filter(pk=subscription_id, generation=generation).exclude(allowed_rate=rate).update(
         allowed_rate=rate
     )
+
+
+def _reported(row: PushEndpoint, outbox: Outbox) -> bool:
+    """Report another state, before it is saved. Returns False for an endpoint that ends with its subscription.
+
+    A subscription of WS-Eventing whose endpoint is gone ends, since nobody can state another endpoint for it.
+    """
+    subscription = Subscription.objects.get(pk=row.pk)
+    changed_event(outbox, row, subscription)
+    if row.state != EndpointState.GONE or subscription.deliver.get("mode") != WS_EVENTING:
+        return True
+    remove(subscription, outbox, GONE_REASON)
+    return False
 
 
 def given_up_note(given_up: GivenUp, *, bounded: bool = True, now: datetime | None = None) -> bool:

@@ -299,3 +299,51 @@ def test_a_lease_that_ends_while_a_notification_fails_ends_quietly(source: Sourc
     with contextlib.suppress(AssertionError):  # what must not happen is waited for, too
         wait_for(lambda: len(sink.received) > count, within_s=2)
     assert len(sink.received) == count, "nothing is sent after the end, and no SubscriptionEnd at a natural one"
+
+
+@pytest.mark.parametrize("form", [DPWS, W3C], ids=["2004", "2011"])
+def test_a_subscription_that_the_source_ends_is_told_so(source: Source, sink: SoapSink, form: MessageForm) -> None:
+    end = delivery(form, sink.url("/on"), sink.url("/end"))
+    answer = source.soap(form, "Subscribe", end)
+    assert answer.status_code == 200, answer.text
+    manager = found(form, answer.content, "//wse:SubscriptionManager/wsa:Address")[0]
+    source.publish(1)
+    wait_for(lambda: sink.data("/on") == ["1"], about="it receives")
+    source.http.delete(f"/api/v1/rps/{source.rp}").raise_for_status()
+    (ended,) = wait_for(lambda: sink.messages("/end"), about="SubscriptionEnd arrives")
+    assert ended.action == form.eventing.action("SubscriptionEnd")
+    assert ended.text("Status") == form.eventing.action("SourceCancelling")
+    in_2004 = found(form, ended.body, "//wse:SubscriptionManager/wsa:Address")
+    assert in_2004 == ([manager] if form is DPWS else [])
+    if form is DPWS:
+        assert published_schema().validate(etree.fromstring(ended.body))
+    assert source.soap(form, "GetStatus", to=manager).status_code == 400
+
+
+def test_a_receiver_that_answers_410_ends_the_subscription(source: Source, sink: SoapSink) -> None:
+    manager = source.subscribes(W3C, sink.url("/gone"), "<wse:Expires>PT60S</wse:Expires>")
+    with_end = source.soap(W3C, "Subscribe", delivery(W3C, sink.url("/gone"), sink.url("/gone-end")))
+    assert with_end.status_code == 200
+    source.publish(1)
+    wait_for(lambda: sink.data("/gone") == ["1", "1"], about="both receive")
+    sink.answer["/gone"] = 410
+    source.publish(2)
+    (ended,) = wait_for(lambda: sink.messages("/gone-end"), about="SubscriptionEnd arrives")
+    assert ended.text("Status") == EVENTING_2011.action("DeliveryFailure")
+    wait_for(lambda: source.soap(W3C, "GetStatus", to=manager).status_code == 400, about="the other has ended too")
+
+
+def test_an_administrators_deletion_is_told_and_the_owners_own_is_not(open_source: Source, sink: SoapSink) -> None:
+    for path in ("/kept", "/removed"):
+        end = delivery(W3C, sink.url(path), sink.url(f"{path}-end"))
+        answer = open_source.soap(W3C, "Subscribe", end, token=False)
+        manager = found(W3C, answer.content, "//wse:SubscriptionManager/wsa:Address")[0]
+        open_source.publish(path)
+        wait_for(lambda path=path: sink.data(path), about="it receives")  # type: ignore[misc]
+        if path == "/kept":
+            assert open_source.soap(W3C, "Unsubscribe", to=manager, token=False).status_code == 200
+        else:
+            url = f"/api/v1/subscriptions/{subscription_of(manager)}"
+            open_source.http.delete(url).raise_for_status()
+    wait_for(lambda: sink.messages("/removed-end"), about="SubscriptionEnd arrives")
+    assert sink.messages("/kept-end") == []

@@ -1,0 +1,105 @@
+"""SubscriptionEnd of WS-Eventing, sent by the deliverer for subscriptions that ended before their lease."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from eventing.conf import config
+from eventing.core.decoding import Undecodable
+from eventing.core.errors import InvalidRequest
+from eventing.store.errors import RedisError
+from eventing.store.push_endings import PushEnding, endings_take
+from eventing.subscriptions.push.rules.addresses import endpoint_url, ports_parse
+from eventing.subscriptions.push.rules.verdicts import AttemptVerdict, judged
+from eventing.subscriptions.push.services.vault import NotOpened, unseal
+from eventing.subscriptions.push.services.ws_eventing import manager_address
+from eventing.subscriptions.push.wire.client import PushClient
+from eventing.subscriptions.push.ws_eventing.mode import end_request
+from eventing.subscriptions.push.ws_eventing.sinks import sink_parse
+
+AT_ONCE_MAX = 16  # bound: messages in flight; the others wait in the queue
+PAUSES_S = (0.0, 2.0, 15.0)
+"""Pauses before the attempts; after the last one the message is given up."""
+SWEEP_S = 10.0
+log = logging.getLogger(__name__)
+
+
+class EndingSender:
+    """Sends what is queued.
+
+    Args:
+        asynchronous: the asynchronous client of Redis.
+        held: whether this process still has the deliverer's lease.
+    """
+
+    def __init__(self, asynchronous: Any, client: PushClient, held: Callable[[], bool]) -> None:
+        self._redis = asynchronous
+        self._client = client
+        self._held = held
+        self._wanted = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def notified(self) -> None:
+        """Read the queue soon."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        try:
+            while True:
+                await self._take()
+                try:
+                    async with asyncio.timeout(SWEEP_S):
+                        await self._wanted.wait()
+                except TimeoutError:
+                    pass
+                self._wanted.clear()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+    async def _take(self) -> None:
+        free = AT_ONCE_MAX - len(self._tasks)
+        if free <= 0 or not self._held():
+            return
+        try:
+            taken = await endings_take(self._redis, free)
+        except (RedisError, OSError) as error:
+            log.warning("push: subscribers cannot be told yet that their subscription ended: %s", error)
+            return
+        for ending in taken:
+            task = asyncio.get_running_loop().create_task(self._send(ending))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("push: a SubscriptionEnd was not sent by an error of ours", exc_info=error)
+        self._wanted.set()
+
+    async def _send(self, ending: PushEnding) -> None:
+        settings = config()
+        try:
+            sink = sink_parse(unseal(ending.subscription, ending.sealed).mode_data)
+            if sink.end_to is None:
+                return
+            ports = ports_parse(settings.push_ports)
+            url = endpoint_url(sink.end_to.address, ports=ports, private=settings.push_private)
+        except (NotOpened, Undecodable, InvalidRequest):
+            return
+        request = end_request(
+            sink,
+            manager=manager_address(ending.subscription),
+            message_id=uuid.uuid4().urn,
+            status=ending.status,
+            reason=ending.reason,
+        )
+        for pause_s in PAUSES_S:
+            await asyncio.sleep(pause_s)
+            if judged(await self._client.send(url, request)) in (AttemptVerdict.DELIVERED, AttemptVerdict.GONE):
+                return
