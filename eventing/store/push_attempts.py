@@ -22,7 +22,7 @@ class PushAttempt(msgspec.Struct, array_like=True, frozen=True):
 
     Attributes:
         at_ms: its begin, Unix milliseconds.
-        what: `event`, `consent`, `test` or `replay`.
+        what: `event`, `consent`, `test`, `replay`, or `warning` to the owner.
         epoch, first, last: the events sent; empty and 0 for none of the log.
         number: of this attempt for these events, from 1.
         verdict: of AttemptVerdict.

@@ -102,7 +102,7 @@ class AttemptAnswer(Shape):
     """An attempt to deliver."""
 
     at: Moment
-    what: Annotated[str, one_of("event", "consent", "test", "replay")]
+    what: Annotated[str, one_of("event", "consent", "test", "replay", "warning")]
     epoch: Annotated[str, doc("Epoch of the events sent; empty: none of the log.")]
     first: Annotated[Count, doc("First offset sent.")]
     last: Annotated[Count, doc("Last offset sent.")]

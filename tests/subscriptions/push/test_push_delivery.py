@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from herald.commands import cli
+from standardwebhooks import Webhook
 
 from demo.harness.servers import Domain, wait_for
 from tests.subscriptions.push.owner import SECRET, Owner
@@ -90,6 +91,21 @@ def test_410_ends_an_endpoint(owner: Owner, receiver: Receiver) -> None:
     answer = owner.http.post(f"/api/v1/subscriptions/{hook}/endpoint/resume")
     assert answer.status_code == 409
     assert receiver.data("/gone") == [1]
+
+
+def test_an_owner_is_warned_by_a_signed_request_once_that_address_consents(owner: Owner, receiver: Receiver) -> None:
+    receiver.answer["/ended"] = 410
+    hook = owner.hook(receiver.url("/ended"), secret=SECRET, warn_url=receiver.url("/warn"), headers={"X-Key": "k"})
+    silent = owner.hook(receiver.url("/ended"), warn_url=receiver.url("/mute"))
+    owner.publish(1)
+    wait_for(lambda: receiver.requests("/warn"), about="the warning arrives")
+    (warning,) = receiver.requests("/warn")
+    event = Webhook(SECRET).verify(warning.body, warning.headers)
+    assert (event["type"], event["data"]["subscription"]) == ("io.herald.webhook.warning", hook)
+    assert (event["data"]["state"], event["data"]["reason"]) == ("gone", "http-410")
+    assert "x-key" not in warning.headers, "custom headers are the endpoint's"
+    wait_for(lambda: "warning" in [one["what"] for one in owner.attempts(silent)], about="the other one was asked")
+    assert receiver.requests("/mute") == [], "an address that does not consent gets no warning"
 
 
 @pytest.mark.long

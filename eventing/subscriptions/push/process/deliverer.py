@@ -32,6 +32,7 @@ from eventing.subscriptions.push.process.course import Course
 from eventing.subscriptions.push.process.dispatcher import AGAIN_S, TRIMMED, Dispatcher
 from eventing.subscriptions.push.process.endings import EndingSender
 from eventing.subscriptions.push.process.hub_requests import HubRequests
+from eventing.subscriptions.push.process.owner_warnings import OwnerWarnings
 from eventing.subscriptions.push.process.recorder import Recorder
 from eventing.subscriptions.push.process.rp_feeds import KeptBytes, RpFeed
 from eventing.subscriptions.push.rules.delivery_window import DeliveryWindow
@@ -110,6 +111,8 @@ class Deliverer:
         try:
             await self._channels.subscribe(PUSH_CHANNEL)
             keepers.append(loop.create_task(self._hub.run()))
+            warnings = OwnerWarnings(self._client, self._recorder, self._dispatcher.consents)
+            keepers.append(loop.create_task(warnings.run()))
             await self._read_all()
             await self._sweeps()
         finally:

@@ -71,6 +71,7 @@ class Dispatcher:
         self._schedule = schedule_parse(config().push_retries_s)
         self._chance = random.SystemRandom()
         self._side = SideRequests(self)
+        self.consents = self._side.budget
 
     def ready(self, course: Course) -> None:
         """Have a course take its turn if it has work, now or when its endpoint may be called again."""

@@ -17,6 +17,7 @@ from eventing.sql.threads import in_database
 from eventing.store.errors import RedisError
 from eventing.store.push_attempts import PushAttempt, attempt_commands
 from eventing.subscriptions.push.services.outcomes import StandingFound, standings_save
+from eventing.subscriptions.push.services.warnings import WARNED_OF
 
 GATHER_S = 0.005
 PAUSE_S = 0.5
@@ -34,6 +35,8 @@ class Recorder:
         self._attempts_count = 0
         self._standings: dict[str, StandingFound] = {}
         self._to_redis, self._to_sql = asyncio.Event(), asyncio.Event()
+        self.paused = asyncio.Event()
+        """Set when a standing was stored of which owners are warned."""
 
     def start(self) -> list[asyncio.Task[None]]:
         """Start the writers; whoever starts them cancels them, after `flush`."""
@@ -101,3 +104,5 @@ class Recorder:
         except BaseException:
             self._standings = {**standings, **self._standings}
             raise
+        if any(one.standing.state in WARNED_OF for one in standings.values()):
+            self.paused.set()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import OrderedDict
 from typing import Any, Protocol
 
 from eventing.sql.threads import in_database
 from eventing.subscriptions.push.modes import PushRequest, StoredEvent
+from eventing.subscriptions.push.process.consent_budget import ConsentBudget
 from eventing.subscriptions.push.process.course import Course
 from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState, after_verdict
 from eventing.subscriptions.push.rules.retries import RetrySchedule
@@ -26,9 +26,6 @@ from eventing.subscriptions.push.webhook.mode import TEST_KIND, made_event
 
 CONSENT_SCHEDULE = RetrySchedule((10, 60, 600))
 """Pauses between requests for consent; after the last one the endpoint is paused."""
-# Nobody can have this domain send more than this to an address that did not ask for it.
-CONSENTS_PER_MINUTE_MAX = 30  # bound: requests for consent a minute, to one host and for one owner; further ones wait
-COUNTED_MAX = 10_000  # bound: hosts and owners counted; the one counted longest ago is forgotten
 NO_CONSENT = "no-consent"
 _REPLAY_ATTEMPTS = 2
 
@@ -67,11 +64,11 @@ class SideRequests:
 
     def __init__(self, outcomes: Outcomes) -> None:
         self._outcomes = outcomes
-        self._counted: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self.budget = ConsentBudget()
 
     async def consent(self, course: Course) -> None:
         """Ask an endpoint for its consent; nothing else is sent to it before."""
-        if not self._may_ask(f"host {course.host[0]}") or not self._may_ask(f"owner {course.owner}"):
+        if not self.budget.takes(course.host[0], course.owner):
             self._outcomes.later(course, 10.0)
             return
         token = secrets.token_urlsafe(24)
@@ -144,13 +141,3 @@ class SideRequests:
             return await self._outcomes.send(course, request), began
         finally:
             course.busy = False
-
-    def _may_ask(self, whom: str) -> bool:
-        now = time.monotonic()
-        since, count = self._counted.pop(whom, (now, 0))
-        if now - since >= 60:
-            since, count = now, 0
-        self._counted[whom] = (since, count + 1)
-        while len(self._counted) > COUNTED_MAX:
-            self._counted.popitem(last=False)
-        return count < CONSENTS_PER_MINUTE_MAX

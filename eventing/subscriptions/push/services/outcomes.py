@@ -15,6 +15,7 @@ from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
 from eventing.subscriptions.push.rules.endpoint_states import REASON_CHARS_MAX, EndpointStanding, EndpointState
 from eventing.subscriptions.push.services.endings import GONE_REASON
 from eventing.subscriptions.push.services.standings import changed_event, standing_set
+from eventing.subscriptions.push.services.warnings import WARNED_OF
 from eventing.subscriptions.push.ws_eventing.sinks import MODE as WS_EVENTING
 from eventing.subscriptions.services.subscriptions import remove
 
@@ -67,12 +68,14 @@ def allowed_rate_save(subscription_id: str, generation: int, rate: int | None) -
 
 
 def _reported(row: PushEndpoint, outbox: Outbox) -> bool:
-    """Report another state, before it is saved. Returns False for an endpoint that ends with its subscription.
+    """Report another state, before it is saved, and have its owner warned of it. Returns False for an endpoint that ends with its subscription.
 
     A subscription of WS-Eventing whose endpoint is gone ends, since nobody can state another endpoint for it.
     """
     subscription = Subscription.objects.get(pk=row.pk)
     changed_event(outbox, row, subscription)
+    if row.state in WARNED_OF and subscription.deliver.get("warn_url"):
+        row.warn_at = outbox.now
     if row.state != EndpointState.GONE or subscription.deliver.get("mode") != WS_EVENTING:
         return True
     remove(subscription, outbox, GONE_REASON)

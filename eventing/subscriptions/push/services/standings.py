@@ -17,7 +17,7 @@ from eventing.subscriptions.push.shapes import EndpointChangeData
 def standing_set(row: PushEndpoint, standing: EndpointStanding, now: datetime) -> None:
     """Set the columns of a standing; the caller saves."""
     if row.state != standing.state:
-        row.state_at = now
+        row.state_at, row.warn_at, row.warnings = now, None, 0
     row.state, row.verified = standing.state, standing.verified
     row.failures, row.reason = standing.failures, standing.reason[:REASON_CHARS_MAX]
     since = standing.failing_since

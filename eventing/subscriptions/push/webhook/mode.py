@@ -10,6 +10,7 @@ An endpoint consents by answering 2xx to a signed challenge event and repeating 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -24,6 +25,7 @@ STRUCTURED_TYPE = "application/cloudevents+json; charset=UTF-8"
 BATCH_TYPE = "application/cloudevents-batch+json; charset=UTF-8"
 CHALLENGE_KIND = "io.herald.webhook.challenge"
 TEST_KIND = "io.herald.webhook.test"
+WARNING_KIND = "io.herald.webhook.warning"
 
 
 class WebhookMode:
@@ -65,8 +67,8 @@ class WebhookMode:
         return 200 <= answer.status < 300 and token.encode() in answer.excerpt
 
 
-def made_event(target: PushTarget, kind: str, event_id: str, data: dict[str, str]) -> bytes:
-    """Make an event of this domain's own, of the RP: the challenge, or a test."""
+def made_event(target: PushTarget, kind: str, event_id: str, data: dict[str, Any]) -> bytes:
+    """Make an event of this domain's own, of the RP: the challenge, a test, or a warning."""
     members = {
         "specversion": "1.0",
         "id": event_id,
