@@ -16,11 +16,23 @@ SHAPE = [("a", "b"), ("a", "c")]
 LINKED_WITHIN_S = 60.0
 KNOWN_WITHIN_S = 60.0
 FOUND_OUT_WITHIN_S = 40.0
+SELF_SUSPECTED_WITHIN_S = 60.0
 
 
 @pytest.fixture
 def overlay(network: Network) -> Iterator[Network]:
     """The overlay that a founded, and that b and c joined."""
+    yield from founded(network)
+
+
+@pytest.fixture
+def overlay_of_peers(network: Network) -> Iterator[Network]:
+    """The same with a peering of b and c: the way between them can be cut only if they use each other's peer address."""
+    network.peer("b", "c")
+    yield from founded(network)
+
+
+def founded(network: Network) -> Iterator[Network]:
     network["a"].ask("POST", "/api/v1/overlay/found")
     for name in "bc":
         network[name].ask("POST", "/api/v1/overlay/join", {"sponsor": "a.test"})
@@ -94,6 +106,20 @@ def test_a_forwarder_that_was_killed_is_replaced_and_the_links_stand_again(overl
     wait_for(lambda: not overlay["b"].ask("GET", "/api/v1/overlay")["running"], 20.0, about="the lease expires")
     wait_for(lambda: overlay["b"].ask("GET", "/api/v1/overlay")["running"], 30.0, about="another process took over")
     wait_for(lambda: linked(overlay, "b", "a", "c"), FOUND_OUT_WITHIN_S)
+
+
+@pytest.mark.long
+def test_a_domain_to_which_all_links_are_silent_suspects_itself(overlay_of_peers: Network) -> None:
+    overlay = overlay_of_peers
+    wait_for(lambda: linked(overlay, "c", "a", "b"), LINKED_WITHIN_S)
+    before = len(told(overlay, "c", "self-suspected"))
+    for name in "ab":
+        overlay.partition("c", name, blackhole=True)
+    wait_for(lambda: len(told(overlay, "c", "self-suspected")) > before, SELF_SUSPECTED_WITHIN_S)
+    event = told(overlay, "c", "self-suspected")[-1]
+    assert (event["silent"], event["links"]) == (2, 2)
+    overlay.heal()
+    wait_for(lambda: linked(overlay, "c", "a", "b"), LINKED_WITHIN_S)
 
 
 def test_a_domain_without_a_sponsor_is_not_admitted(overlay: Network) -> None:
