@@ -54,6 +54,7 @@ TOGETHER = {
     "pushing": (
         "tests/subscriptions/push/test_push_delivery.py",
         "tests/subscriptions/push/test_cloudevents_delivery.py",
+        "tests/subscriptions/push/test_documented_receivers.py",
     ),
     "engine": (
         "tests/spark/test_reports.py",
