@@ -6,8 +6,13 @@ import contextlib
 import json
 import logging
 import os
+import shutil
+import socket
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,7 +26,7 @@ import zeep.exceptions
 import zeep.transports
 from lxml import etree
 
-from demo.harness.servers import Domain, wait_for
+from demo.harness.servers import ROOT, Domain, free_port, wait_for
 from eventing.subscriptions.push.ws_eventing.dialects import EVENTING_2004, EVENTING_2011, WRAPPED, MessageForm
 from tests.subscriptions.push.ws_eventing.messages import DPWS, FORMS, W3C, envelope, found
 from tests.subscriptions.push.ws_eventing.schemas import published_schema
@@ -347,3 +352,37 @@ def test_an_administrators_deletion_is_told_and_the_owners_own_is_not(open_sourc
             open_source.http.delete(url).raise_for_status()
     wait_for(lambda: sink.messages("/removed-end"), about="SubscriptionEnd arrives")
     assert sink.messages("/kept-end") == []
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_the_receivers_of_the_guide_receive(source: Source, tmp_path: Path, language: str) -> None:
+    blocks = (ROOT / "docs/how-to/ws-eventing.md").read_text().split(f"```{language}\n")[1:]
+    port = free_port()
+    code = blocks[0].split("```")[0].replace("8443", str(port))
+    file = tmp_path / ("receiver.py" if language == "python" else "receiver.mjs")
+    file.write_text(code)
+    program = sys.executable if language == "python" else shutil.which("node")
+    if program is None:
+        pytest.skip("no Node.js")
+    with (tmp_path / "out").open("wb") as output:
+        running = subprocess.Popen([program, file], stdout=output, stderr=subprocess.STDOUT)
+    try:
+        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, about="the receiver listens")
+        address = f"http://127.0.0.1:{port}/events"
+        answer = source.soap(W3C, "Subscribe", delivery(W3C, address, address))
+        assert answer.status_code == 200, answer.text
+        source.publish("of-the-guide")
+        wait_for(lambda: "of-the-guide" in (tmp_path / "out").read_text(), about="the event is printed")
+        source.http.delete(f"/api/v1/rps/{source.rp}").raise_for_status()
+        wait_for(lambda: "ended" in (tmp_path / "out").read_text(), about="the end is printed")
+    finally:
+        running.kill()
+        running.wait()
+
+
+def test_the_subscriber_of_the_guide_subscribes(source: Source, sink: SoapSink, pushing: Domain) -> None:
+    blocks = (ROOT / "docs/how-to/ws-eventing.md").read_text().split("```python\n")[1:]
+    code = blocks[1].split("```")[0].replace("https://herald.example.org", pushing.url)
+    code = code.replace("https://app.example.org:8443/events", sink.url("/guide"))
+    code = code.replace("session = requests.Session()", "session = requests.Session()\nsession.trust_env = False")
+    exec(compile(code, "guide", "exec"), {"TOKEN": source.token, "RP": source.rp})
