@@ -127,6 +127,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_typescript_client_is_generated_compiled_and_publishes(
     live_gateway: LiveGateway, rp: str, schema: Path, packages: Path
 ) -> None:

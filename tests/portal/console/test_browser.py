@@ -236,6 +236,7 @@ def test_pages_connect_without_a_token_and_logging_out_ends_those_of_every_tab(b
         expect(other.locator("#connection-ended")).to_contain_text("Your session has ended")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("viewport", [PHONE, WIDE], ids=["phone", "wide"])
 def test_no_page_is_wider_than_its_screen(browser: Any, domain: Domain, viewport: dict[str, int]) -> None:
     with Closing(Console(browser, domain, viewport)) as console, domain.http() as client:

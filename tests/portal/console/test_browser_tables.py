@@ -81,6 +81,7 @@ def tab(browser: Any, domain: Domain, rp: str) -> Iterator[Console]:
         yield tab.log_in()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PAGES)
 def test_no_cell_is_narrower_than_eight_characters(tab: Console, domain: Domain, rp: str, path: str) -> None:
     page = tab.go(path.replace("{rp}", rp))

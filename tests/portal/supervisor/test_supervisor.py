@@ -100,6 +100,7 @@ def test_the_start_says_what_runs_where_and_how_to_log_in(running: Domain) -> No
     assert set(running.pids) == {"redis", "gateway-1", "gateway-2", "worker", "forwarder", "beat"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (ROOT / ".venv/bin/herald").exists(), reason="the virtual environment is somewhere else")
 def test_the_next_commands_it_prints_work_word_for_word(running: Domain) -> None:
     printed = running.output.split("Next, in another terminal:\n")[1].split("\n\n")[0]
