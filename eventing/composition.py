@@ -33,6 +33,7 @@ from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
 from eventing.rps.selectors import quotas as rp_quotas
 from eventing.store import peer_state
+from eventing.subscriptions.push.selectors import endpoints_able
 from eventing.subscriptions.push.services import endings, websub
 from eventing.subscriptions.push.services import endpoints as push
 from eventing.subscriptions.selectors import quotas as subscription_quotas
@@ -76,6 +77,7 @@ def _subscriptions() -> None:
     endpoints.handle("subscriptions", shared_subscriptions.subscriptions)
     eventing.subscriptions.ports.endpoint_checked.connect(push.options_checked)
     eventing.subscriptions.ports.endpoint_set.connect(push.endpoint_set)
+    eventing.subscriptions.ports.endpoints_able.connect(endpoints_able)
     eventing.subscriptions.ports.subscription_ending.connect(push.subscription_ended)
     eventing.rps.ports.discovery_field.connect(websub.discovery_field)
     eventing.rps.ports.rp_ending.connect(endings.rp_ended)

@@ -95,6 +95,14 @@ async def acknowledged(client: redis.asyncio.Redis, place: SubscriptionKey) -> d
     return _kept(await found).acked
 
 
+async def kept_of(client: redis.asyncio.Redis, places: Sequence[SubscriptionKey]) -> list[Kept]:
+    """Read the state of each, in one round trip; for the deliverer."""
+    pipeline = client.pipeline(transaction=False)
+    for place in places:
+        pipeline.hgetall(keys.shared_key(*place))
+    return [_kept(found) for found in await pipeline.execute()]
+
+
 async def acknowledge(
     client: redis.asyncio.Redis, place: SubscriptionKey, acked: Iterable[Mapping[str, int]], keep_s: int
 ) -> None:

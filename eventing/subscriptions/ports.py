@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from eventing.core.ports import Hook, Port
 from eventing.core.principals import Principal
 from eventing.outbox.services import Outbox
 from eventing.subscriptions.models import Subscription
+from eventing.subscriptions.rules.delivery_ability import EndpointAbility
 
 
 @Port
@@ -46,6 +47,12 @@ def endpoint_set(row: Subscription, deliver: Mapping[str, Any] | None, outbox: O
 
     Raises QuotaExceeded.
     """
+    raise NotImplementedError
+
+
+@Port
+def endpoints_able(ids: Sequence[str], /) -> Mapping[str, EndpointAbility]:
+    """Return, of these subscriptions, the endpoints that have consented and are neither paused nor gone."""
     raise NotImplementedError
 
 

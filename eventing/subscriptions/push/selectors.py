@@ -15,15 +15,17 @@ from eventing.core.events.history import HistoryBounds
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
-from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState
+from eventing.subscriptions.push.rules.endpoint_states import RECEIVING, EndpointStanding, EndpointState
+from eventing.subscriptions.rules.delivery_ability import EndpointAbility
 
 PAGE = 1000
 REPLAYS_MAX = 1000  # bound: replays that the deliverer holds at once; the others are read when these are done
 _AWAKE = (*(one.value for one in EndpointState if one not in (EndpointState.PAUSED, EndpointState.GONE)),)
 _COLUMNS = (
     "subscription_id", "subscription__at", "subscription__start", "subscription__owner", "subscription__expires_at",
-    "subscription__max_events", "subscription__max_bytes", "subscription__max_age_s", "subscription__deliver", "sealed",
-    "generation", "test_id", "allowed_rate", "state", "failures", "failing_since", "next_at", "reason", "verified",
+    "subscription__max_events", "subscription__max_bytes", "subscription__max_age_s", "subscription__deliver",
+    "subscription__keeper", "sealed", "generation", "test_id", "allowed_rate", "state", "failures", "failing_since", "next_at",
+    "reason", "verified",
 )  # fmt: skip
 
 
@@ -36,6 +38,7 @@ class EndpointRow:
         expires_at: Unix seconds.
         deliver: the shown options.
         allowed_rate: requests a minute that the endpoint allows; None for no bound.
+        keeper: the domain where a shared subscription was created; empty for one that only this domain holds.
     """
 
     id: str
@@ -45,6 +48,7 @@ class EndpointRow:
     expires_at: float
     history: HistoryBounds
     deliver: Mapping[str, Any]
+    keeper: str
     sealed: bytes
     generation: int
     test_id: str
@@ -80,6 +84,17 @@ def endpoints_named(ids: Sequence[str]) -> dict[str, EndpointRow]:
 def generations() -> dict[str, int]:
     """Return the generation of each endpoint that is neither paused nor gone; to find notices that were lost."""
     return dict(PushEndpoint.objects.filter(_wanted()).values_list("pk", "generation"))
+
+
+def endpoints_able(ids: Sequence[str]) -> dict[str, EndpointAbility]:
+    """Return those of the endpoints that events can be sent to (subscriptions/ports.py: endpoints_able)."""
+    rows = PushEndpoint.objects.filter(pk__in=ids, state__in=RECEIVING).values_list("pk", "state", "next_at")
+    return {
+        one: EndpointAbility(
+            round(next_at.timestamp() * 1000) if state == EndpointState.FAILING and next_at is not None else 0
+        )
+        for one, state, next_at in rows
+    }
 
 
 def replays_waiting(without: Sequence[int], count: int) -> list[Replay]:
@@ -169,6 +184,7 @@ def _row(values: tuple[Any, ...]) -> EndpointRow:
             row["subscription__max_events"], row["subscription__max_bytes"], row["subscription__max_age_s"]
         ),
         deliver=row["subscription__deliver"],
+        keeper=row["subscription__keeper"],
         sealed=bytes(row["sealed"]),
         generation=row["generation"],
         test_id=row["test_id"],

@@ -28,6 +28,7 @@ from eventing.overlay.takeover import TERM_MAX, TakeoverRules
 from eventing.rps.rules.statements import BadStatement, Keys
 
 VERSION = 1
+SHARED_MODES = ("pull", "webhook")  # modes of delivery of subscriptions that several domains hold
 REPLICAS_MAX = 5  # holders of one subscription: more make its lines cost more than they make it safer
 RECORD_BYTES_MAX = 8 * 1024  # identity, five names and a vector of 65 feeds take less than 6 KiB
 LINE_BYTES_MAX = 4 * 1024  # a vector of 65 feeds takes 2.5 KiB
@@ -62,7 +63,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         holders: domains that record it, in the order of succession, the keeper first.
         lease_ms: length of the lease to deliver.
         start: the vector at which it begins.
-        mode: of delivery; only "pull" so far.
+        mode: of delivery, one of SHARED_MODES. An endpoint is not in the record: its owner states it at each holder.
         expires_at_ms: end of the subscription's lease, Unix milliseconds; a line may state a later one.
         ended: whether it was deleted, or is no longer kept.
     """
@@ -127,8 +128,8 @@ def record_read(statement: Signed) -> Record:
     read = _read(statement, Record, RECORD_BYTES_MAX, "record")
     if read.holders[0] != read.keeper or len(set(read.holders)) != len(read.holders):
         raise BadStatement("The holders of a subscription are different domains, its keeper first.")
-    if read.mode != "pull":
-        raise BadStatement("Only subscriptions that are delivered by pull are shared.")
+    if read.mode not in SHARED_MODES:
+        raise BadStatement(f"Subscriptions of the mode {read.mode} are not shared.")
     return read
 
 

@@ -36,7 +36,7 @@ from eventing.rps.ports import links_of_rps
 from eventing.rps.rules.statements import BadStatement, packed, unpacked
 from eventing.sql.leases import LEASE_COLUMNS
 from eventing.subscriptions.models import SharedSubscription, Subscription
-from eventing.subscriptions.ports import takes_part
+from eventing.subscriptions.ports import endpoint_set, takes_part
 from eventing.subscriptions.rules.shared_subscriptions import (
     LineStatement,
     Record,
@@ -156,7 +156,10 @@ def _row(
         row.start = _begin_here(record, rp)
         row.expires_at = until
     row.owner = here(record.owner, config().domain)
-    row.deliver = {"mode": record.mode}
+    if row.deliver is None or row.deliver["mode"] != record.mode:  # else with the endpoint that is stated here
+        if not new:
+            endpoint_set(row, None, outbox)
+        row.deliver = {"mode": record.mode}
     stated = record.history
     row.bounds_set(tightest(HistoryBounds(stated.max_events, stated.max_bytes, stated.max_age_s), rp.bounds))
     if new or until > row.expires_at + timedelta(seconds=RENEWED_S):

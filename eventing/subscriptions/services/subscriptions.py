@@ -32,6 +32,7 @@ from eventing.sql.locking import lock_domain
 from eventing.sql.random_ids import random_id
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.ports import endpoint_checked, endpoint_set, subscription_ending
+from eventing.subscriptions.rules.shared_subscriptions import SHARED_MODES
 from eventing.subscriptions.selectors.event_data import subscription_data
 from eventing.subscriptions.selectors.losses import losses_of
 from eventing.subscriptions.selectors.subscriptions import subscription_get
@@ -93,7 +94,7 @@ def subscription_create(
     cursor = _cursor(wanted, descriptor)
     row.start = str(cursor)
     if replicas > 1:
-        _require_pull(row)
+        _require_shareable(row)
     shared = shared_prepare(row, replicas, wanted, cursor, now)
     with change(now) as outbox:
         require_subscription_quota(principal)
@@ -125,6 +126,8 @@ def subscription_update(
 ) -> Subscription:
     """Change `history` or `deliver` of a durable subscription.
 
+    A shared one is changed at its keeper, but for its endpoint, which each holder has its own statement of.
+
     Args:
         changes: the new values; `history` members not named stay as they are, None sets the RP's bound.
         versions: those of If-Match; None for any.
@@ -137,7 +140,12 @@ def subscription_update(
         raise InvalidRequest(f"{', '.join(unknown)} cannot be changed.")
     with change(now) as outbox:
         row, descriptor = _managed(subscription_id, principal, now)
-        require_keeper(row)
+        if row.keeper and row.deliver["mode"] != PULL and set(changes) == {"deliver"}:
+            require(
+                descriptor, principal, "subscribe"
+            )  # an endpoint is stated at each holder; none is disclosed to others
+        else:
+            require_keeper(row)
         _require_version(row, versions)
         before = (row.bounds, row.deliver)
         if "history" in changes:
@@ -145,8 +153,8 @@ def subscription_update(
             row.bounds_set(_bounds({**held, **(changes["history"] or {})}, descriptor.history))
         if "deliver" in changes:
             row.deliver = _deliver(changes["deliver"], row)
-            if row.keeper:
-                _require_pull(row)
+            if row.keeper and row.deliver["mode"] != before[1]["mode"]:
+                raise InvalidRequest("The mode of a subscription that several domains hold cannot be changed.")
         endpoint = "deliver" in changes and PULL not in (row.deliver["mode"], before[1]["mode"])
         if endpoint or (row.bounds, row.deliver) != before:
             row.version += 1
@@ -256,9 +264,9 @@ def _deliver(deliver: Mapping[str, Any] | None, before: Subscription | None) -> 
     return endpoint_checked(deliver, before)
 
 
-def _require_pull(row: Subscription) -> None:
-    if row.deliver["mode"] != PULL:
-        raise InvalidRequest("A subscription that several domains hold is pulled; state replicas: 1 for an endpoint.")
+def _require_shareable(row: Subscription) -> None:
+    if row.deliver["mode"] not in SHARED_MODES:
+        raise InvalidRequest(f"A subscription that several domains hold has the mode {' or '.join(SHARED_MODES)}.")
 
 
 def _cursor(wanted: positions.NamedPosition | Cursor, descriptor: Descriptor) -> Cursor:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -49,6 +50,8 @@ from eventing.peering.wire.endpoints import Sender
 from eventing.peering.wire.messages import VERSION, BadMessage
 from eventing.rps.rules.statements import BadStatement, packed, unpacked
 from eventing.subscriptions.models import SharedSubscription, Subscription
+from eventing.subscriptions.ports import endpoints_able
+from eventing.subscriptions.rules.delivery_ability import EndpointAbility, is_held_back
 from eventing.subscriptions.rules.shared_subscriptions import VERSION as STATEMENT_VERSION
 from eventing.subscriptions.rules.shared_subscriptions import LineStatement, line_read, sign
 from eventing.subscriptions.selectors.shared_subscriptions import (
@@ -78,7 +81,9 @@ CALL_S_MAX = 2.0  # of one request; a peer that does not answer must not delay t
 TURN_MS = 8000  # longer than a sweep's two rounds take; a process that died with the lock blocks others no longer
 AT_ONCE = 8  # peers
 INDEXED_S = 10  # seconds between two repairs of the index of due times
+ABLE_AGAIN_MS = 1000  # before a holder that cannot deliver to the endpoint is asked again whether it can
 RECORD_AGAIN_MS = 2000  # before a record that was not acknowledged is sent again
+PULL = "pull"
 logger = logging.getLogger(__name__)
 
 
@@ -178,15 +183,19 @@ def _due(ids: list[str], now: datetime, *, asked: bool = False) -> tuple[list[st
         if _records(held[one], outgoing):
             when[one] = now_ms(now) + RECORD_AGAIN_MS
     due_forget([one for one in silent if one not in when])
-    for one, (kept, standing) in _ticked(running, now, asked=asked).items():
+    able = _able(running)
+    for one, (kept, standing) in _ticked(running, able, now, asked=asked).items():
         shared, row = running[one]
         rules = record_of(shared).rules
-        if takeover.takes_over(rules, config().domain, standing, now_ms(now)):
+        held_back = _held_back(row, shared, standing, able, now)
+        if not held_back and takeover.takes_over(rules, config().domain, standing, now_ms(now)):
             asking.append(one)
             _question(shared, row, kept, now, outgoing)
         else:
             _lines(shared, row, kept, standing, now, outgoing)
         again = takeover.due_ms(rules, config().domain, standing, now_ms(now))
+        if held_back:
+            again = max(again, now_ms(now) + ABLE_AGAIN_MS)
         if _records(shared, outgoing):
             again = min(again, now_ms(now) + RECORD_AGAIN_MS)
         when[one] = again
@@ -194,8 +203,31 @@ def _due(ids: list[str], now: datetime, *, asked: bool = False) -> tuple[list[st
     return asking, outgoing
 
 
+def _able(running: dict[str, tuple[SharedSubscription, Subscription]]) -> Mapping[str, EndpointAbility]:
+    """Return the endpoints here that events can be sent to, of subscriptions that have one."""
+    pushed = [one for one, (_, row) in running.items() if row.deliver["mode"] != PULL]
+    return endpoints_able(pushed) if pushed else {}
+
+
+def _held_back(
+    row: Subscription,
+    shared: SharedSubscription,
+    standing: Standing,
+    able: Mapping[str, EndpointAbility],
+    now: datetime,
+) -> bool:
+    """Return True if this holder takes its next step not now, because of its endpoint."""
+    if row.deliver["mode"] == PULL:
+        return False
+    return is_held_back(record_of(shared).rules, config().domain, standing, able.get(row.id), now_ms(now))
+
+
 def _ticked(
-    running: dict[str, tuple[SharedSubscription, Subscription]], now: datetime, *, asked: bool
+    running: dict[str, tuple[SharedSubscription, Subscription]],
+    able: Mapping[str, EndpointAbility],
+    now: datetime,
+    *,
+    asked: bool,
 ) -> dict[str, tuple[Kept, Standing]]:
     """Return the standings after time has passed, as written; without those that another process changed meanwhile.
 
@@ -210,6 +242,7 @@ def _ticked(
         rules = record_of(shared).rules
         before = kept.standing or takeover.newcomer(rules, at_ms)
         waits = not asked and takeover.takes_over(rules, me, before, at_ms)
+        waits = waits or _held_back(row, shared, before, able, now)
         standing = before if waits else takeover.tick(rules, me, before, at_ms)
         found[one] = (kept, standing)
         if standing != kept.standing:

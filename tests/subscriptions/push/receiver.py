@@ -64,10 +64,14 @@ class Receiver:
 
     def data(self, path: str) -> list[Any]:
         """Return the data of the structured events received at a path, in order."""
-        found = []
+        return [event.get("data") for event in self.events(path)]
+
+    def events(self, path: str) -> list[dict[str, Any]]:
+        """Return the structured events received at a path, in order."""
+        found: list[dict[str, Any]] = []
         for one in self.requests(path):
             events = json.loads(one.body)
-            found += [event.get("data") for event in (events if isinstance(events, list) else [events])]
+            found += events if isinstance(events, list) else [events]
         return found
 
     def __enter__(self) -> Self:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventing.core.errors import Conflict, Forbidden, InvalidCursor, InvalidRequest, NotFound, QuotaExceeded
+from eventing.core.errors import Conflict, Forbidden, InvalidCursor, NotFound, QuotaExceeded
 from eventing.core.events.cursors import Cursor
 from eventing.core.principals import Principal
 from eventing.log import control
@@ -178,10 +178,3 @@ def test_a_paused_endpoint_is_not_delivered_to(new_rp: NewRp, ben: Principal) ->
     assert [one.id for one in endpoints_page("")[0]] == [row.id]
     endpoint_pause(subscription_id=row.id, principal=ben)
     assert endpoints_page("")[0] == []
-
-
-def test_endpoints_are_refused_for_subscriptions_of_several_domains(new_rp: NewRp, ben: Principal) -> None:
-    with pytest.raises(InvalidRequest):
-        subscription_create(
-            reference=new_rp().id, principal=ben, deliver={"mode": "webhook", "url": URL, "secret": SECRET}, replicas=2
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from asyncio import TimerHandle
+from collections.abc import Mapping
 
 from eventing.conf import config
 from eventing.core.errors import InvalidRequest
@@ -35,12 +36,16 @@ class Course:
         failed_at: Unix seconds at which the last failure was counted.
         pause_s: seconds between the begins of two requests, by the rate that owner and endpoint allow; 0 for no bound.
         spaced_at: Unix seconds before which that rate allows no request.
+        delivers_until: Unix seconds until which this domain delivers; a subscription that several domains hold is
+            delivered by one of them (shared_courses.py).
+        term: in which it delivers.
+        covered: of a shared subscription, the last sequence of each feed that was delivered, by any holder.
     """
 
     __slots__ = (
-        "busy", "expires_at", "failed_at", "feed", "generation", "history", "host", "id", "in_flight", "max_attempts", "mode",
-        "owner", "pause_s", "queued", "replays", "resealed_at", "spaced_at", "standing", "start", "stopped", "target", "test_id",
-        "timer", "window",
+        "busy", "covered", "delivers_until", "expires_at", "failed_at", "feed", "generation", "history", "host", "id", "in_flight",
+        "is_shared", "max_attempts", "mode", "owner", "pause_s", "queued", "replays", "resealed_at", "spaced_at", "standing",
+        "start", "stopped", "target", "term", "test_id", "timer", "window",
     )  # fmt: skip
 
     def __init__(self, row: EndpointRow, feed: RpFeed) -> None:
@@ -51,6 +56,10 @@ class Course:
         self.failed_at = self.spaced_at = 0.0
         self.timer: TimerHandle | None = None
         self.replays: list[Replay] = []
+        self.is_shared = bool(row.keeper)
+        self.delivers_until = 0.0 if self.is_shared else float("inf")
+        self.term = 0
+        self.covered: Mapping[str, int] = {}
         self.update(row)
 
     def update(self, row: EndpointRow) -> None:
@@ -112,6 +121,11 @@ class Course:
         return self.standing.failures > 0 or self.standing.state is EndpointState.UNVERIFIED
 
     @property
+    def delivers(self) -> bool:
+        """True while this domain delivers the subscription."""
+        return time.time() < self.delivers_until
+
+    @property
     def has_work(self) -> bool:
         """True if a request could be made now, apart from its endpoint's wait."""
         if self.stopped or time.time() >= self.expires_at:
@@ -122,7 +136,7 @@ class Course:
             return False
         if (self.test_id or self.replays) and not self.busy:
             return True
-        return self.window is not None and self.window.has_work(self.feed.end)
+        return self.window is not None and self.delivers and self.window.has_work(self.feed.end)
 
     def pace(self, allowed_rate: int | None) -> None:
         """Space requests by the rate that the endpoint allows, and the one that the owner stated."""

@@ -19,6 +19,7 @@ from eventing.core.errors import ApplicationError, Unavailable
 from eventing.core.events import positions
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
+from eventing.core.events.positions import LogState
 from eventing.log.notifications import NotificationChannels
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NoLog, parse_notification
@@ -35,6 +36,7 @@ from eventing.subscriptions.push.process.hub_requests import HubRequests
 from eventing.subscriptions.push.process.owner_warnings import OwnerWarnings
 from eventing.subscriptions.push.process.recorder import Recorder
 from eventing.subscriptions.push.process.rp_feeds import KeptBytes, RpFeed
+from eventing.subscriptions.push.process.shared_courses import SharedCourses
 from eventing.subscriptions.push.rules.delivery_window import DeliveryWindow
 from eventing.subscriptions.push.rules.endpoint_states import paused
 from eventing.subscriptions.push.selectors import (
@@ -99,14 +101,15 @@ class Deliverer:
         self._reader = LogReader(self._redis)
         self._channels = NotificationChannels(self._redis, self._notified, self._restored)
         self._client = PushClient(_network())
-        self._recorder = Recorder(self._reader)
+        self._shared = SharedCourses(self._redis, self._reader, self._place_soon)
+        self._recorder = Recorder(self._reader, self._shared)
         self._dispatcher = Dispatcher(self._client, self._recorder, self._held, self._place_soon)
         self._hub = HubRequests(self._redis, self._client, self._held)
         self._endings = EndingSender(self._redis, self._client, self._held)
         self._tasks: set[asyncio.Task[None]] = set()
         self._channels.start()
         writers = self._recorder.start()
-        loops = (self._keep_lease(), self._part_slow_ones(), self._endings.run())
+        loops = (self._keep_lease(), self._part_slow_ones(), self._shared.watch_forever(), self._endings.run())
         keepers = [loop.create_task(one) for one in loops]
         try:
             await self._channels.subscribe(PUSH_CHANNEL)
@@ -235,7 +238,9 @@ class Deliverer:
                 if feed is None:
                     feed = self._feeds[row.rp] = RpFeed(row.rp, self._reader, self._kept)
                     self._channels.subscribe(notification_channel(row.rp))
-                self._courses[row.id] = self._at.setdefault(row.rp, {})[row.id] = Course(row, feed)
+                course = self._courses[row.id] = self._at.setdefault(row.rp, {})[row.id] = Course(row, feed)
+                if course.is_shared:
+                    self._shared.add(course)
             except (NotOpened, ApplicationError) as error:
                 self._refuse(row, error)
 
@@ -250,6 +255,7 @@ class Deliverer:
         if course is None:
             return
         course.stop()
+        self._shared.remove(subscription)
         rp = course.feed.rp
         others = self._at[rp]
         del others[subscription]
@@ -290,6 +296,10 @@ class Deliverer:
             courses = list(self._at.get(rp, {}).values())
             for course in courses:
                 course.window = None
+        for course in courses:
+            if course.is_shared and course.delivers and course.window is None:
+                await self._place_shared(course, state)
+        courses = [course for course in courses if not course.is_shared]
         cursors = await self._reader.subscription_cursors(rp, [course.id for course in courses])
         granted: dict[HistoryBounds, int] = {}
         for course, cursor in zip(courses, cursors, strict=True):
@@ -310,6 +320,15 @@ class Deliverer:
                 self._recorder.acknowledged(rp, course.id, Cursor(state.epoch, begin - 1))
             if course.window is None:
                 course.window = DeliveryWindow(begin - 1, course.in_flight)
+
+    async def _place_shared(self, course: Course, state: LogState) -> None:
+        """Continue where the holder stopped that delivered before."""
+        start = await self._shared.start_of(course, state)
+        if start.gap is not None and start.gap.end >= start.gap.start:
+            lost = GivenUp(course.id, state.epoch, start.gap.start, start.gap.end, TRIMMED, 0)
+            await in_database(given_up_note)(lost, bounded=False)
+        if course.window is None:
+            course.window = DeliveryWindow(start.next - 1, course.in_flight)
 
     async def _follow_all(self) -> None:
         """Read the ends of all logs: a notification may have been lost, a log replaced."""
@@ -341,7 +360,7 @@ class Deliverer:
         feed = self._feeds.get(rp)
         if feed is None or not feed.epoch:
             return
-        if feed.notified(found.epoch, found.first, found.events):
+        if feed.notified(found):
             self._dispatcher.ready_all(list(self._at[rp].values()))
         else:
             self._restored()

@@ -17,6 +17,7 @@ from typing import Any
 from eventing.conf import config
 from eventing.core.errors import Unavailable
 from eventing.core.events.cursors import Cursor
+from eventing.core.events.feeds import Feed
 from eventing.log.scripts import NoLog
 from eventing.sql.threads import in_database
 from eventing.store.errors import RedisError
@@ -167,9 +168,14 @@ class Dispatcher:
         if len(bodies) <= part[1] - part[0]:  # the rest of the part is sent next
             part = window.shorten(part, part[0] + len(bodies) - 1)
         events = [StoredEvent(epoch, part[0] + index, body) for index, body in enumerate(bodies)]
+        if course.is_shared:
+            events = _uncovered(course, events)
+            if not events:
+                self._settle(course, window, part, epoch)
+                return
         began = time.time()
         request = course.mode.request(course.target, events, int(began))
-        if not self._held():
+        if not self._held() or not course.delivers:
             window.give_back(part, uncounted=True)
             return
         try:
@@ -180,7 +186,7 @@ class Dispatcher:
         verdict = course.mode.verdict(answer)
         self.record(course, "event", verdict, answer, began, (epoch, *part), attempt, _message(request.headers))
         if verdict is AttemptVerdict.DELIVERED:
-            metrics.PUSHED.inc(len(bodies))
+            metrics.PUSHED.inc(len(events))
             self._settle(course, window, part, epoch)
             if course.standing.state is not EndpointState.ACTIVE or course.standing.failures:
                 self.stand(course, EndpointStanding(EndpointState.ACTIVE, verified=True))
@@ -257,7 +263,7 @@ class Dispatcher:
 
     def _settle(self, course: Course, window: DeliveryWindow, part: Part, epoch: str) -> None:
         if window.settle(part) and course.window is window:
-            self._recorder.acknowledged(course.feed.rp, course.id, Cursor(epoch, window.acknowledged))
+            self._recorder.settled(course, Cursor(epoch, window.acknowledged))
 
     async def _trimmed(self, course: Course, window: DeliveryWindow, part: Part, first: int) -> None:
         """Note events that the log no longer has as given up, and go on after them."""
@@ -269,6 +275,19 @@ class Dispatcher:
             window.give_back(lost, uncounted=True)
             raise
         self._settle(course, window, lost, epoch)
+
+
+def _uncovered(course: Course, events: list[StoredEvent]) -> list[StoredEvent]:
+    """Return the events of a shared subscription that no other holder has delivered."""
+    origins = course.feed.origins(events[0].offset, len(events))
+    if len(origins) < len(events):
+        return events  # not kept any more: they are sent again, rather than not at all
+    own = Feed(course.target.origin, course.feed.epoch).key
+    return [
+        event
+        for event, (feed, sequence) in zip(events, origins, strict=True)
+        if sequence > course.covered.get(feed or own, 0)
+    ]
 
 
 def _bounded(bodies: list[bytes]) -> list[bytes]:

@@ -16,6 +16,8 @@ from eventing.log.reader import LogReader
 from eventing.sql.threads import in_database
 from eventing.store.errors import RedisError
 from eventing.store.push_attempts import PushAttempt, attempt_commands
+from eventing.subscriptions.push.process.course import Course
+from eventing.subscriptions.push.process.shared_courses import SharedCourses
 from eventing.subscriptions.push.services.outcomes import StandingFound, standings_save
 from eventing.subscriptions.push.services.warnings import WARNED_OF
 
@@ -28,8 +30,10 @@ log = logging.getLogger(__name__)
 class Recorder:
     """The stores of one deliverer."""
 
-    def __init__(self, reader: LogReader) -> None:
+    def __init__(self, reader: LogReader, shared: SharedCourses) -> None:
         self._reader = reader
+        self._shared = shared
+        self._settled: dict[str, tuple[Course, int]] = {}
         self._acknowledged: dict[tuple[str, str], Cursor] = {}
         self._attempts: dict[tuple[str, str], list[PushAttempt]] = {}
         self._attempts_count = 0
@@ -45,6 +49,12 @@ class Recorder:
             loop.create_task(self._write(self._to_redis, self._redis_once, GATHER_S)),
             loop.create_task(self._write(self._to_sql, self._sql_once, GATHER_S)),
         ]
+
+    def settled(self, course: Course, cursor: Cursor) -> None:
+        """Store the position up to which everything of a course is settled."""
+        self.acknowledged(course.feed.rp, course.id, cursor)
+        if course.is_shared:
+            self._settled[course.id] = (course, cursor.offset)
 
     def acknowledged(self, rp: str, subscription: str, cursor: Cursor) -> None:
         """Store the acknowledged position of a subscription."""
@@ -91,6 +101,13 @@ class Recorder:
             await self._reader.acknowledge_each([(*place, cursor) for place, cursor in acknowledged.items()])
         except BaseException:
             self._acknowledged = {**acknowledged, **self._acknowledged}
+            raise
+        settled, self._settled = self._settled, {}
+        try:
+            for course, offset in settled.values():
+                await self._shared.settled(course, offset)
+        except BaseException:
+            self._settled = {**settled, **self._settled}
             raise
         attempts, self._attempts, self._attempts_count = self._attempts, {}, 0
         await self._reader.ask([one for place, some in attempts.items() for one in attempt_commands(*place, some)])

@@ -12,11 +12,24 @@ from typing import NamedTuple
 
 from eventing.core.events.positions import LogState
 from eventing.log.reader import LogReader
+from eventing.log.scripts import OWN, Notification, Part
 
 RUNS_BYTES_MAX = 1024 * 1024  # bound: bytes of events that a feed keeps; the oldest run is dropped, and read if needed
 ALL_BYTES_MAX = 16 * 1024 * 1024  # bound: bytes that all feeds keep; the feed that was used longest ago drops its runs
 READ_EVENTS = 500
 READ_BYTES = 512 * 1024
+
+
+Origin = tuple[str, int]
+"""Key of an event's feed (OWN: this log's), and its sequence there."""
+
+
+class _Kept(NamedTuple):
+    """Consecutive events, their bytes in all, and their parts of one feed; () for own events numbered by their offset."""
+
+    bodies: list[bytes]
+    size: int
+    parts: tuple[Part, ...]
 
 
 class FeedSlice(NamedTuple):
@@ -57,7 +70,7 @@ class RpFeed:
         self.first = 1
         self._reader = reader
         self._kept = kept
-        self._runs: OrderedDict[int, tuple[list[bytes], int]] = OrderedDict()  # by first offset: events, bytes
+        self._runs: OrderedDict[int, _Kept] = OrderedDict()  # by first offset
         self._bytes = 0
         self._reads: dict[int, asyncio.Task[None]] = {}
 
@@ -70,23 +83,38 @@ class RpFeed:
         self.first, self.end = state.first, max(self.end, state.next)
         return changed
 
-    def notified(self, epoch: str, first: int, bodies: list[bytes]) -> bool:
+    def notified(self, found: Notification) -> bool:
         """Take a notification. Returns False if it does not continue what is known: the extent must be read."""
-        if epoch != self.epoch or first > self.end:
+        if found.epoch != self.epoch or found.first > self.end:
             return False
-        if first + len(bodies) > self.end:
-            self.end = first + len(bodies)
-            self._add(first, bodies)
+        if found.first + len(found.events) > self.end:
+            self.end = found.first + len(found.events)
+            self._add(found.first, found.events, (Part(0, found.feed, found.sequence),))
             self._kept.used(self)
         return True
 
     def peek(self, offset: int, count: int) -> FeedSlice | None:
         """Return up to `count` kept events from this offset on; None if a read is needed."""
         for first in reversed(self._runs):
-            bodies, _ = self._runs[first]
+            bodies = self._runs[first].bodies
             if first <= offset < first + len(bodies):
                 return FeedSlice(offset, bodies[offset - first : offset - first + count])
         return None
+
+    def origins(self, offset: int, count: int) -> list[Origin]:
+        """Return the feeds and sequences of up to `count` kept events from this offset on; [] if they are not kept."""
+        for first in reversed(self._runs):
+            run = self._runs[first]
+            if not first <= offset < first + len(run.bodies):
+                continue
+            if not run.parts:
+                return [(OWN, at) for at in range(offset, min(offset + count, first + len(run.bodies)))]
+            ends = [part.begin for part in run.parts[1:]] + [len(run.bodies)]
+            found: list[Origin] = []
+            for part, end in zip(run.parts, ends, strict=True):
+                found += [(part.feed, part.sequence + index) for index in range(end - part.begin)]
+            return found[offset - first : offset - first + count]
+        return []
 
     async def take(self, offset: int, count: int) -> FeedSlice:
         """Return up to `count` events from this offset on, or from the oldest held. Raises NoLog, redis.RedisError, OSError."""
@@ -113,19 +141,19 @@ class RpFeed:
         run = await self._reader.read(self.rp, offset, READ_EVENTS, READ_BYTES)
         self.follow(run.state)
         if run.events:
-            self._add(run.first, run.events)
+            self._add(run.first, run.events, run.places)
 
-    def _add(self, first: int, bodies: list[bytes]) -> None:
+    def _add(self, first: int, bodies: list[bytes], parts: tuple[Part, ...]) -> None:
         size = sum(map(len, bodies))
         if first in self._runs:
             self._discard(first)
-        self._runs[first] = (bodies, size)
+        self._runs[first] = _Kept(bodies, size, parts)
         self._bytes += size
         self._kept.total += size
         while self._bytes > RUNS_BYTES_MAX and len(self._runs) > 1:
             self._discard(next(iter(self._runs)))
 
     def _discard(self, first: int) -> None:
-        size = self._runs.pop(first)[1]
+        size = self._runs.pop(first).size
         self._bytes -= size
         self._kept.total -= size
