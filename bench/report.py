@@ -81,6 +81,17 @@ _COLUMNS: dict[str, list[tuple[str, str, str]]] = {
         ("heap_growth_mib", "heap growth", ",.2f"),
         ("growth_mib", "gateway's growth MiB", ",.1f"),
     ],
+    "push": [
+        ("requests_per_cpu_s", "requests per CPU-s", ",.0f"),
+        ("events_per_cpu_s", "events per CPU-s", ",.0f"),
+        ("events_per_s", "events/s", ",.0f"),
+        ("p50_ms", "p50 ms", ",.0f"),
+        ("p99_ms", "p99 ms", ",.0f"),
+        ("ratio", "ratio", ".2f"),
+        ("all_ms", "to all, ms", ",.0f"),
+        ("growth_mib", "growth MiB", ",.1f"),
+        ("subscriptions_mib", "of subscriptions", ",.1f"),
+    ],
 }
 TITLES = {
     "fanout": "Fan-out to WebSocket sessions of one RP",
@@ -92,6 +103,7 @@ TITLES = {
     "federation": "Between domains",
     "forwarded-many": "Many RPs between two domains, against one at the same rate",
     "console": "The live console",
+    "push": "Push to endpoints of subscribers",
 }
 LATEST = "latest"
 _COLOURS = {"herald": "#c0392b", "nchan": "#2c7a3f", "nats": "#2b5fa8", "channels": "#8a6d3b"}

@@ -39,6 +39,12 @@ HEAP_GROWTH_MIB_MAX = 1.0  # in an hour of live updates
 LIST_MS_MAX = 500.0  # of the server, for a page of 100,000 rows
 NAMES_MEMORY_MIB_MAX = 16.0  # growth of the gateway while it exports 100,000 names
 
+PUSHED_AT_LEAST = 1_500  # signed webhooks of 128 bytes per CPU-second of all processes
+PUSHED_BATCHED_AT_LEAST = 30_000  # events, in batches of 100
+PUSH_GROWTH_MIB_MAX = 64.0  # of the deliverer, by one event to 10,000 endpoints
+PUSH_DEAD_RATIO_MAX = 1.5  # p99 of 100 good endpoints beside 1,000 dead ones, against none dead
+PUSH_IDLE_P99_MS_MAX = 150.0
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -116,6 +122,8 @@ def _own(row: BenchMeasurement) -> Iterator[Check]:
         yield _at_least(f"forwarded, {row.case}: against one RP", values["ratio"], FORWARDED_MANY_RATIO)
     elif row.scenario == "console":
         yield from _console(row)
+    elif row.scenario == "push":
+        yield from _push(row)
 
 
 def _federation(row: BenchMeasurement) -> Iterator[Check]:
@@ -132,6 +140,22 @@ def _federation(row: BenchMeasurement) -> Iterator[Check]:
         yield _at_most(f"{what}: growth of the sender", growth, FEDERATED_MEMORY_MIB_MAX, "MiB")
     elif "redundant_per_event" in values:
         yield _at_most(f"{what}: redundant copies per event", values["redundant_per_event"], REDUNDANT_MAX, "")
+
+
+def _push(row: BenchMeasurement) -> Iterator[Check]:
+    values, what = row.values, f"push, {row.case}"
+    if "batches" in row.case:
+        yield _at_least(f"{what}: events per CPU-s", values["events_per_cpu_s"], PUSHED_BATCHED_AT_LEAST)
+    elif "requests_per_cpu_s" in values:
+        yield _at_least(f"{what}: deliveries per CPU-s", values["requests_per_cpu_s"], PUSHED_AT_LEAST)
+    elif "growth_mib" in values:
+        yield _at_most(f"{what}: growth of the deliverer", values["growth_mib"], PUSH_GROWTH_MIB_MAX, "MiB")
+    elif "ratio" in values and row.case.endswith(
+        "dead"
+    ):  # not while they begin to hang: that is a turn of 1,000 connections
+        yield _at_most(f"{what}: p99 against none dead", values["ratio"], PUSH_DEAD_RATIO_MAX, "times")
+    elif "idle" in row.case:
+        yield _at_most(f"{what}: p99 to the first byte", values["p99_ms"], PUSH_IDLE_P99_MS_MAX, "ms")
 
 
 def _console(row: BenchMeasurement) -> Iterator[Check]:

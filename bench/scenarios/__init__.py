@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.measure import Scenario
-from bench.scenarios import batches, catchup, console, fanout, federation, forwarded_many, idle, many_rps, publish
+from bench.scenarios import batches, catchup, console, fanout, federation, forwarded_many, idle, many_rps, publish, push
 
 SCENARIOS: dict[str, Scenario] = {
     "fanout": fanout.run,
@@ -15,9 +15,10 @@ SCENARIOS: dict[str, Scenario] = {
     "federation": federation.run,
     "forwarded-many": forwarded_many.run,
     "console": console.run,
+    "push": push.run,
 }
-LONG = frozenset({"federation", "forwarded-many", "console"})
+LONG = frozenset({"federation", "forwarded-many", "console", "push"})
 """Scenarios that run only on request: they take some minutes, and start domains of their own."""
 
-APART = frozenset({"console", "forwarded-many"})
+APART = frozenset({"console", "forwarded-many", "push"})
 """Scenarios with result files of their own when run alone with the default options."""

@@ -61,7 +61,7 @@ PLACE_S = 5.0
 """Longest wait until Redis has confirmed a subscription to a notification channel; the sweep tries again."""
 SWEEP_S = 10.0
 """Seconds between two comparisons with what is stored, and with the ends of logs."""
-PART_S = 0.25
+PART_S = 0.1
 NOT_OPENED = "secrets-not-opened"
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Places for requests in flight: bounded in all, for failing endpoints, and for each host. Who finds none waits in line.
 
 Endpoints that failed last time have few places of their own, so that however many of them hang, the others' places stay
-free. Those that hang for the first time are moved to places for slow ones after a second. A host has few places too: one
+free. Those that hang for the first time are moved to places for slow ones after SLOW_S. A host has few places too: one
 that hangs delays nothing but itself. Waiting courses are taken in the order in which they stood in line, each for one
 request at a time.
 """
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from eventing.subscriptions.push.process.course import Course, Host
 
-IN_FLIGHT_MAX = 512  # bound: requests in flight to endpoints in order; further ones wait
+IN_FLIGHT_MAX = 1024  # bound: requests in flight to endpoints in order; further ones wait
 # bound: requests in flight to endpoints that failed last time, or never answered; further ones wait
 FAILING_IN_FLIGHT_MAX = 128
-SLOW_IN_FLIGHT_MAX = 1024  # bound: requests in flight for more than SLOW_S; further ones keep their first places
-SLOW_S = 1.0
+SLOW_IN_FLIGHT_MAX = 2048  # bound: requests in flight for more than SLOW_S; further ones keep their first places
+SLOW_S = 0.25
 HOST_IN_FLIGHT_MAX = 64  # bound: requests in flight to one host and port; further ones wait
 
 
