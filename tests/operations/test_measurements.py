@@ -20,6 +20,7 @@ from eventing.operations.alarms.measurements import Measurements
 from eventing.operations.alarms.sources import Last, Sources
 from eventing.rps.selectors.watches import rules_in_force
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
+from eventing.subscriptions.push.models import PushEndpoint
 from eventing.subscriptions.services.subscriptions import subscription_create
 from tests.replication.homes import ANN
 
@@ -140,3 +141,23 @@ def test_leases_that_end_later_than_any_rule_says_are_not_looked_at() -> None:
     subscription_create(reference=rp, principal=ANN, lease_s=3600)
     assert findings_of(rp, Measurements(), datetime.now(UTC).timestamp()).keys() == {""}
     assert findings_of(rp, Measurements(), (datetime.now(UTC) + timedelta(hours=2)).timestamp())[""].broken
+
+
+def test_endpoints_that_fail_are_found_and_not_those_that_their_owner_paused() -> None:
+    rp = new_rp({"endpoint": {"failing_s": 60}})
+    now = datetime.now(UTC)
+    hook = {"mode": "webhook", "url": "https://hooks.example.org/in?key=hidden"}
+    rows = [subscription_create(reference=rp, principal=ANN, deliver=hook).id for _ in range(5)]
+    states = {"failing": "http-503", "throttled": "http-429", "paused": "schedule-exhausted: http-503"}
+    for one, (state, reason) in zip(rows, states.items(), strict=False):
+        fails = {"state": state, "reason": reason, "failing_since": now - timedelta(seconds=90)}
+        PushEndpoint.objects.filter(pk=one).update(**fails)
+    PushEndpoint.objects.filter(pk=rows[3]).update(state="paused", reason="by-owner")
+    found = findings_of(rp, Measurements(), now.timestamp())
+    assert {about for about, one in found.items() if one.broken} == set(rows[:3])
+    assert found.keys() == set(rows[:3])
+    assert "hidden" not in found[rows[0]].detail
+    later = new_rp({"endpoint": {"failing_s": 600}})
+    young = subscription_create(reference=later, principal=ANN, deliver=hook).id
+    PushEndpoint.objects.filter(pk=young).update(state="failing", failing_since=now)
+    assert [one.broken for one in findings_of(later, Measurements(), now.timestamp()).values()] == [False]

@@ -26,7 +26,7 @@ from eventing.operations.alarms.evaluation import (
     RulesInForce,
     Tick,
 )
-from eventing.operations.alarms.findings import LagMeasurement, LeaseMeasurement
+from eventing.operations.alarms.findings import EndpointMeasurement, LagMeasurement, LeaseMeasurement
 from eventing.operations.rules.alarms import Changed, Cleared, Raised, Stated
 from eventing.rps.rules.watches import KINDS, RULES_MAX, WatchRule, parse_rules, rules_of
 
@@ -250,12 +250,29 @@ def test_each_kind_says_what_is_wrong_in_one_sentence() -> None:
         findings.audience(rule(label="auditors", at_least=1, publishing="refuse"), "/d/a/", {}),
         findings.history_quota(rule(percent=80), 90, 100),
         findings.process_lag(rule(ms=100), {"g": 250.0, "h": 3.0}),
+        findings.endpoint(
+            rule(failing_s=60),
+            [
+                EndpointMeasurement("sub_2", "/d/a/", "https://e.org/", "failing", "http-503", now - 5),
+                EndpointMeasurement("sub_1", "/d/a/", "https://e.org/", "paused", "http-503", now - 600),
+            ],
+            now,
+        ),
     ]
     worst = [one[0] for one in found]
     assert all(one.broken and one.detail.endswith(".") and one.link.startswith("/") and one.values for one in worst)
     assert all(value.value != value.limit for one in worst for value in one.values)
-    assert [one.about for one in worst] == ["sub_1", "b", "", "", "auditors", "", "g"]
-    assert [[other.broken for other in one[1:]] for one in found] == [[False], [], [False], [], [], [], [False]]
+    assert [one.about for one in worst] == ["sub_1", "b", "", "", "auditors", "", "g", "sub_1"]
+    assert [[other.broken for other in one[1:]] for one in found] == [
+        [False],
+        [],
+        [False],
+        [],
+        [],
+        [],
+        [False],
+        [False],
+    ]
     assert "50 events behind, 10 are allowed; it is behind for 90 s" in worst[0].detail
 
 

@@ -21,6 +21,7 @@ _LIMITS = {
     "lease_gap_s": ("lease_gap", "s"),
     "silence_s": ("silence", "s"),
     "loss_within_s": ("loss", "within_s"),
+    "endpoint_failing_s": ("endpoint", "failing_s"),
 }
 
 
@@ -34,6 +35,11 @@ _LIMITS = {
 @click.option("--backlog-s", type=click.IntRange(min=1), help="Alarm when the oldest of them waits longer, seconds.")
 @click.option("--lease-gap-s", type=click.IntRange(min=1), help="Alarm when a lease has less left, seconds.")
 @click.option("--silence-s", type=click.IntRange(min=1), help="Alarm when there was no event for this long, seconds.")
+@click.option(
+    "--endpoint-failing-s",
+    type=click.IntRange(min=0),
+    help="Alarm when the endpoint of a durable subscription has accepted nothing for this long, seconds.",
+)
 @click.option(
     "--loss-within-s",
     type=click.IntRange(min=0),

@@ -48,6 +48,26 @@ class Losing(NamedTuple):
     was_lost: int = 0
 
 
+class EndpointMeasurement(NamedTuple):
+    """An endpoint that fails, or is paused because it did.
+
+    Attributes:
+        about: id of its subscription.
+        at: the RP in words.
+        url: its address without the query.
+        state: in which it is.
+        reason: the last failure, or the reason of the pause, as a code.
+        since: Unix seconds of the first failure in a row.
+    """
+
+    about: str
+    at: str
+    url: str
+    state: str
+    reason: str
+    since: float
+
+
 class LeaseMeasurement(NamedTuple):
     """A lease: `what` in words, `about` empty for the RP's own."""
 
@@ -123,6 +143,21 @@ def _behind(rule: WatchRule, one: LagMeasurement, now: float, limits: tuple[str,
 
 def _events_behind(events: int, lost: int) -> str:
     return f"{events:,} events behind{f', {lost:,} of them lost' if lost else ''}"
+
+
+def endpoint(rule: WatchRule, failing: Iterable[EndpointMeasurement], now: float) -> tuple[Finding, ...]:
+    """Return findings about endpoints, those that have failed for longest first."""
+    most, found = rule.settings["failing_s"], []
+    for one in sorted(failing, key=lambda one: (one.since, one.about)):
+        failing_s = max(0.0, now - one.since)
+        detail = (
+            f"The endpoint {one.url} of the durable subscription {one.about} of {one.at} is {one.state} ({one.reason}), and "
+            f"has accepted nothing for {span(failing_s)}; {span(most)} are allowed."
+        )
+        values = (Value("failing", round(failing_s), most, "s"),)
+        link = f"/subscriptions?rp={rule.rp}" if rule.rp else "/subscriptions"
+        found.append(Finding(one.about, failing_s > most, detail, values, link, one.since))
+    return tuple(found)
 
 
 def lease_gap(rule: WatchRule, label: str, leases: Iterable[LeaseMeasurement], now: float) -> tuple[Finding, ...]:

@@ -16,7 +16,7 @@ from eventing.core.events import vectors
 from eventing.log import control
 from eventing.operations.alarms import findings
 from eventing.operations.alarms.evaluation import ABOUTS_MAX, Observed
-from eventing.operations.alarms.findings import LagMeasurement, LeaseMeasurement
+from eventing.operations.alarms.findings import EndpointMeasurement, LagMeasurement, LeaseMeasurement
 from eventing.operations.alarms.sources import Sources
 from eventing.operations.samples import progress
 from eventing.operations.samples.sampling import counts
@@ -27,6 +27,7 @@ from eventing.rps.selectors.watches import InForce, Watched
 from eventing.store import audience
 from eventing.store.load import gateway_lateness_ms
 from eventing.store.presence import gateways_alive
+from eventing.subscriptions.push.failing import endpoints_failing
 from eventing.subscriptions.selectors.subscriptions import subscriptions_ending
 
 RPS_PER_ROUND = 200  # bound: RPs measured per second; the RPs take turns
@@ -67,6 +68,7 @@ class Measurements:
         peers = [LagMeasurement(name, row["backlog"], _seconds(row["oldest_at"])) for name, row in shown.items()]
         held = counts() if "history_quota" in kinds else {}
         late_ms = _late_ms(now) if "process_lag" in kinds else {}
+        failing = _failing(None) if "endpoint" in kinds else []
         for rule in rules:
             match rule.kind:
                 case "backlog":
@@ -74,6 +76,8 @@ class Measurements:
                 case "history_quota":
                     found = findings.history_quota(rule, held["reserved_bytes"], held["quota_bytes"])
                     yield Observed(rule.id, found)
+                case "endpoint":
+                    yield Observed(rule.id, findings.endpoint(rule, [one for _, one in failing], now))
                 case "process_lag":
                     yield Observed(rule.id, findings.process_lag(rule, late_ms))
 
@@ -84,6 +88,7 @@ class Measurements:
             "lag": _lags,
             "backlog": self._backlogs,
             "lease_gap": _leases,
+            "endpoint": _endpoints,
             "silence": self._silences,
             AUDIENCE: _audiences,
         }
@@ -165,6 +170,20 @@ def _leases(pairs: list[tuple[Watched, WatchRule]], now: float) -> Iterable[Obse
     labels = {one.rp: one.label for one, _ in pairs}
     for one, rule in pairs:
         yield Observed(rule.id, findings.lease_gap(rule, labels[one.rp], leases[one.rp], now))
+
+
+def _endpoints(pairs: list[tuple[Watched, WatchRule]], now: float) -> Iterable[Observed]:
+    failing = _failing(_ids(pairs))
+    for one, rule in pairs:
+        yield Observed(rule.id, findings.endpoint(rule, [found for rp, found in failing if rp == one.rp], now))
+
+
+def _failing(rps: list[str] | None) -> list[tuple[str, EndpointMeasurement]]:
+    """Return the RP and the measurement of endpoints that fail: at each RP, or in all, as many as have alarms."""
+    return [
+        (one.rp, EndpointMeasurement(one.id, one.label, one.url, one.state, one.reason, one.since.timestamp()))
+        for one in endpoints_failing(rps, ABOUTS_MAX)
+    ]
 
 
 def _audiences(pairs: list[tuple[Watched, WatchRule]], now: float) -> Iterable[Observed]:

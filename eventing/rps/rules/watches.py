@@ -109,6 +109,12 @@ KINDS: Mapping[str, RuleKind] = {
         rp=True,
         filters={"source": "only events of this CloudEvents source"},
     ),
+    "endpoint": RuleKind(
+        "The endpoint of a durable subscription fails, or was paused because it did.",
+        {"failing_s": RuleLimit(0, _SECONDS_MAX, "s", "longest without an attempt that succeeds")},
+        rp=True,
+        domain=True,
+    ),
     "history_quota": RuleKind(
         "The histories have reserved most of the domain's quota.",
         {"percent": RuleLimit(1, 100, "%", "greatest share of the quota")},

@@ -177,6 +177,8 @@ const KINDS = {
   ],
   lease_gap: ({ s }) =>
     `The leases of the rendezvous point and of its durable subscriptions have at least ${durationText(s)} left`,
+  endpoint: ({ failing_s: most }) =>
+    `No endpoint of a durable subscription fails for longer than ${durationText(most)}`,
   silence: ({ s, source }) => [
     `An event arrives at least every ${durationText(s)}`,
     source ? html` from <code>${source}</code>` : nothing,
