@@ -26,7 +26,8 @@ class Who:
     Attributes:
         principal: `Principal.identity`; empty for a stranger without token.
         issuer: issuer of the principal's token; empty for a stranger.
-        client: kind of client: http, pull, sse, herald.v1, cloudevents, hook, websub, console, or gateway for the gateway itself.
+        client: kind of client: http, pull, sse, herald.v1, cloudevents, hook, websub, push, console, or gateway for
+            the gateway itself.
         peer: the requesting peer domain; empty for clients.
         session: number of the session within its gateway, from 1; 0 where there is none.
     """

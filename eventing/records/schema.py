@@ -47,7 +47,8 @@ COLUMNS = (
         "client",
         "string",
         "",
-        "Kind of client: `http`, `pull`, `sse`, `herald.v1`, `cloudevents`, `hook`, `websub`, `console`, `gateway`, `domain`.",
+        "Kind of client: `http`, `pull`, `sse`, `herald.v1`, "
+        "`cloudevents`, `hook`, `websub`, `push`, `console`, `gateway`, `domain`.",
     ),
     Column("session", "int64", "", "With `gateway`, the connection; 0 without a connection."),
     Column("rp", "string", "", "Id of the rendezvous point; empty if there is none or it was not found."),
@@ -62,7 +63,12 @@ COLUMNS = (
         "Bytes of the events read or delivered, without framing; else of the answer's body.",
     ),
     Column("latency_us", "int64", "microseconds", "From the request's arrival to its answer; 0 if there is none."),
-    Column("sessions", "int64", "sessions", "For `deliver`, the maximum of concurrent readings; else 0."),
+    Column(
+        "sessions",
+        "int64",
+        "sessions",
+        "For `deliver`, the maximum of concurrent readings, or the subscriptions of `push`; else 0.",
+    ),
     Column(
         "count",
         "int64",

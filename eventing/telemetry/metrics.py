@@ -103,6 +103,28 @@ HUB_REQUESTS = _counter(
     "Requests to the WebSub hub that were settled, by mode and outcome.",
     ("mode", "outcome"),
 )
+PUSH_DURATION = _histogram(
+    "herald_push_attempt_duration_seconds",
+    "Durations of requests to endpoints of subscribers until their verdict.",
+    bounds_s=TASK_BOUNDS_S,
+)
+PUSH_IN_FLIGHT = _gauge(
+    "herald_push_in_flight",
+    "Requests in flight to endpoints of subscribers, by kind of place.",
+    ("kind",),
+    joined="livemostrecent",
+)
+PUSH_WAITING = _gauge("herald_push_waiting", "Subscriptions that wait for a place to send.", joined="livemostrecent")
+PUSH_BACKLOG = _gauge(
+    "herald_push_backlog_events",
+    "Events that endpoints have not accepted yet: one per event and subscription.",
+    joined="livemostrecent",
+)
+PUSH_BACKLOG_AGE = _gauge(
+    "herald_push_backlog_age_seconds",
+    "Time since the storing of the oldest event that an endpoint has not accepted yet.",
+    joined="livemostrecent",
+)
 PUSH_ENDPOINTS = _gauge(
     "herald_push_endpoints", "Endpoints of subscribers by state.", ("state",), joined="livemostrecent"
 )

@@ -183,7 +183,7 @@ export interface AlarmData {
   /** Id of the rule that is broken. */
   rule: string;
   /** Kind of the rule. */
-  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "history_quota" | "process_lag" | "audience";
+  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "endpoint" | "history_quota" | "process_lag" | "audience";
   /** Id of the rendezvous point; null: the domain. */
   rp: string | null;
   /** Object of the alarm: a subscription, a peer, a gateway, an audience; may be empty. */
@@ -234,7 +234,7 @@ export interface WatchRuleData {
   id: string;
   /** Id of the rendezvous point; null: the domain. */
   rp: string | null;
-  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "history_quota" | "process_lag" | "audience";
+  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "endpoint" | "history_quota" | "process_lag" | "audience";
   severity: "warning" | "critical";
   /** Seconds that a broken rule waits for its alarm, and a kept one for its end. */
   for_s: number;

@@ -36,6 +36,22 @@ def test_usage_sums_what_agrees_in_everything_but_time(frames: Frames) -> None:
     }
 
 
+def test_deliveries_to_endpoints_are_counted_for_the_owner_apart_from_those_to_sessions(frames: Frames) -> None:
+    push = {"operation": "deliver", "client": "push", "bytes_out": 4}
+    usage = access.usage(
+        frames.records(
+            access.USAGE_COLUMNS,
+            {**push, "events": 2},
+            {**push, "events": 20, "time": AT + HOUR},
+            {**push, "events": 5, "principal": "p2"},
+            {"operation": "deliver", "client": "herald.v1", "events": 3},
+        )
+    )
+    found = access.operations(usage).select("operation", "client", "events", "bytes_out").collect()
+    assert {tuple(row) for row in found} == {("deliver", "push", 27, 12), ("deliver", "herald.v1", 3, 0)}
+    assert {(row["principal"], row["events"]) for row in access.principals(usage).collect()} == {("p1", 25), ("p2", 5)}
+
+
 def test_activity_is_by_hour_and_who_and_hours_are_by_operation(frames: Frames) -> None:
     midnight = utc(2027, 3, 27, 23)  # in Berlin, of the day that has 23 hours
     rows = (

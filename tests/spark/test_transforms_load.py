@@ -47,6 +47,16 @@ def test_records_are_summed_by_rp_and_hour(frames: Frames) -> None:
     }
 
 
+def test_deliveries_to_endpoints_are_deliveries(frames: Frames) -> None:
+    given = frames.records(
+        load.TRAFFIC_COLUMNS,
+        {"operation": "deliver", "events": 20, "bytes_out": 200, "sessions": 3},
+        {"operation": "deliver", "client": "push", "events": 10, "bytes_out": 100, "sessions": 4},
+    )
+    (row,) = load.rp_hours(given).select("deliveries", "bytes_out", "moved", "readers_max").collect()
+    assert tuple(row) == (30, 300, 30, 4)
+
+
 def test_histograms_are_of_what_succeeded_and_has_a_latency(frames: Frames) -> None:
     rows = (
         {"latency_us": 17, "count": 2},

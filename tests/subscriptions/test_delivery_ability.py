@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from eventing.overlay import takeover
 from eventing.overlay.takeover import Standing, TakeoverRules
 from eventing.subscriptions.rules.delivery_ability import EndpointAbility, is_held_back
@@ -11,7 +13,7 @@ WELL = EndpointAbility()
 
 
 def turns(
-    holders: dict[str, EndpointAbility | None], standings: dict[str, Standing], now_ms: int, for_s: int
+    holders: Mapping[str, EndpointAbility | None], standings: dict[str, Standing], now_ms: int, for_s: int
 ) -> list[str]:
     """Let time pass by seconds, every line reaching every holder; return who delivered, without repetition."""
     found: list[str] = []

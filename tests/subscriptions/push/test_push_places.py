@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from eventing.subscriptions.push.process.places import (
+    FAILING_EVERY_S,
     FAILING_IN_FLIGHT_MAX,
     HOST_IN_FLIGHT_MAX,
     IN_FLIGHT_MAX,
@@ -31,13 +32,22 @@ def test_failing_endpoints_leave_the_places_of_others_free() -> None:
     places = Places()
     for number in range(1000):
         places.stand_in_line(course(f"dead{number}", failing=True))
-    assert len(taken(places)) == FAILING_IN_FLIGHT_MAX
+    assert len(taken(places)) == 1, "each begins a while after the one before it"
     good = course("good")
     places.stand_in_line(good)
     assert [one for one, _ in taken(places)] == [good]
+    assert places.failing_wait
+    begun = [one for step in range(1, 1000) for one in taken(places, step * FAILING_EVERY_S)]
+    assert len(begun) == FAILING_IN_FLIGHT_MAX - 1
+    assert places.in_flight() == {"healthy": 1, "failing": FAILING_IN_FLIGHT_MAX, "slow": 0}
+    assert places.waiting == 1000 - FAILING_IN_FLIGHT_MAX
+    assert not places.failing_wait
+    other = course("other")
+    places.stand_in_line(other)
+    assert [one for one, _ in taken(places)] == [other]
 
 
-def test_endpoints_that_hang_for_the_first_time_free_their_places_after_a_second() -> None:
+def test_endpoints_that_hang_for_the_first_time_free_their_places_soon() -> None:
     places = Places()
     for number in range(IN_FLIGHT_MAX):
         places.stand_in_line(course(f"hangs{number}"))
@@ -45,7 +55,7 @@ def test_endpoints_that_hang_for_the_first_time_free_their_places_after_a_second
     good = course("good")
     places.stand_in_line(good)
     assert taken(places, 0.5) == []
-    assert places.part_slow_ones(0.5) == 0
+    assert places.part_slow_ones(SLOW_S / 2) == 0
     assert places.part_slow_ones(SLOW_S) == IN_FLIGHT_MAX
     assert [one for one, _ in taken(places, SLOW_S)] == [good]
     for _, place in hanging:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from eventing.core.events.positions import LogState
 from eventing.log.scripts import OWN, Notification
@@ -11,7 +11,7 @@ from eventing.subscriptions.push.process.rp_feeds import KeptBytes, RpFeed
 
 
 def test_notifications_of_many_rps_are_kept_within_one_bound() -> None:
-    kept, reader, run = KeptBytes(), Any, [bytes(rp_feeds.RUNS_BYTES_MAX // 2)]
+    kept, reader, run = KeptBytes(), cast(Any, None), [bytes(rp_feeds.RUNS_BYTES_MAX // 2)]
     feeds = [RpFeed(f"rp{number}", reader, kept) for number in range(50)]
     state = LogState("e", 1, 1)
     for feed in feeds:

@@ -29,6 +29,8 @@ from eventing.store.errors import RedisError
 from eventing.store.hub_requests import HUB_NOTICE
 from eventing.store.keys import PUSH_CHANNEL, notification_channel
 from eventing.store.push_attempts import push_lease
+from eventing.subscriptions.push.process.access_records import PushAccessRecords
+from eventing.subscriptions.push.process.backlog import backlog_measure
 from eventing.subscriptions.push.process.course import Course
 from eventing.subscriptions.push.process.dispatcher import AGAIN_S, TRIMMED, Dispatcher
 from eventing.subscriptions.push.process.endings import EndingSender
@@ -102,8 +104,9 @@ class Deliverer:
         self._channels = NotificationChannels(self._redis, self._notified, self._restored)
         self._client = PushClient(_network())
         self._shared = SharedCourses(self._redis, self._reader, self._place_soon)
+        self._records = PushAccessRecords(config())
         self._recorder = Recorder(self._reader, self._shared)
-        self._dispatcher = Dispatcher(self._client, self._recorder, self._held, self._place_soon)
+        self._dispatcher = Dispatcher(self._client, self._recorder, self._records, self._held, self._place_soon)
         self._hub = HubRequests(self._redis, self._client, self._held)
         self._endings = EndingSender(self._redis, self._client, self._held)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -128,6 +131,7 @@ class Deliverer:
                 task.cancel()
             await asyncio.gather(*keepers, *writers, *self._tasks, return_exceptions=True)
             await self._recorder.flush()
+            await asyncio.to_thread(self._records.close)
             self._client.close()
             await self._channels.close()
             self._reader.close()
@@ -185,6 +189,7 @@ class Deliverer:
             if self._noted:
                 noted, self._noted = self._noted, set()
                 await self._changed(noted)
+            self._records.flush_if_due()
             if loop.time() >= next_at:
                 next_at = loop.time() + SWEEP_S
                 await self._sweep()
@@ -199,6 +204,7 @@ class Deliverer:
         for state, count in (await in_database(states_count)()).items():
             metrics.PUSH_ENDPOINTS.labels(state).set(count)
         await self._follow_all()
+        await backlog_measure(self._courses.values(), self._reader)
         self._dispatcher.ready_all(list(self._courses.values()))
 
     def _generation(self, subscription: str) -> int | None:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from eventing.conf import config
@@ -23,8 +23,9 @@ from eventing.sql.threads import in_database
 from eventing.store.errors import RedisError
 from eventing.store.push_attempts import PushAttempt
 from eventing.subscriptions.push.modes import StoredEvent
+from eventing.subscriptions.push.process.access_records import PushAccessRecords
 from eventing.subscriptions.push.process.course import Course
-from eventing.subscriptions.push.process.places import Place, Places
+from eventing.subscriptions.push.process.places import FAILING_EVERY_S, Place, Places
 from eventing.subscriptions.push.process.recorder import Recorder
 from eventing.subscriptions.push.process.side_requests import SideRequests
 from eventing.subscriptions.push.rules.delivery_window import DeliveryWindow, Part
@@ -60,14 +61,17 @@ class Dispatcher:
         self,
         client: PushClient,
         recorder: Recorder,
+        records: PushAccessRecords,
         held: Callable[[], bool],
         place: Callable[[list[Course]], None],
     ) -> None:
         self._client = client
         self._recorder = recorder
+        self._records = records
         self._held = held
         self._place = place
         self._places = Places()
+        self._again: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._schedule = schedule_parse(config().push_retries_s)
         self._chance = random.SystemRandom()
@@ -93,6 +97,8 @@ class Dispatcher:
 
     async def stop(self) -> None:
         """End the requests in flight; what they bring is not known, so their events are sent again."""
+        if self._again is not None:
+            self._again.cancel()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -113,9 +119,18 @@ class Dispatcher:
             task = loop.create_task(self._turn(*found))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        if self._again is None and self._places.failing_wait:
+            self._again = loop.call_later(FAILING_EVERY_S, self._pump_again)
+
+    def _pump_again(self) -> None:
+        self._again = None
+        self._pump()
 
     def part_slow_ones(self) -> None:
-        """Free the places of requests that take long; to be called several times a second."""
+        """Free the places of requests that take long, and state how many are taken; to be called several times a second."""
+        for kind, count in self._places.in_flight().items():
+            metrics.PUSH_IN_FLIGHT.labels(kind).set(count)
+        metrics.PUSH_WAITING.set(self._places.waiting)
         if self._places.part_slow_ones(asyncio.get_running_loop().time()):
             self._pump()
 
@@ -187,6 +202,7 @@ class Dispatcher:
         self.record(course, "event", verdict, answer, began, (epoch, *part), attempt, _message(request.headers))
         if verdict is AttemptVerdict.DELIVERED:
             metrics.PUSHED.inc(len(events))
+            self.count(course, events)
             self._settle(course, window, part, epoch)
             if course.standing.state is not EndpointState.ACTIVE or course.standing.failures:
                 self.stand(course, EndpointStanding(EndpointState.ACTIVE, verified=True))
@@ -224,6 +240,11 @@ class Dispatcher:
         course.standing = standing
         self._recorder.stands(StandingFound(course.id, course.generation, standing))
 
+    def count(self, course: Course, events: Sequence[StoredEvent]) -> None:
+        """Count events that an endpoint accepted, for the access records."""
+        size = sum(len(event.body) for event in events)
+        self._records.delivered(course.feed.rp, course.owner, course.id, len(events), size)
+
     def record(
         self,
         course: Course,
@@ -237,6 +258,7 @@ class Dispatcher:
     ) -> None:
         """Record an attempt."""
         metrics.PUSH_ATTEMPTS.labels(verdict.value).inc()
+        metrics.PUSH_DURATION.observe(answer.took_ms / 1000)
         excerpt = answer.excerpt[:EXCERPT_BYTES_MAX]
         attempt = PushAttempt(
             round(began * 1000), what, *place, number, verdict.value, answer.reason, answer.took_ms, answer.address, excerpt, message,

@@ -1,7 +1,7 @@
 """Places for requests in flight: bounded in all, for failing endpoints, and for each host. Who finds none waits in line.
 
 Endpoints that failed last time have few places of their own, so that however many of them hang, the others' places stay
-free. Those that hang for the first time are moved to places for slow ones after SLOW_S. A host has few places too: one
+free, and begin one after the other. Those that hang for the first time are moved to places for slow ones after SLOW_S. A host has few places too: one
 that hangs delays nothing but itself. Waiting courses are taken in the order in which they stood in line, each for one
 request at a time.
 """
@@ -19,6 +19,10 @@ IN_FLIGHT_MAX = 1024  # bound: requests in flight to endpoints in order; further
 FAILING_IN_FLIGHT_MAX = 128
 SLOW_IN_FLIGHT_MAX = 2048  # bound: requests in flight for more than SLOW_S; further ones keep their first places
 SLOW_S = 0.25
+# Beginning a hundred requests at once keeps the event loop from the others for tens of milliseconds.
+FAILING_EVERY_S = (
+    0.005  # bound: seconds between the begins of two requests to endpoints that failed last time; further ones wait
+)
 HOST_IN_FLIGHT_MAX = 64  # bound: requests in flight to one host and port; further ones wait
 
 
@@ -39,13 +43,15 @@ class Placed(NamedTuple):
 
 
 HEALTHY, FAILING, SLOW = "healthy", "failing", "slow"
+PLACES = {HEALTHY: IN_FLIGHT_MAX, FAILING: FAILING_IN_FLIGHT_MAX, SLOW: SLOW_IN_FLIGHT_MAX}
 
 
 class Places:
     """The places of one deliverer."""
 
     def __init__(self) -> None:
-        self._free = {HEALTHY: IN_FLIGHT_MAX, FAILING: FAILING_IN_FLIGHT_MAX, SLOW: SLOW_IN_FLIGHT_MAX}
+        self._free = dict(PLACES)
+        self._failing_at = float("-inf")
         self._lines: dict[str, deque[Course]] = {HEALTHY: deque(), FAILING: deque()}
         self._hosts: dict[Host, int] = {}
         self._host_lines: dict[Host, deque[Course]] = {}
@@ -65,7 +71,7 @@ class Places:
         """
         for kind in (HEALTHY, FAILING):
             line = self._lines[kind]
-            while line and self._free[kind] > 0:
+            while line and self._free[kind] > 0 and (kind == HEALTHY or now >= self._failing_at):
                 course = line.popleft()
                 if _kind(course) != kind:
                     self._lines[_kind(course)].append(course)
@@ -78,6 +84,11 @@ class Places:
                 course.queued = False
                 return Placed(course, self._take(course.host, kind, now))
         return None
+
+    @property
+    def failing_wait(self) -> bool:
+        """True if a failing endpoint has a place, and waits only for the time after the one before it."""
+        return bool(self._lines[FAILING]) and self._free[FAILING] > 0
 
     def leave(self, place: Place) -> None:
         """Give a place back."""
@@ -92,6 +103,15 @@ class Places:
             self._lines[_kind(course)].append(course)
             if not waiting:
                 del self._host_lines[place.host]
+
+    def in_flight(self) -> dict[str, int]:
+        """Return the number of places that are taken, by kind."""
+        return {kind: most - self._free[kind] for kind, most in PLACES.items()}
+
+    @property
+    def waiting(self) -> int:
+        """Courses that wait for a place."""
+        return sum(map(len, self._lines.values())) + sum(map(len, self._host_lines.values()))
 
     def part_slow_ones(self, now: float) -> int:
         """Move requests that take long to places for slow ones. Returns the number of places that became free."""
@@ -113,6 +133,8 @@ class Places:
         place = Place(host, now, kind)
         if kind == HEALTHY:
             self._taken[place] = None
+        else:
+            self._failing_at = now + FAILING_EVERY_S
         return place
 
 

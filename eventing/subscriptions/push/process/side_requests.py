@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from eventing.sql.threads import in_database
@@ -48,6 +49,9 @@ class Outcomes(Protocol):
         message: str = "",
     ) -> None:
         """Record an attempt."""
+
+    def count(self, course: Course, events: Sequence[StoredEvent]) -> None:
+        """Count events that an endpoint accepted."""
 
     def stand(self, course: Course, standing: EndpointStanding) -> None:
         """Give an endpoint another standing."""
@@ -120,6 +124,8 @@ class SideRequests:
         self._outcomes.record(course, "replay", verdict, answer, began, place, replay.attempts + 1)
         if verdict is AttemptVerdict.GONE:
             self._outcomes.stand(course, EndpointStanding(EndpointState.GONE, reason=answer.reason))
+        if verdict is AttemptVerdict.DELIVERED:
+            self._outcomes.count(course, events)
         if verdict is not AttemptVerdict.DELIVERED:
             await self._over(course, replay, answer.reason)
         elif last >= replay.last:
