@@ -27,7 +27,7 @@ from eventing.rps.selectors.watches import InForce, Watched
 from eventing.store import audience
 from eventing.store.load import gateway_lateness_ms
 from eventing.store.presence import gateways_alive
-from eventing.subscriptions.push.failing import endpoints_failing
+from eventing.subscriptions.push.selectors import endpoints_failing
 from eventing.subscriptions.selectors.subscriptions import subscriptions_ending
 
 RPS_PER_ROUND = 200  # bound: RPs measured per second; the RPs take turns

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, F, Q, Window
+from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
 
 from eventing.core.errors import NotFound
@@ -15,7 +16,7 @@ from eventing.core.events.history import HistoryBounds
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
-from eventing.subscriptions.push.rules.endpoint_states import RECEIVING, EndpointStanding, EndpointState
+from eventing.subscriptions.push.rules.endpoint_states import BY_OWNER, RECEIVING, EndpointStanding, EndpointState
 from eventing.subscriptions.rules.delivery_ability import EndpointAbility
 
 PAGE = 1000
@@ -68,6 +69,19 @@ class Replay:
     attempts: int
 
 
+@dataclass(frozen=True, slots=True)
+class FailingEndpoint:
+    """An endpoint that fails: the subscription's id and RP, the RP in words, the address without its query."""
+
+    id: str
+    rp: str
+    label: str
+    url: str
+    state: str
+    reason: str
+    since: datetime
+
+
 def endpoints_page(after: str) -> tuple[list[EndpointRow], str | None]:
     """Return the endpoints after this id that are neither paused nor gone, and the id to continue after; None: no more."""
     rows = PushEndpoint.objects.filter(_wanted(), pk__gt=after).order_by("pk").values_list(*_COLUMNS)[:PAGE]
@@ -95,6 +109,25 @@ def endpoints_able(ids: Sequence[str]) -> dict[str, EndpointAbility]:
         )
         for one, state, next_at in rows
     }
+
+
+def endpoints_failing(rps: Sequence[str] | None, count: int) -> list[FailingEndpoint]:
+    """Return the endpoints of these RPs (None: of all) that have failed for longest: `count` of each RP, or of all.
+
+    Those that were paused by their owner, and those that have not consented yet or are gone, are not among them.
+    """
+    rows = PushEndpoint.objects.filter(subscription__expires_at__gt=timezone.now())
+    failing = rows.filter(state__in=(EndpointState.FAILING, EndpointState.THROTTLED)) | rows.filter(
+        state=EndpointState.PAUSED
+    ).exclude(reason=BY_OWNER)
+    failing = failing.annotate(since=Coalesce("failing_since", "state_at")).order_by("since", "pk")
+    if rps is None:
+        found = list(failing.select_related("subscription__rp")[:count])
+    else:
+        longest = Window(RowNumber(), partition_by="subscription__at", order_by=[F("since"), F("pk")])
+        of_rps = failing.filter(subscription__at__in=rps).annotate(place=longest)
+        found = list(of_rps.filter(place__lte=count).select_related("subscription__rp"))
+    return [_failing(row) for row in found]
 
 
 def replays_waiting(without: Sequence[int], count: int) -> list[Replay]:
@@ -197,4 +230,18 @@ def _row(values: tuple[Any, ...]) -> EndpointRow:
             row["reason"],
             row["verified"],
         ),
+    )
+
+
+def _failing(row: PushEndpoint) -> FailingEndpoint:
+    subscription = row.subscription
+    rp = subscription.rp
+    return FailingEndpoint(
+        id=row.pk,
+        rp=subscription.at,
+        label=subscription.at if rp is None or subscription.at != rp.pk else rp.name or rp.pk,
+        url=str(subscription.deliver.get("url", "")),
+        state=row.state,
+        reason=row.reason,
+        since=row.failing_since or row.state_at,
     )
