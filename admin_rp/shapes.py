@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from eventing.core.shapes import Count, Moment, Number, Shape, doc
+from eventing.core.shapes import Count, Moment, Number, Shape, doc, one_of
 from eventing.operations.shapes import AlarmData, DomainCounts, GatewayLoadRow, RedisLoad, RpLoadRow
 from eventing.peering.shapes import DeliveryData, MisbehaviourData, PeerData, TrafficData
 from eventing.reports.shapes import ReportRunData
 from eventing.rps.shapes import LogExtent, RecentRpData, RendezvousPointData, WatchRuleData
+from eventing.subscriptions.push.rules.endpoint_states import EndpointState
 from eventing.subscriptions.shapes import SubscriptionData
 
 
@@ -77,10 +78,18 @@ class LagRow(Shape):
     at: Moment | None
 
 
+class EndpointStateRow(Shape):
+    """State of an endpoint; all null: the events are pulled."""
+
+    state: Annotated[str | None, one_of(*(one.value for one in EndpointState))]
+    since: Moment | None
+
+
 class SubscriptionRow(SubscriptionData):
-    """A durable subscription and its lag."""
+    """A durable subscription, its lag, and the state of its endpoint."""
 
     lag: LagRow
+    endpoint: EndpointStateRow
 
 
 class HistoryRow(LogExtent):

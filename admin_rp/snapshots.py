@@ -46,7 +46,8 @@ from eventing.rps.selectors.event_data import recent_rp_data, rp_data
 from eventing.rps.selectors.rendezvous_points import rp_kept, rps_newest
 from eventing.store import load
 from eventing.store.presence import gateways_alive
-from eventing.subscriptions.events import NO_LAG
+from eventing.subscriptions.events import NO_ENDPOINT, NO_LAG
+from eventing.subscriptions.push.selectors import endpoint_states_at
 from eventing.subscriptions.selectors.event_data import subscription_data
 from eventing.subscriptions.selectors.subscriptions import subscriptions_of_rp
 
@@ -156,9 +157,13 @@ def _recent_rps() -> dict[str, Any]:
 def _subscriptions(rp: str, at: str) -> dict[str, Any]:
     rows = subscriptions_of_rp(rp, SUBSCRIPTIONS_MAX)
     found = progress.lags([rp]).get(rp, {})
+    endpoints = {
+        row: {"state": state, "since": timestamp(since)} for row, (state, since) in endpoint_states_at(rp).items()
+    }
     return {
         row.id: {
             **asdict(subscription_data(row)),
+            "endpoint": endpoints.get(row.id, NO_ENDPOINT),
             "lag": {**found[row.id], "at": at} if row.id in found else dict(NO_LAG),
         }
         for row in rows

@@ -14,6 +14,7 @@ import eventing.rest.ports
 import eventing.rps.ports
 import eventing.subscriptions.ports
 from eventing.access.verification import request_users
+from eventing.intakes.services.intakes import intakes_rp_ends
 from eventing.membership.selectors import directory as overlay_directory
 from eventing.membership.wire import endpoint as overlay
 from eventing.operations.selectors import lease_notices, own_load
@@ -43,6 +44,7 @@ from eventing.subscriptions.sharing import shared_subscriptions
 def connect() -> None:
     """Connect every port and hook of the domain. Idempotent."""
     _access()
+    _intakes()
     _peering()
     _membership()
     _subscriptions()
@@ -53,6 +55,10 @@ def connect() -> None:
 
 def _access() -> None:
     eventing.rest.ports.principal_of.connect(request_users.principal_of)
+
+
+def _intakes() -> None:
+    eventing.rps.ports.rp_ending.connect(intakes_rp_ends)
 
 
 def _peering() -> None:

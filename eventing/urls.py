@@ -24,7 +24,7 @@ from eventing.membership.api.overlay import (
 from eventing.openapi import SchemaView
 from eventing.operations.api.alarms import AlarmAcknowledgementsView, AlarmsView, DomainWatchesView
 from eventing.operations.api.limits import LimitsView
-from eventing.operations.api.listings import LeasesView, NameTreeView, SubscriptionsView
+from eventing.operations.api.listings import EndpointsView, LeasesView, NameTreeView, SubscriptionsView
 from eventing.operations.api.sessions import SessionDisconnectionsView, SessionsView, SessionView
 from eventing.peering.api.evidence import EvidenceListView, EvidenceView
 from eventing.peering.api.misbehaviour import MisbehaviourView, QuarantinesView, QuarantineView
@@ -57,6 +57,7 @@ from eventing.subscriptions.api.subscriptions import SubscriptionRenewalView, Su
 from eventing.subscriptions.push.api.cloudevents import CloudEventsSubscriptionsView, CloudEventsSubscriptionView
 from eventing.subscriptions.push.api.deliveries import AttemptsView, DeadLettersView, ReplayView
 from eventing.subscriptions.push.api.endpoints import (
+    EndpointPageView,
     EndpointPauseView,
     EndpointResumeView,
     EndpointSecretView,
@@ -97,6 +98,7 @@ urlpatterns = [
     path("watches", DomainWatchesView.as_view(), name="watches"),
     path("audit", AuditListView.as_view(), name="audit"),
     path("audit/export", AuditExportView.as_view(), name="audit-export"),
+    path("endpoints", EndpointsView.as_view(), name="endpoints"),
     path("evidence", EvidenceListView.as_view(), name="evidence-list"),
     path("evidence/<str:digest>", EvidenceView.as_view(), name="evidence"),
     path("intakes/<str:intake_id>", IntakeView.as_view(), name="intake"),
@@ -166,6 +168,7 @@ urlpatterns = [
     path("subscriptions", SubscriptionsView.as_view(), name="subscriptions"),
     path("subscriptions/<str:subscription_id>", SubscriptionView.as_view(), name="subscription"),
     path("subscriptions/<str:subscription_id>/endpoint", EndpointView.as_view(), name="endpoint"),
+    path("subscriptions/<str:subscription_id>/endpoint/page", EndpointPageView.as_view(), name="endpoint-page"),
     path("subscriptions/<str:subscription_id>/endpoint/pause", EndpointPauseView.as_view(), name="endpoint-pause"),
     path("subscriptions/<str:subscription_id>/endpoint/resume", EndpointResumeView.as_view(), name="endpoint-resume"),
     path("subscriptions/<str:subscription_id>/endpoint/test", EndpointTestView.as_view(), name="endpoint-test"),

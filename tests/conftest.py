@@ -110,11 +110,15 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepare(tmp_path_factory.mktemp("prepared") / "var")
 
 
+DELIVERING: dict[str, Any] = {"push": 1, "push_private": 1, "push_ports": "1-65535", "push_retries_s": "0.5,1,2,3,5,8"}
+"""Settings of a domain that delivers to endpoints on this machine, and repeats soon."""
+
+
 @pytest.fixture(scope="session")
 def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
     """A running domain, begun from nothing, that tests share: leave it running, use rendezvous points of your own."""
     with scheduling.shared_by("domain") as shared:
-        yield shared.enter_context(Domain(tmp_path_factory.mktemp("domain") / "var"))
+        yield shared.enter_context(Domain(tmp_path_factory.mktemp("domain") / "var", **DELIVERING))
 
 
 @pytest.fixture(scope="session")

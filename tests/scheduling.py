@@ -38,6 +38,7 @@ TOGETHER = {
         "tests/portal/console/test_browser.py",
         "tests/portal/console/test_browser_lists.py",
         "tests/portal/console/test_browser_alarms.py",
+        "tests/portal/console/test_browser_deliveries.py",
         "tests/portal/console/test_browser_meanwhile.py",
         "tests/portal/console/test_browser_overview.py",
         "tests/portal/console/test_browser_rps.py",

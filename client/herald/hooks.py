@@ -56,6 +56,10 @@ class Hooks:
         """Try at once."""
         return await self._members("POST", subscription_id, "/endpoint/resume", {})
 
+    async def page(self, subscription_id: str) -> dict[str, Any]:
+        """Make a link to the endpoint's page, for a person without an account: members `url` and `expires_at`. It works once."""
+        return await self._members("POST", subscription_id, "/endpoint/page", {})
+
     async def secret_replace(self, subscription_id: str, secret: str, *, keep_s: int | None = None) -> dict[str, Any]:
         """Sign with another secret; the present one signs too for `keep_s` seconds, None for a day."""
         members: dict[str, Any] = {"secret": secret} if keep_s is None else {"secret": secret, "keep_s": keep_s}

@@ -13,8 +13,8 @@ KINDS: dict[str, EventKind] = {
     events.INTAKE_CREATED: EventKind("An intake of webhooks was created.", ON_BOTH, _DATA),
     events.INTAKE_CHANGED: EventKind("An intake was changed; a change of its secret does not show it.", ON_BOTH, _DATA),
     events.INTAKE_DELETED: EventKind(
-        "An intake was deleted or has expired; an intake that ends with its rendezvous point is not reported.",
+        "An intake was deleted, has expired, or has ended with its rendezvous point.",
         ON_BOTH,
-        {**_DATA, "reason": text("why", of=("deleted", "lease-expired"))},
+        {**_DATA, "reason": text("why", of=("deleted", "lease-expired", "rp-ended"))},
     ),
 }

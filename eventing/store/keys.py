@@ -60,6 +60,21 @@ def push_attempts_key(rp: str, subscription: str) -> str:
     return f"herald:{{{rp}}}:push:{subscription}"
 
 
+def endpoint_page_link_key(digest: str) -> str:
+    """Return the key of a link to an endpoint page, by the digest of its token."""
+    return f"herald:endpoint-page:link:{digest}"
+
+
+def endpoint_page_key(digest: str) -> str:
+    """Return the key of a session of an endpoint page, by the digest of its token."""
+    return f"herald:endpoint-page:session:{digest}"
+
+
+def endpoint_page_count_key(subscription: str) -> str:
+    """Return the key of the number of links that were made lately of a subscription."""
+    return f"herald:endpoint-page:count:{subscription}"
+
+
 PUSH_CHANNEL = "herald:push"  # ids of subscriptions whose endpoint or delivery changed
 PUSH_ENDINGS_KEY = (
     "herald:push-endings"  # list of ended subscriptions whose subscribers are told (store/push_endings.py)

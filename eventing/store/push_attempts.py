@@ -63,8 +63,20 @@ def attempt_commands(rp: str, subscription: str, attempts: Sequence[PushAttempt]
 
 def attempts_read(rp: str, subscription: str, count: int = ATTEMPTS_KEPT) -> list[PushAttempt]:
     """Return the last attempts, the newest first. Raises redis.RedisError."""
-    found = []
     kept: Any = client().lrange(push_attempts_key(rp, subscription), 0, count - 1)
+    return _decoded(kept)
+
+
+def attempts_read_each(places: Sequence[tuple[str, str]]) -> list[list[PushAttempt]]:
+    """Return the last attempts of each subscription, given with its RP, in one round trip. Raises redis.RedisError."""
+    pipeline = client().pipeline(transaction=False)
+    for rp, subscription in places:
+        pipeline.lrange(push_attempts_key(rp, subscription), 0, ATTEMPTS_KEPT - 1)
+    return [_decoded(kept) for kept in pipeline.execute()]
+
+
+def _decoded(kept: Sequence[bytes]) -> list[PushAttempt]:
+    found = []
     for data in kept:
         try:
             found.append(_decode(data))

@@ -17,6 +17,9 @@ LAGS_MAX = 100  # bound: subscriptions in one sample of lags; the others are in 
 NO_LAG: dict[str, Any] = {"events": None, "lost": None, "oldest_at": None, "acknowledged": None, "at": None}
 """The lag of a subscription that was not sampled yet."""
 
+NO_ENDPOINT: dict[str, Any] = {"state": None, "since": None}
+"""The endpoint of a subscription whose events are pulled."""
+
 _PUT: tuple[Effect, ...] = (
     {
         "in": RP,
@@ -34,7 +37,21 @@ _PUT: tuple[Effect, ...] = (
         "newer": "expires_at",
     },
     {"in": RP, "op": "put", "at": ["subscriptions", "$subscription.id", "lag"], "value": NO_LAG, "if": "absent"},
+    {
+        "in": RP,
+        "op": "put",
+        "at": ["subscriptions", "$subscription.id", "endpoint"],
+        "value": NO_ENDPOINT,
+        "if": "absent",
+    },
 )
+_PULLED: Effect = {
+    "in": RP,
+    "op": "put",
+    "at": ["subscriptions", "$subscription.id", "endpoint"],
+    "value": NO_ENDPOINT,
+    "when": {"subscription.deliver.mode": "pull"},
+}
 _DATA = {"subscription": closed_schema(SubscriptionData, "the durable subscription after the change")}
 
 # Subscriptions to domain.admin are reported there and are part of no state.
@@ -45,7 +62,9 @@ KINDS: dict[str, EventKind] = {
         {**_DATA, **SUBSCRIPTIONS_COUNTED},
         effects=(*_PUT, SUBSCRIPTIONS_COUNT),
     ),
-    events.SUBSCRIPTION_CHANGED: EventKind("A durable subscription was changed.", ON_BOTH, _DATA, effects=_PUT),
+    events.SUBSCRIPTION_CHANGED: EventKind(
+        "A durable subscription was changed.", ON_BOTH, _DATA, effects=(*_PUT, _PULLED)
+    ),
     events.SUBSCRIPTION_DELETED: EventKind(
         "A durable subscription was deleted or has expired.",
         ON_BOTH,

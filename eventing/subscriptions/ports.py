@@ -40,7 +40,7 @@ def endpoint_checked(deliver: Mapping[str, Any], before: Subscription | None, /)
 
 @Port
 def endpoint_set(row: Subscription, deliver: Mapping[str, Any] | None, outbox: Outbox, /) -> None:
-    """Write the endpoint of a subscription within the caller's transaction, after the subscription's row.
+    """Write the endpoint of a subscription within the caller's transaction, after the subscription's row and its event.
 
     Args:
         deliver: as stated by the client; None: the subscription has no endpoint any more.

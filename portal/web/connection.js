@@ -34,9 +34,13 @@ function countDown(pill, at) {
   timer = setInterval(tick, 1000);
 }
 
-/** The session has ended: lead to the login page, and back here. */
+/** The session has ended: lead to the login page, and back here; on a page without accounts, say what to do instead. */
 export function showLoggedOut() {
   const bar = byId("connection-ended");
+  if (bar.dataset.ended) {
+    showEnd(bar.dataset.ended, "");
+    return;
+  }
   const link = document.createElement("a");
   link.href = bar.dataset.loginUrl ?? "/login";
   link.textContent = "Log in again";

@@ -40,7 +40,7 @@ export class Unanswered extends Error {
  *
  * @param {string} method
  * @param {string} url
- * @param {unknown} [body] sent as JSON
+ * @param {unknown} [body] sent as JSON; a URLSearchParams as a form
  * @param {{timeoutMs?: number, headers?: Record<string, string>}} [options]
  */
 export async function request(method, url, body, options) {
@@ -62,15 +62,16 @@ export async function getTagged(url) {
 /** @param {string} method @param {string} url @param {unknown} [body] @param {{timeoutMs?: number, headers?: Record<string, string>}} [options] */
 async function answered(method, url, body, { timeoutMs = TIMEOUT_MS, headers = {} } = {}) {
   const sent = { Accept: "application/json", ...headers };
+  const form = body instanceof URLSearchParams; // the browser states its type
   if (method !== "GET") sent["X-CSRFToken"] = csrfToken();
-  if (body !== undefined) sent["Content-Type"] = "application/json";
+  if (body !== undefined && !form) sent["Content-Type"] = "application/json";
   let response;
   try {
     const signal = AbortSignal.timeout(timeoutMs);
     response = await fetch(url, {
       method,
       headers: sent,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || form ? body : JSON.stringify(body),
       signal,
     });
   } catch {

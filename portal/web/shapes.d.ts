@@ -395,7 +395,7 @@ export interface Lease {
   expires_at: string;
 }
 
-/** A durable subscription and its lag. */
+/** A durable subscription, its lag, and the state of its endpoint. */
 export interface SubscriptionRow {
   id: string;
   /** Identity that may read and acknowledge. */
@@ -408,6 +408,7 @@ export interface SubscriptionRow {
   /** Id of the rendezvous point read. */
   at: string;
   lag: LagRow;
+  endpoint: EndpointStateRow;
 }
 
 /** Delivery of events to the subscriber; the members after `mode` are those of an endpoint, without secrets. */
@@ -458,6 +459,12 @@ export interface LagRow {
   oldest_at: string | null;
   acknowledged: string | null;
   at: string | null;
+}
+
+/** State of an endpoint; all null: the events are pulled. */
+export interface EndpointStateRow {
+  state: "unverified" | "active" | "throttled" | "failing" | "paused" | "gone" | null;
+  since: string | null;
 }
 
 /** Activity of a gateway process at one rendezvous point. */

@@ -79,6 +79,9 @@ from eventing.rps.services.rendezvous_points import (
     rendezvous_point_update,
 )
 from eventing.rps.services.trimming import history_trim
+from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState
+from eventing.subscriptions.push.services.endpoints import endpoint_pause, endpoint_resume
+from eventing.subscriptions.push.services.outcomes import StandingFound, standings_save
 from eventing.subscriptions.services.subscriptions import (
     subscription_create,
     subscription_delete,
@@ -275,6 +278,21 @@ def acquaintances() -> list[str]:
     return begun.types + ended.types
 
 
+def endpoints() -> list[str]:
+    row = rendezvous_point_create(principal=ANN)
+    stated = {"mode": "webhook", "url": "https://hooks.example.org/in"}
+    with Proof(row.id) as proof:
+        made = subscription_create(reference=row.id, principal=ANN, deliver=stated)
+        active = EndpointStanding(EndpointState.ACTIVE, verified=True)
+        standings_save([StandingFound(made.id, 1, active)])
+        endpoint_pause(subscription_id=made.id, principal=ANN)
+        endpoint_resume(subscription_id=made.id, principal=ANN)
+    with Proof(row.id) as again:
+        subscription_update(subscription_id=made.id, principal=ANN, changes={"deliver": {"mode": "pull"}})
+        subscription_update(subscription_id=made.id, principal=ANN, changes={"deliver": stated})
+    return [*proof.types, *again.types]
+
+
 def intakes() -> list[str]:
     row = rendezvous_point_create(principal=ANN, name="a", lease_s=3600)
     with Proof(row.id) as proof:
@@ -284,6 +302,11 @@ def intakes() -> list[str]:
         intake_delete(intake_id=made.id, principal=ANN)
         intake_create(reference=row.id, principal=ANN, lease_s=1)
         leases_reap(now=datetime.now(UTC) + timedelta(seconds=1800))
+    with Proof(row.id) as ended:
+        last, _ = intake_create(reference=row.id, principal=ANN)
+        rendezvous_point_delete(reference=row.id, principal=ANN)
+    told = [one["data"] for one in ended.told[DOMAIN_ADMIN] if one["type"].endswith("intake.deleted")]
+    assert [(one["intake"]["id"], one["reason"]) for one in told] == [(last.id, "rp-ended")]
     return proof.types
 
 
@@ -374,6 +397,7 @@ SCENARIOS: list[Callable[[], list[str]]] = [
     deliveries,
     trust,
     acquaintances,
+    endpoints,
     intakes,
     replays,
     keys_and_credentials,
@@ -414,6 +438,7 @@ EXPECTED: dict[str, set[str]] = {
     "deliveries": {"peer.delivery"},
     "trust": {"misbehaviour.noted", "origin.quarantined", "origin.released"},
     "acquaintances": {"acquaintance.begun", "acquaintance.ended"},
+    "endpoints": {"endpoint.changed", "subscription.created", "subscription.changed"},
     "intakes": {
         "intake.created",
         "intake.changed",
@@ -464,7 +489,6 @@ def test_every_type_is_proved() -> None:
 
 
 BY_OTHERS: set[str] = {
-    "endpoint.changed",
     "delivery.given-up",
     *(f"alarm.{what}" for what in ("raised", "changed", "acknowledged", "cleared")),
     "watch.changed",

@@ -134,6 +134,8 @@ def _matched(made: dict[str, Any], kind: str) -> dict[str, Any]:
     """Have the items of a list in `kind` name the row that `made` makes: the first of them is it."""
     if kind == events.SUBSCRIPTION_LAGGED:
         made["data"]["subscription"]["id"] = "subscription-é0"
+    if kind == events.ENDPOINT_CHANGED:
+        made["data"]["subscription"]["id"] = "subscription-é"
     if kind == events.PEER_DELIVERY:
         made["data"]["peer"]["name"] = "peer-é"
     if kind == events.PEERS_TRAFFIC:

@@ -49,6 +49,7 @@ POST   /api/v1/cloudevents/subscriptions              401 401 401 401 401 401 20
 GET    /api/v1/cloudevents/subscriptions/{subscription_id} 401 401 401 401 401 401 403 403 403 404 404 403 404 404 404 404 404 404
 PUT    /api/v1/cloudevents/subscriptions/{subscription_id} 401 401 401 401 401 401 403 403 403 404 404 403 404 404 404 404 404 403
 DELETE /api/v1/cloudevents/subscriptions/{subscription_id} 401 401 401 401 401 401 403 403 403 404 404 403 404 404 404 404 404 403
+GET    /api/v1/endpoints                              401 401 401 401 401 401 200 200 200 200 403 403 200 403 200 200 200 200
 GET    /api/v1/evidence                               401 401 401 401 401 401 403 403 403 403 403 403 200 403 200 200 200 200
 GET    /api/v1/evidence/{digest}                      401 401 401 401 401 401 403 403 403 403 403 403 404 403 404 404 404 404
 GET    /api/v1/intakes/{intake_id}                    401 401 401 401 401 401 403 403 403 200 403 403 200 200 200 200 200 200
@@ -135,6 +136,7 @@ GET    /api/v1/subscriptions/{subscription_id}/events 401 401 401 401 401 401 40
 GET    /api/v1/subscriptions/{subscription_id}/attempts 401 401 401 401 401 401 403 403 403 200 200 403 200 200 200 200 200 200
 GET    /api/v1/subscriptions/{subscription_id}/dead-letters 401 401 401 401 401 401 403 403 403 200 200 403 200 200 200 200 200 200
 GET    /api/v1/subscriptions/{subscription_id}/endpoint 401 401 401 401 401 401 403 403 403 404 404 403 404 404 404 404 404 404
+POST   /api/v1/subscriptions/{subscription_id}/endpoint/page 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
 POST   /api/v1/subscriptions/{subscription_id}/endpoint/pause 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
 POST   /api/v1/subscriptions/{subscription_id}/endpoint/resume 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
 POST   /api/v1/subscriptions/{subscription_id}/endpoint/secret 401 401 401 401 401 401 403 403 403 404 404 403 404 404 403 404 404 403
@@ -194,6 +196,8 @@ GET    /login/once/{token}                            200 200 200 200 200 200 20
 POST   /login/once/{token}                            403 410 403 403 403 403 403 403 403 403 403 403 403 403 410 410 410 403
 GET    /password                                      302 302 302 302 302 302 302 302 302 302 302 302 302 302 200 200 200 200
 POST   /password                                      403 302 403 403 403 403 403 403 403 403 403 403 403 403 200 200 200 403
+GET    /deliveries                                    302 302 302 302 302 302 302 302 302 302 302 302 302 302 200 200 200 200
+GET    /deliveries/{subscription_id}                  302 302 302 302 302 302 302 302 302 302 302 302 302 302 404 404 404 404
 GET    /federation                                    302 302 302 302 302 302 302 302 302 302 302 302 302 302 200 200 200 200
 GET    /overlay                                       302 302 302 302 302 302 302 302 302 302 302 302 302 302 200 200 200 200
 GET    /federation/{name}                             302 302 302 302 302 302 302 302 302 302 302 302 302 302 404 404 404 404
@@ -220,6 +224,20 @@ POST   /users/{user_id}/active                        403 302 403 403 403 403 40
 POST   /users/{user_id}/link                          403 302 403 403 403 403 403 403 403 403 403 403 403 403 403 403 302 403
 POST   /users/{user_id}/logout                        403 302 403 403 403 403 403 403 403 403 403 403 403 403 403 403 302 403
 POST   /users/{user_id}/role                          403 302 403 403 403 403 403 403 403 403 403 403 403 403 403 403 302 403
+
+# A page of one endpoint: only its own session counts
+GET    /endpoint                                      200 200 200 200 200 200 200 200 200 200 200 200 200 200 200 200 200 200
+GET    /endpoint/own/attempts                         401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401
+GET    /endpoint/own/dead-letters                     401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401
+GET    /endpoint/own/endpoint                         401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401
+GET    /endpoint/own/subscription                     401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401 401
+POST   /endpoint/own/endpoint/pause                   403 401 403 403 403 403 403 403 403 403 403 403 403 403 401 401 401 403
+POST   /endpoint/own/endpoint/resume                  403 401 403 403 403 403 403 403 403 403 403 403 403 403 401 401 401 403
+POST   /endpoint/own/endpoint/secret                  403 401 403 403 403 403 403 403 403 403 403 403 403 403 401 401 401 403
+POST   /endpoint/own/endpoint/test                    403 401 403 403 403 403 403 403 403 403 403 403 403 403 401 401 401 403
+POST   /endpoint/own/replay                           403 401 403 403 403 403 403 403 403 403 403 403 403 403 401 401 401 403
+POST   /endpoint/open                                 403 401 403 403 403 403 403 403 403 403 403 403 403 403 401 401 401 403
+POST   /endpoint/close                                403 204 403 403 403 403 403 403 403 403 403 403 403 403 204 204 204 403
 
 # Last, because they end sessions
 POST   /account/logout-everywhere                     403 302 403 403 403 403 403 403 403 403 403 403 403 403 302 302 302 403

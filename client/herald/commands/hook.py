@@ -187,6 +187,21 @@ def resume(target: Target, subscription: str) -> None:
 
 @command.command(cls=Command)
 @click.argument("subscription")
+@domain_options
+def page(target: Target, subscription: str) -> None:
+    """Print a link to the endpoint's page, for a person without an account. It works once; the page lasts an hour."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            made = await client.hooks.page(subscription)
+        target.show(made, lambda made: str(made["url"]))
+        note(f"works once, until {made['expires_at']}; whoever opens it first looks after this endpoint as you")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
 @click.option("--secret", help="The new secret. Default: a random one, which is printed once.")
 @click.option("--keep-s", type=click.IntRange(0), help="Seconds for which the present one signs too. Default: a day.")
 @domain_options

@@ -153,6 +153,11 @@ def intakes_at(rp: str) -> int:
     return Intake.objects.filter(rp=rp).count()
 
 
+def intakes_of(rp: str) -> list[Intake]:
+    """Return the intakes at the RP, by id; a bound of the services limits their number."""
+    return list(Intake.objects.filter(rp=rp).order_by("id"))
+
+
 def intakes_in(ids: Collection[str], now: datetime) -> list[Intake]:
     """Return those of these intakes that have not expired."""
     return list(Intake.objects.filter(id__in=ids, expires_at__gt=now))

@@ -27,6 +27,7 @@ from eventing.intakes.selectors.intakes import (
     intake_get,
     intake_principal,
     intakes_at,
+    intakes_of,
     secret_place,
 )
 from eventing.outbox import administrative_events as events
@@ -42,6 +43,7 @@ from eventing.sql.sealed import sealed
 INTAKES_PER_RP_MAX = 100  # bound: intakes of a rendezvous point; `quota-exceeded`
 ROTATION_S = 86_400  # bound: seconds for which the secret before the last change is accepted; it is no longer accepted
 TOKEN_BYTES = 32  # random: nobody finds an address by trying
+RP_ENDED = "rp-ended"
 CHANGEABLE = ("title", "secret", "timestamp_header")
 _HEADER = re.compile(rf"[A-Za-z0-9-]{{1,{HEADER_CHARS_MAX}}}", re.ASCII)
 
@@ -182,6 +184,12 @@ def remove(row: Intake, outbox: Outbox, reason: str) -> None:
     row.delete()
     outbox.announce(rp)
     outbox.event(events.INTAKE_DELETED, rp, data, domain_too=True)
+
+
+def intakes_rp_ends(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
+    """Report the intakes that end with an RP (rps/ports.py: rp_ending); their rows are deleted with its row."""
+    for intake in intakes_of(row.id):
+        remove(intake, outbox, RP_ENDED)
 
 
 def _administered(intake_id: str, principal: Principal, now: datetime) -> Intake:

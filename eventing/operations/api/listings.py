@@ -10,6 +10,8 @@ from eventing.access.rules.permission import require_overseer
 from eventing.core.errors import Forbidden
 from eventing.core.principals import Principal
 from eventing.core.roles import oversees
+from eventing.operations.selectors.endpoints import SORTS as ENDPOINT_SORTS
+from eventing.operations.selectors.endpoints import STATES, endpoints_listed
 from eventing.operations.selectors.leases import KINDS, leases_page
 from eventing.operations.shapes import LeasePage
 from eventing.rest import documents as docs
@@ -19,6 +21,7 @@ from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.rendezvous_point_lists import BRANCHES_MAX, names_below
 from eventing.rps.shapes import BranchPage
 from eventing.subscriptions.api import representations
+from eventing.subscriptions.push.shapes import EndpointListing
 from eventing.subscriptions.selectors.subscription_lists import LAGS_MAX, LOGS_MAX, SORTS, subscriptions_listed
 from eventing.subscriptions.shapes import SubscriptionListing
 
@@ -34,6 +37,16 @@ SORT = OpenApiParameter(
     enum=list(SORTS),
     description=f"`ends`: the lease that expires soonest first; `lag`: the greatest lag first, of at most {LAGS_MAX} "
     f"that match, at {LOGS_MAX} rendezvous points (`complete` states whether that was all); else by id.",
+)
+STATE = OpenApiParameter(
+    "state", str, enum=list(STATES), description="Only endpoints in this state; `troubled`: all that are not active."
+)
+ENDPOINT_SORT = OpenApiParameter(
+    "sort",
+    str,
+    enum=list(ENDPOINT_SORTS),
+    description="`attention`: those that need a person first (the default); `backlog`: the most events not delivered yet, of "
+    f"at most {LAGS_MAX} that match; `next`: the soonest next attempt; `id`.",
 )
 BRANCH = OpenApiParameter("prefix", str, description="Prefix, `/authority/a/`; absent: the names of this domain.")
 
@@ -85,6 +98,31 @@ class SubscriptionsView(View):
         )
         items = [representations.subscription(it, whole=False) for it in found.items]
         return Response(SubscriptionListing(items=items, next=found.next, complete=found.complete))
+
+
+class EndpointsView(View):
+    """List of the endpoints of the whole domain."""
+
+    @extend_schema(
+        operation_id="endpoints_list",
+        summary="List endpoints of push subscriptions",
+        description="All endpoints for administrators, operators and viewers; those of the caller's own subscriptions for "
+        "other principals whose token is not narrowed.",
+        parameters=[RP, OWNER, STATE, ENDPOINT_SORT, docs.CURSOR, docs.LIMIT],
+        responses={200: EndpointListing},
+    )
+    def get(self, request: Request) -> Response:
+        """List."""
+        rp = self.query("rp")
+        items, following, complete = endpoints_listed(
+            at=descriptor_get(rp).id if rp else None,
+            owner=_owner(self.principal, self.query("owner")),
+            state=self.query("state"),
+            sort=self.query("sort") or "attention",
+            cursor=self.query("cursor"),
+            limit=self.limit(),
+        )
+        return Response(EndpointListing(items=items, next=following, complete=complete))
 
 
 class NameTreeView(View):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventing.outbox import administrative_events as events
-from eventing.outbox.kind import ON_BOTH, ON_RP, EventKind, count, moment, or_null, text
+from eventing.outbox.kind import ON_BOTH, ON_RP, RP, EventKind, count, moment, or_null, text
 from eventing.subscriptions.push.rules.endpoint_states import EndpointState
 
 KINDS: dict[str, EventKind] = {
@@ -19,7 +19,18 @@ KINDS: dict[str, EventKind] = {
             "failures": count("failed attempts in a row"),
             "failing_since": or_null(moment("first of these attempts")),
             "next_at": or_null(moment("next attempt")),
+            "state_at": moment("since when the endpoint is in this state"),
         },
+        effects=(
+            {
+                "in": RP,
+                "op": "merge",
+                "at": ["subscriptions", "$subscription"],
+                "value": {"endpoint": {"state": "$state", "since": "$state_at"}},
+                "newer": "endpoint.since",
+                "if": "present",
+            },
+        ),
     ),
     events.DELIVERY_GIVEN_UP: EventKind(
         "Events were not delivered to the endpoint of a push subscription: a dead letter.",

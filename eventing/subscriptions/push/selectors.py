@@ -169,6 +169,12 @@ def states_count() -> dict[str, int]:
     return {one.value: found.get(one.value, 0) for one in EndpointState}
 
 
+def endpoint_states_at(rp: str) -> dict[str, tuple[str, datetime]]:
+    """Return the state of each endpoint of the subscriptions at an RP, and since when."""
+    rows = PushEndpoint.objects.filter(subscription__at=rp).values_list("pk", "state", "state_at")
+    return {row: (state, since) for row, state, since in rows}
+
+
 def dead_letters_page(
     subscription_id: str, *, cursor: str | None = None, limit: int = LIMIT_DEFAULT
 ) -> Page[PushDeadLetter]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from eventing.core.shapes import Base64, Count, Moment, Positive, Shape, doc, one_of, page_of
+from eventing.core.shapes import Base64, Count, Moment, PageAnswer, Positive, Shape, doc, one_of, page_of
 from eventing.rest.shapes import LeaseAnswer
 from eventing.subscriptions.push.rules.endpoint_states import EndpointState
 from eventing.subscriptions.push.rules.verdicts import AttemptVerdict
@@ -20,6 +20,7 @@ class EndpointMembers(Shape):
     failures: Annotated[Count, doc("Failed attempts in a row.")]
     failing_since: Annotated[Moment | None, doc("First of these attempts.")]
     next_at: Annotated[Moment | None, doc("Next attempt; null: at once, or none.")]
+    state_at: Annotated[Moment, doc("Since when the endpoint is in this state.")]
 
 
 class EndpointChangeData(EndpointMembers):
@@ -30,11 +31,18 @@ class EndpointChangeData(EndpointMembers):
     endpoint: str
 
 
+class RequestFiguresAnswer(Shape):
+    """Figures of the last requests with events, 50 at most."""
+
+    requests: Count
+    delivered: Annotated[Count, doc("Those that were accepted.")]
+    p95_ms: Annotated[Count | None, doc("Milliseconds within which 95 of 100 had an outcome; null: no requests.")]
+
+
 class PushEndpointAnswer(EndpointMembers):
     """The endpoint of a push subscription."""
 
     url: Annotated[str, doc("Address, without its query.")]
-    state_at: Annotated[Moment, doc("Since when the endpoint is in this state.")]
     verified: Annotated[bool, doc("Whether the endpoint has consented.")]
     public_key: Annotated[str, doc("Key of the signatures v1a: `whpk_BASE64`.")]
     secrets: Annotated[Count, doc("Secrets that sign now: two during a rotation.")]
@@ -42,6 +50,38 @@ class PushEndpointAnswer(EndpointMembers):
     dead_letters: Count
     cursor: Annotated[str, doc("Acknowledged cursor: everything up to it was delivered or given up.")]
     lag: Annotated[Count, doc("Events of the log after the acknowledged cursor.")]
+    recent: RequestFiguresAnswer
+
+
+class ListedEndpointAnswer(EndpointMembers):
+    """An endpoint in the list of all."""
+
+    subscription: str
+    rp: Annotated[str, doc("Id of the rendezvous point whose events are sent.")]
+    owner: Annotated[str, doc("Identity of the subscription's owner.")]
+    mode: Annotated[str, doc("`mode` of the subscription's `deliver`.")]
+    url: Annotated[str, doc("Address, without its query.")]
+    cursor: Annotated[str, doc("Acknowledged cursor.")]
+    lag: Annotated[Count, doc("Events of the log after the acknowledged cursor.")]
+    lost: Annotated[Count, doc("Of these, events that are lost.")]
+    dead_letters: Count
+    recent: RequestFiguresAnswer
+
+
+class EndpointListing(PageAnswer):
+    """A page of the endpoints."""
+
+    items: list[ListedEndpointAnswer]
+    complete: Annotated[bool, doc("Whether the order covers all endpoints that match.")]
+
+
+class EndpointPageAnswer(Shape):
+    """A link to an endpoint's page."""
+
+    url: Annotated[
+        str, doc("Address of the page. Whoever opens it first looks after the endpoint: treat it as a password.")
+    ]
+    expires_at: Annotated[Moment, doc("Until when the link can be opened, once.")]
 
 
 class CloudEventsSettings(Shape):

@@ -74,7 +74,7 @@ def subscriptions_listed(
     if owner is not None:
         rows = rows.filter(owner=owner)
     if sort == "lag":
-        return _by_lag(rows, cursor, limit)
+        return listed_by_lag(rows, cursor, limit)
     found = list((_by_id if sort == "id" else _by_end)(rows, cursor)[: limit + 1])
     more, found = len(found) > limit, found[:limit]
     key = (found[-1].id if sort == "id" else f"{_micros(found[-1].expires_at)} {found[-1].id}") if more else ""
@@ -94,7 +94,8 @@ def _behind(row: Subscription, found: LagResult) -> SubscriptionLag:
     return SubscriptionLag(row, found.cursor, found.lag)
 
 
-def _by_lag(rows: QuerySet[Subscription], cursor: str | None, limit: int) -> Listing:
+def listed_by_lag(rows: QuerySet[Subscription], cursor: str | None, limit: int) -> Listing:
+    """Return a page of these rows, the greatest lag first. Raises InvalidCursor, redis.RedisError."""
     looked, complete = _lag_queries(rows)
     behind = {one.id: found for one, found in zip(looked, lags(looked), strict=True)}
     keys = [(-found.lag.events, one) for one, found in behind.items()]

@@ -100,12 +100,12 @@ def subscription_create(
         require_subscription_quota(principal)
         _require_room(descriptor.id, row.rp_id, now)
         row.save(force_insert=True)
-        if row.deliver["mode"] != PULL:
-            endpoint_set(row, deliver, outbox)
         if claim is not None:
             claim_fulfil(claim, row.id)
         created = {"subscription": subscription_data(row)}
         outbox.event(events.SUBSCRIPTION_CREATED, row.lease_at, created, domain_too=True, counted=True)
+        if row.deliver["mode"] != PULL:
+            endpoint_set(row, deliver, outbox)
         outbox.lease_event(events.LEASE_GRANTED, row)
         outbox.act("subscription.create", principal, "subscription", row.id, rp=row.at, granted_s=row.granted_s)
         # Before the commit: if this fails, nothing is created; if the commit fails, the cursor left over is removed
@@ -161,11 +161,11 @@ def subscription_update(
             versions_of = [row.version - 1, row.version]
             outbox.act("subscription.update", principal, "subscription", row.id, rp=row.at, version=versions_of)
             row.save()
-            if "deliver" in changes and (row.deliver["mode"], before[1]["mode"]) != (PULL, PULL):
-                endpoint_set(row, None if row.deliver["mode"] == PULL else changes["deliver"], outbox)
             shared_changed(row, now)
             changed = {"subscription": subscription_data(row)}
             outbox.event(events.SUBSCRIPTION_CHANGED, row.lease_at, changed, domain_too=True)
+            if "deliver" in changes and (row.deliver["mode"], before[1]["mode"]) != (PULL, PULL):
+                endpoint_set(row, None if row.deliver["mode"] == PULL else changes["deliver"], outbox)
     return row
 
 

@@ -87,12 +87,13 @@ def endpoint(view: View) -> View:
                 raise Unauthenticated("Your session has ended; log in again.")
             return view(request, *args, **kwargs)
         except ApplicationError as error:
-            return _problem(error)
+            return problem(error)
         except RedisError:
-            return _problem(Unavailable("The data plane does not respond; try again."))
+            return problem(Unavailable("The data plane does not respond; try again."))
 
     return wrapped
 
 
-def _problem(error: ApplicationError) -> HttpResponse:
+def problem(error: ApplicationError) -> HttpResponse:
+    """Return the problem document of an error."""
     return JsonResponse(error.document(), status=error.status, content_type="application/problem+json")

@@ -31,6 +31,7 @@ ENTRIES = (
     NavigationEntry("federation", "Federation", "federation", under=("federation", "peer")),
     NavigationEntry("overlay", "Overlay", "overlay", under=("overlay-domain",)),
     NavigationEntry("subscriptions", "Subscriptions", "subscriptions", apart=True, under=("subscription",)),
+    NavigationEntry("deliveries", "Deliveries", "deliveries", under=("delivery",)),
     NavigationEntry("leases", "Leases", "leases"),
     NavigationEntry("keys", "Tokens and keys", "keys"),
     NavigationEntry("quotas", "Quotas", "quotas"),

@@ -107,12 +107,12 @@ def test_a_verdict_about_an_earlier_generation_is_discarded(new_rp: NewRp, ben: 
 
 def test_a_state_is_reported_once_on_both_administrative_rps(new_rp: NewRp, ben: Principal) -> None:
     rp = new_rp()
-    row = hook(rp, ben)
+    row = hook(rp, ben)  # reports the first state
     failing = EndpointStanding(EndpointState.FAILING, 1, time.time(), time.time() + 5, "http-503", verified=True)
     for _ in range(3):
         standings_save([StandingFound(row.id, 1, failing)])
     for at in (f"{rp.id}.admin", "domain.admin"):
-        assert types_at(at).count("endpoint.changed") == 1
+        assert types_at(at).count("endpoint.changed") == 2
 
 
 def test_only_the_owner_and_administrators_look_after_an_endpoint(new_rp: NewRp, ben: Principal) -> None:

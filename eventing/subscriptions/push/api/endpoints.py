@@ -8,8 +8,10 @@ from rest_framework.response import Response
 
 from eventing.rest import documents as docs
 from eventing.rest.base import View
+from eventing.store.push_attempts import attempts_read
 from eventing.subscriptions.push.api.access import managed
 from eventing.subscriptions.push.api.requests import SecretRotationSerializer
+from eventing.subscriptions.push.rules.request_figures import request_figures
 from eventing.subscriptions.push.rules.signatures import public_key_text, signature_key
 from eventing.subscriptions.push.selectors import dead_letters_count, endpoint_get
 from eventing.subscriptions.push.services.endpoints import (
@@ -19,8 +21,14 @@ from eventing.subscriptions.push.services.endpoints import (
     endpoint_test,
     secrets_signing,
 )
+from eventing.subscriptions.push.services.pages import page_link_create
 from eventing.subscriptions.push.services.vault import signing_master
-from eventing.subscriptions.push.shapes import EndpointTestAnswer, PushEndpointAnswer
+from eventing.subscriptions.push.shapes import (
+    EndpointPageAnswer,
+    EndpointTestAnswer,
+    PushEndpointAnswer,
+    RequestFiguresAnswer,
+)
 from eventing.subscriptions.selectors.subscription_lists import subscriptions_behind
 from eventing.subscriptions.selectors.subscriptions import subscription_get
 
@@ -94,6 +102,24 @@ class EndpointTestView(View):
         return Response(EndpointTestAnswer(id=test_id), status=202)
 
 
+class EndpointPageView(View):
+    """Links to the page of an endpoint."""
+
+    @extend_schema(
+        operation_id="subscriptions_endpoint_page",
+        summary="Make a link to an endpoint's page",
+        description="For a person without an account: a page with the endpoint's state, attempts and dead letters, and what its "
+        "owner does with it, of this subscription alone. The link works once, and the page acts as you, for an hour at most.",
+        parameters=[docs.SUBSCRIPTION_ID],
+        request=None,
+        responses={201: EndpointPageAnswer},
+    )
+    def post(self, request: Request, subscription_id: str) -> Response:
+        """Make."""
+        link = page_link_create(subscription_id=subscription_id, principal=self.principal)
+        return Response(EndpointPageAnswer.of(link), status=201, headers={"Cache-Control": "no-store"})
+
+
 class EndpointSecretView(View):
     """The secret of an endpoint's signatures."""
 
@@ -130,4 +156,9 @@ def _shown(subscription_id: str) -> PushEndpointAnswer:
         dead_letters=dead_letters_count(subscription_id),
         cursor=str(found.cursor),
         lag=found.lag.events,
+        recent=RequestFiguresAnswer.of(
+            request_figures(
+                (one.what, one.verdict, one.took_ms) for one in attempts_read(subscription.at, subscription_id)
+            )
+        ),
     )

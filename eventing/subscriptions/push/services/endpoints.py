@@ -73,7 +73,8 @@ def options_checked(deliver: Mapping[str, Any], before: Subscription | None) -> 
 def endpoint_set(row: Subscription, deliver: Mapping[str, Any] | None, outbox: Outbox) -> None:
     """Write the endpoint of a subscription (subscriptions/ports.py: endpoint_set).
 
-    A new endpoint, or one with another address, is asked for its consent before anything else.
+    A new endpoint, or one with another address, is asked for its consent before anything else. Its event follows that of
+    the subscription.
     """
     transaction.on_commit(lambda: deliverer_notify(row.id), robust=True)
     before = PushEndpoint.objects.select_for_update().filter(pk=row.id).first()
@@ -105,6 +106,7 @@ def endpoint_set(row: Subscription, deliver: Mapping[str, Any] | None, outbox: O
     made.allowed_rate = None
     standing_set(made, EndpointStanding(), outbox.now)
     made.save()
+    changed_event(outbox, made, row)
 
 
 def endpoint_pause(*, subscription_id: str, principal: Principal, now: datetime | None = None) -> PushEndpoint:

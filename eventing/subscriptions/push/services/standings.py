@@ -33,4 +33,4 @@ def changed_event(outbox: Outbox, row: PushEndpoint, subscription: Subscription)
         owner=subscription.owner,
         endpoint=str(subscription.deliver.get("url", "")),
     )
-    outbox.event(events.ENDPOINT_CHANGED, subscription.at, asdict(data), domain_too=True)
+    outbox.event(events.ENDPOINT_CHANGED, subscription.lease_at, asdict(data), domain_too=True)

@@ -30,7 +30,7 @@ from eventing.subscriptions.push.models import PushEndpoint
 from eventing.subscriptions.push.rules.addresses import EndpointUrl, endpoint_url, ports_parse
 from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState
 from eventing.subscriptions.push.services.notices import deliverer_notify
-from eventing.subscriptions.push.services.standings import standing_set
+from eventing.subscriptions.push.services.standings import changed_event, standing_set
 from eventing.subscriptions.push.services.unsettled import UnsettledRequest, subscription_id
 from eventing.subscriptions.push.services.vault import EndpointSecrets, SealedSecret, seal
 from eventing.subscriptions.push.websub.distribution import link_field
@@ -128,7 +128,6 @@ def _create(found: str, request: UnsettledRequest, descriptor: Descriptor, outbo
     row.start = str(cursor)
     _state(row, request, outbox)
     row.save(force_insert=True)
-    _endpoint(row, PushEndpoint(subscription=row, generation=0), request, outbox)
     outbox.event(
         events.SUBSCRIPTION_CREATED,
         row.lease_at,
@@ -136,6 +135,7 @@ def _create(found: str, request: UnsettledRequest, descriptor: Descriptor, outbo
         domain_too=True,
         counted=True,
     )
+    _endpoint(row, PushEndpoint(subscription=row, generation=0), request, outbox)
     outbox.lease_event(events.LEASE_GRANTED, row)
     outbox.act("subscription.create", None, "subscription", row.id, who=row.owner, rp=row.at, granted_s=row.granted_s)
     control.subscription_cursor_set(row.at, row.id, cursor)  # as in subscriptions/services/subscriptions.py
@@ -146,8 +146,8 @@ def _replace(row: Subscription, request: UnsettledRequest, outbox: Outbox) -> No
     _state(row, request, outbox)
     row.save()
     endpoint = PushEndpoint.objects.select_for_update().filter(pk=row.id).first()
-    _endpoint(row, endpoint or PushEndpoint(subscription=row, generation=0), request, outbox)
     outbox.event(events.SUBSCRIPTION_CHANGED, row.lease_at, {"subscription": subscription_data(row)}, domain_too=True)
+    _endpoint(row, endpoint or PushEndpoint(subscription=row, generation=0), request, outbox)
     outbox.lease_event(events.LEASE_RENEWED, row)
     outbox.act("subscription.renew", None, "subscription", row.id, who=row.owner, rp=row.at, granted_s=row.granted_s)
 
@@ -169,3 +169,4 @@ def _endpoint(row: Subscription, endpoint: PushEndpoint, request: UnsettledReque
     endpoint.host, endpoint.generation = callback_parse(request.callback).host, endpoint.generation + 1
     standing_set(endpoint, EndpointStanding(EndpointState.ACTIVE, verified=True), outbox.now)
     endpoint.save()
+    changed_event(outbox, endpoint, row)
