@@ -56,6 +56,8 @@ TOGETHER = {
         "tests/subscriptions/push/test_push_delivery.py",
         "tests/subscriptions/push/test_cloudevents_delivery.py",
         "tests/subscriptions/push/test_documented_receivers.py",
+        "tests/subscriptions/push/websub/test_bridge.py",
+        "tests/subscriptions/push/websub/test_hub.py",
     ),
     "engine": (
         "tests/spark/test_reports.py",

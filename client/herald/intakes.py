@@ -20,7 +20,7 @@ class Intakes:
         """Create an intake at an RP. Returns it with its address, `url`, which is shown only here.
 
         Args:
-            format: plain, cloudevents, standard-webhooks, github, stripe, grafana or alertmanager.
+            format: plain, cloudevents, standard-webhooks, github, stripe, grafana, alertmanager or websub.
             members: `secret`, `title`, `source`, `timestamp_header`, `lease_s`.
         """
         body = {"format": format, **members}

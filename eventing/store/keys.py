@@ -85,6 +85,11 @@ HUB_REQUESTS_KEY = (
 )
 
 
+def hub_note_key(intake: str) -> str:
+    """Return the key of the last request of a WebSub hub to an intake."""
+    return f"herald:intake:{intake}:hub"
+
+
 def hub_count_key(kind: str, whom: str) -> str:
     """Return the key of the number of a minute's requests to the WebSub hub; `kind` is `from` or `to`."""
     return f"herald:{{hub}}:{kind}:{whom}"

@@ -39,7 +39,7 @@ ALL = [
     ["rp", "pause"], ["rp", "resume"], ["rp", "trim"], ["session", "list"], ["session", "disconnect"], ["peer", "retry"],
     ["peer", "replay"], ["overlay", "status"], ["overlay", "found"], ["overlay", "join"], ["overlay", "leave"], ["overlay", "links"],
     ["overlay", "map"], ["overlay", "explain"], ["monitor"], ["replay"], ["proof"], ["path"], ["misbehaviour", "list"], ["misbehaviour", "lift"],
-    ["misbehaviour", "evidence"], ["lease", "list"], ["lease", "renew"], ["intake", "create"], ["intake", "list"], ["intake", "rotate"], ["intake", "delete"], ["sub-durable", "list"], ["peer", "renew"], ["peer", "links"],
+    ["misbehaviour", "evidence"], ["lease", "list"], ["lease", "renew"], ["intake", "create"], ["bridge", "websub"], ["intake", "list"], ["intake", "rotate"], ["intake", "delete"], ["sub-durable", "list"], ["peer", "renew"], ["peer", "links"],
     ["admin", "snapshot"], ["admin", "names"],
 ]  # fmt: skip
 

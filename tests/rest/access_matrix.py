@@ -151,6 +151,7 @@ GET    /api/v1/watches                                401 401 401 401 401 401 40
 PUT    /api/v1/watches                                401 401 401 401 401 401 403 403 403 403 403 403 200 403 403 200 200 403
 
 # Webhooks: the address is the credential, and this one is nobody's
+GET    /hooks/{token}                                 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404
 POST   /hooks/{token}                                 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404 404
 
 # WebSub: the hub answers who is not allowed by a denial later, and what is malformed, as here, at once

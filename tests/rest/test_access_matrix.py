@@ -111,7 +111,7 @@ def endpoints() -> set[Endpoint]:
     }
     found |= {("GET", path) for path in router._HEALTH}
     found.add(("GET", router.METRICS))
-    found.add(("POST", f"{HOOKS}{{token}}"))
+    found |= {(method, f"{HOOKS}{{token}}") for method in ("GET", "POST")}
     found |= {("POST", HUB_PATH), ("GET", f"{TOPICS_PATH}{{reference}}")}
     found.add(("GET", WEBSOCKET))
     for path, view in _views(get_resolver().url_patterns, "/"):

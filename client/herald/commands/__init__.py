@@ -17,6 +17,7 @@ _MODULES = {
     "sub-durable": "sub_durable",
     "hook": "hook",
     "intake": "intake",
+    "bridge": "bridge",
     "token": "token",
     "key": "key",
     "session": "session",

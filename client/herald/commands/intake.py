@@ -14,7 +14,7 @@ from herald.commands.common import Command, CommandGroup, Target, domain_options
 from herald.commands.output import ask, note
 
 PAGE = 100
-FORMATS = ("plain", "cloudevents", "standard-webhooks", "github", "stripe", "grafana", "alertmanager")
+FORMATS = ("plain", "cloudevents", "standard-webhooks", "github", "stripe", "grafana", "alertmanager", "websub")
 CHOSEN_HERE = ("github", "grafana")  # the sender takes any secret, so that a good one is made here
 SECRET_CHARS_MAX = 512
 SECRET_BYTES = 32
@@ -41,7 +41,9 @@ def _secret_option(function: Any) -> Any:
 @click.argument("rp")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="plain", show_default=True, help="Sender.")
 @click.option("--title", default="", help="Name for people.")
-@click.option("--source", help="Source of events whose sender states none. Default: /DOMAIN/intakes/ID.")
+@click.option(
+    "--source", help="Source of events whose sender states none; of websub: the topic. Default: /DOMAIN/intakes/ID."
+)
 @click.option("--timestamp-header", default="", help="Of grafana: the header with the signature's time.")
 @click.option(
     "--lease-s", type=click.IntRange(min=1), help="Seconds to live unless used or renewed. Default: the longest."

@@ -1,7 +1,8 @@
 """POST /hooks/{token}: any system's webhook, verified in its sender's way and published as an event.
 
 The token in the path is a secret: it is in no log line, access record, audit entry, span or answer. OPTIONS answers the
-handshake of CloudEvents' webhooks (HTTP 1.1 Web Hooks for Event Delivery, section 4).
+handshake of CloudEvents' webhooks (HTTP 1.1 Web Hooks for Event Delivery, section 4); GET is for the hub of a WebSub topic
+(intake_hub.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from eventing.gateway.admission.auditing import refused
 from eventing.gateway.admission.intakes import intake_of
 from eventing.gateway.admission.limits import account_of, bytes_of
 from eventing.gateway.answers import AnswerSender
+from eventing.gateway.endpoints.intake_hub import hub_confirmed
 from eventing.gateway.endpoints.publish import make_id, now_text, published
 from eventing.gateway.gateway import Gateway
 from eventing.gateway.recording import DISCONNECTED, access
@@ -27,7 +29,7 @@ from eventing.intakes.selectors.intakes import IntakeState
 CLIENT = "hook"
 """Kind of client in access records."""
 
-METHODS = ["POST", "OPTIONS"]
+METHODS = ["POST", "OPTIONS", "GET"]
 ORIGIN_CHARS_MAX = 255  # bound: characters of WebHook-Request-Origin; the handshake is refused
 
 
@@ -45,13 +47,17 @@ async def intake(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
         if scope["method"] == "OPTIONS":
             record.operation = "describe"
             await _handshake(scope, found, send)
+        elif scope["method"] == "GET":
+            record.operation = "describe"
+            await hub_confirmed(gateway, scope, send, found)
         else:
             await _publish(gateway, scope, receive, send, found)
     except ApplicationError as error:
         reason = error.code
         on = ("intake", found.id) if found is not None else ("", "")
         refused(scope, error, action="publish", on=on, principal=found.principal if found is not None else None)
-        headers = [(b"allow", b", ".join(name.encode() for name in METHODS))] if "allow" in error.extra else None
+        allowed = error.extra.get("allow")
+        headers = [(b"allow", b", ".join(name.encode() for name in allowed))] if allowed else None
         await http.answer_problem(send, error, close=isinstance(error, TooLarge | Timeout), headers=headers)
     except http.ClientDisconnected:
         reason = DISCONNECTED
@@ -101,7 +107,7 @@ async def _publish(
 async def _handshake(scope: http.Scope, found: IntakeState, send: http.Send) -> None:
     """Consent to deliveries from the origin that asks: whoever has the address may publish."""
     origin = http.header(scope, b"webhook-request-origin") or ""
-    headers: http.Headers = [(b"allow", b", ".join(name.encode() for name in METHODS))]
+    headers: http.Headers = [(b"allow", b"POST, OPTIONS")]
     if (
         found.format == CLOUDEVENTS
         and 0 < len(origin) <= ORIGIN_CHARS_MAX

@@ -1,7 +1,7 @@
 """Conversion of a verified webhook into an event: its sender's names become the event's id, type, subject and time. Pure.
 
 The sender's id of a delivery is the event's id, so that a delivery that the sender repeats is recognised by (source, id). A
-sender that states none (Grafana, Alertmanager) repeats a failed notification within seconds with the same body: equal
+sender that states none (Grafana, Alertmanager, hubs of WebSub) repeats a failed notification within seconds with the same body: equal
 bodies within one minute are one event. Data is the body as received; only a form that GitHub sends is unpacked.
 
 | format | id | type | source |
@@ -10,6 +10,7 @@ bodies within one minute are one event. Data is the body as received; only a for
 | stripe | the event's `id` | `com.stripe.TYPE` | the intake's |
 | standard-webhooks | `webhook-id` | the payload's `type` | the intake's |
 | grafana, alertmanager | digest of body and minute | `com.grafana.alerting.STATUS`, `io.prometheus.alertmanager.STATUS` | the intake's |
+| websub | digest of body and minute; of a CloudEvent as sent | `io.herald.message`; as sent | the topic; as sent |
 | cloudevents | as sent | as sent | as sent |
 | plain | `Idempotency-Key`, else random | `io.herald.message` | the intake's |
 
@@ -34,7 +35,7 @@ from eventing.core.events.cloudevents_attributes import SPECVERSION, is_string, 
 from eventing.core.events.cloudevents_http import WRAPPED_TYPE, EventHead, parse_body
 from eventing.core.events.declared_json import media_type_of
 from eventing.core.timestamps import timestamp_of
-from eventing.intakes.rules.formats import ALERTMANAGER, CLOUDEVENTS, GITHUB, GRAFANA, STANDARD, STRIPE
+from eventing.intakes.rules.formats import ALERTMANAGER, CLOUDEVENTS, GITHUB, GRAFANA, STANDARD, STRIPE, WEBSUB
 from eventing.intakes.rules.signatures import Headers
 
 # Alertmanager and Grafana repeat a failed notification at once, and a notification that stands after minutes.
@@ -42,6 +43,7 @@ SAME_S = 60  # seconds for which equal bodies of a sender without delivery ids a
 SUBJECT_CHARS_MAX = 1024  # bound: characters of a subject taken from a body; the event has no subject
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
+_STRUCTURED = ("application/cloudevents+json", "application/cloudevents-batch+json")
 _DELIVERY = re.compile(r"[!-\-/-~]{1,255}", re.ASCII)  # printable, without a full stop: Standard Webhooks signs ID.TIME
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _TYPE = re.compile(r"[A-Za-z0-9_.\-/:]{1,255}", re.ASCII)
@@ -125,7 +127,7 @@ def events_of(
             default_source=lambda: source,
         )
 
-    if kind == CLOUDEVENTS:
+    if kind == CLOUDEVENTS or (kind == WEBSUB and head.media_type in _STRUCTURED):
         return parsed(head, body)
     attributes: dict[str, str] = {"source": source, "time": now_text()}
     content_type = head.content_type
@@ -138,6 +140,8 @@ def events_of(
         attributes |= _of_standard(headers, body)
     elif kind in (GRAFANA, ALERTMANAGER):
         attributes |= _of_notification(kind, body, now)
+    elif kind == WEBSUB:
+        attributes |= {"id": _digest(body, now), "type": WRAPPED_TYPE}
     else:
         attributes |= {"id": _delivery(headers, "idempotency-key") or make_id(), "type": WRAPPED_TYPE, **head.trace}
     media_type, charset = media_type_of(content_type)
@@ -206,12 +210,16 @@ def _of_notification(kind: str, body: bytes, now: float) -> dict[str, str]:
         ("Grafana", "com.grafana.alerting") if kind == GRAFANA else ("Alertmanager", "io.prometheus.alertmanager")
     )
     payload = _read(_notification, body, who)
-    digest = hashlib.sha256(f"{int(now // SAME_S)} ".encode() + body).hexdigest()
-    made = {"id": digest[:32], "type": f"{prefix}.{payload.status}"}
+    made = {"id": _digest(body, now), "type": f"{prefix}.{payload.status}"}
     group = payload.groupKey
     if 0 < len(group) <= SUBJECT_CHARS_MAX and is_string(group):
         made["subject"] = group
     return made
+
+
+def _digest(body: bytes, now: float) -> str:
+    """Return the id of a body whose sender states none: equal for equal bodies within one minute."""
+    return hashlib.sha256(f"{int(now // SAME_S)} ".encode() + body).hexdigest()[:32]
 
 
 def _delivery(headers: Mapping[str, str], name: str) -> str:

@@ -6,6 +6,7 @@
 | stripe | `Stripe-Signature`: `t=`, `v1=` HMAC-SHA256 of TIME.BODY |
 | standard-webhooks | `webhook-signature`: `v1` HMAC-SHA256 or `v1a` Ed25519 of ID.TIME.BODY |
 | grafana | `X-Grafana-Alerting-Signature`: HMAC-SHA256 of the body, or of TIME:BODY with a header for the time |
+| websub | `X-Hub-Signature`: METHOD=HMAC of the body, if the subscription has a secret |
 | alertmanager, cloudevents, plain | nothing: the secret, if there is one, is expected in `Authorization` (Basic or Bearer) |
 """
 
@@ -17,6 +18,7 @@ from types import MappingProxyType
 
 GITHUB, STRIPE, STANDARD = "github", "stripe", "standard-webhooks"
 GRAFANA, ALERTMANAGER, CLOUDEVENTS, PLAIN = "grafana", "alertmanager", "cloudevents", "plain"
+WEBSUB = "websub"
 
 HOOKS = "/hooks/"
 """Path of an intake's address, before the token."""
@@ -53,6 +55,7 @@ FORMATS: Mapping[str, WebhookFormat] = MappingProxyType(
             WebhookFormat(STRIPE, True, "webhooks of Stripe"),
             WebhookFormat(GRAFANA, False, "notifications of Grafana Alerting", timed=True),
             WebhookFormat(ALERTMANAGER, False, "notifications of Prometheus Alertmanager"),
+            WebhookFormat(WEBSUB, False, "content of the WebSub topic that `source` names, distributed by its hub"),
         )
     }
 )

@@ -19,7 +19,7 @@ from eventing.core.errors import Forbidden, InvalidRequest, PreconditionFailed, 
 from eventing.core.events.cloudevents_attributes import is_string, is_uri_reference
 from eventing.core.principals import Principal
 from eventing.intakes.models import SOURCE_CHARS_MAX, TITLE_CHARS_MAX, Intake
-from eventing.intakes.rules.formats import FORMATS, HEADER_CHARS_MAX, HOOKS, NAMES
+from eventing.intakes.rules.formats import FORMATS, HEADER_CHARS_MAX, HOOKS, NAMES, WEBSUB
 from eventing.intakes.rules.signatures import check_secret
 from eventing.intakes.selectors.intakes import (
     hash_of,
@@ -64,7 +64,7 @@ def intake_create(
 
     Args:
         kind: name of a format (rules/formats.py).
-        source: `source` of events whose sender states none; None for `/DOMAIN/intakes/ID`.
+        source: `source` of events whose sender states none; None for `/DOMAIN/intakes/ID`. Of websub: the topic.
         secret: the sender's secret; needed by formats that are signed.
         timestamp_header: of Grafana: the header with the signature's time; empty for none.
         lease_s: requested lease, seconds; None for the longest.
@@ -81,7 +81,7 @@ def intake_create(
         owner=principal.identity,
         format=kind,
         title=_title(title),
-        source=_source(source, intake),
+        source=_source(source, intake, kind),
         secret=_sealed(kind, secret, intake),
         timestamp_header=_timestamp_header(kind, timestamp_header, secret is not None),
         created_at=now,
@@ -232,7 +232,9 @@ def _title(title: str) -> str:
     return title
 
 
-def _source(source: str | None, intake: str) -> str:
+def _source(source: str | None, intake: str, kind: str) -> str:
+    if kind == WEBSUB and not (source or "").startswith(("http://", "https://")):
+        raise InvalidRequest("The format websub needs source: the address of the topic, as its hub names it.")
     if source is None:
         return f"/{config().domain}/intakes/{intake}"
     if len(source) > SOURCE_CHARS_MAX or not is_uri_reference(source) or not is_string(source):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import socket
 import ssl
 import threading
@@ -12,10 +10,6 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from flask import Flask, Response, request
 from flask_websub.subscriber import SQLite3SubscriberStorage, SQLite3TempSubscriberStorage, Subscriber
 from werkzeug.serving import make_server
@@ -108,12 +102,11 @@ class ScriptedSubscriber(Served):
 
 
 class TlsFront:
-    """Ends TLS with a certificate of its own, `ca`, in front of a port: flask-websub sends secrets by https only."""
+    """Ends TLS in front of a port: flask-websub sends secrets by https only. `served` is the certificate with its key."""
 
-    def __init__(self, folder: Path, port: int) -> None:
-        self.ca, key = _certificate(folder)
+    def __init__(self, served: Path, port: int) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.ca, key)
+        context.load_cert_chain(served)
         self._listener = context.wrap_socket(socket.create_server(("127.0.0.1", 0)), server_side=True)
         self.url = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
         self._to = port
@@ -148,26 +141,3 @@ def _copied(source: socket.socket, sink: socket.socket) -> None:
         sink.shutdown(socket.SHUT_WR)
     except OSError:
         sink.close()
-
-
-def _certificate(folder: Path) -> tuple[str, str]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(tz=datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    certificate, private = folder / "tls.pem", folder / "tls.key"
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    form = serialization.PrivateFormat.PKCS8
-    private.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
-    return str(certificate), str(private)

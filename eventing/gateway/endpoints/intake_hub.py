@@ -1,0 +1,48 @@
+"""GET /hooks/{token} of an intake for a WebSub topic: a hub verifies the subscription or denies it; without `hub.mode` the owner is
+answered what the hub stated last.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from eventing.core.decoding import Undecodable
+from eventing.core.errors import MethodNotAllowed, Unavailable
+from eventing.gateway import http
+from eventing.gateway.gateway import Gateway
+from eventing.intakes.rules.formats import WEBSUB
+from eventing.intakes.rules.websub import HubNote, decode_note, encode_note, hub_note
+from eventing.intakes.selectors.intakes import IntakeState
+from eventing.store.errors import RedisError
+from eventing.store.keys import hub_note_key
+
+NOTED_S = 40 * 86_400
+
+
+async def hub_confirmed(gateway: Gateway, scope: http.Scope, send: http.Send, found: IntakeState) -> None:
+    """Answer a GET. Raises MethodNotAllowed for other formats, NotFound, InvalidRequest, Unavailable."""
+    if found.format != WEBSUB:
+        raise MethodNotAllowed("Webhooks are sent here by POST.", allow=["POST", "OPTIONS"])
+    query, key = http.query(scope), hub_note_key(found.id)
+    try:
+        if "hub.mode" not in query:
+            held: Any = await gateway.redis.get(key)
+            await http.answer_json(send, 200, _last(held, found.source))
+            return
+        note, challenge = hub_note(query, found.source, time.time())
+        await gateway.redis.set(key, encode_note(note), ex=NOTED_S)
+    except (RedisError, OSError):
+        raise Unavailable(
+            "The domain's data plane is not responding. Try again in a moment.", retry_after_s=2
+        ) from None
+    if note.state == "subscribed":
+        gateway.uses.intake(found)
+    await http.answer(send, 200, challenge.encode(), [(b"content-type", b"text/plain; charset=utf-8")])
+
+
+def _last(data: bytes | None, topic: str) -> HubNote:
+    try:
+        return decode_note(data) if data else HubNote(topic)
+    except Undecodable:  # written by another version
+        return HubNote(topic)
