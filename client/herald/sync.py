@@ -31,9 +31,10 @@ from collections.abc import (
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import herald.client
+from herald.blocking_hooks import BlockingHooks, RunCoroutine
 from herald.client import CONFIRM_S_MAX, FIRST_PATIENCE_S, URL_DEFAULT
 from herald.durable import DurableSubscription, Pulled
 from herald.events import Confirmation, Gap, Item, hand_out
@@ -45,13 +46,6 @@ from herald.state import CursorStore
 from herald.subscription import Subscription as AsyncSubscription
 
 T = TypeVar("T")
-
-
-class RunCoroutine(Protocol):
-    """Runs a coroutine on the client's thread and waits for it."""
-
-    def __call__(self, work: Coroutine[Any, Any, T], /) -> T:
-        """Return the coroutine's result, or raise its error."""
 
 
 class LoopThread:
@@ -118,6 +112,7 @@ class BlockingClient:
         self.rps = BlockingRendezvousPoints(self._loop.run, self._client)
         self.subscriptions = BlockingDurableSubscriptions(self._loop.run, self._client)
         self.peers = BlockingPeers(self._loop.run, self._client)
+        self.hooks = BlockingHooks(self._loop.run, self._client.hooks)
 
     def __enter__(self) -> Self:
         return self

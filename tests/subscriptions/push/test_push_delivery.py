@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from herald.commands import cli
+from herald.sync import Client
 from standardwebhooks import Webhook
 
 from demo.harness.servers import Domain, wait_for
@@ -211,6 +212,23 @@ def test_an_endpoint_is_looked_after_by_command(pushing: Domain, owner: Owner, r
     wait_for(lambda: not owner.dead_letters(hook), about="the replay arrives")
     assert "paused" in herald(pushing, owner, "pause", hook)
     assert "active" in herald(pushing, owner, "resume", hook)
+
+
+def test_an_endpoint_is_looked_after_without_asyncio(pushing: Domain, owner: Owner, receiver: Receiver) -> None:
+    with Client(pushing.url, token=owner.token) as client:
+        hook = client.hooks.create(owner.rp, receiver.url("/sync"), secret=SECRET, max_attempts=1)["id"]
+        owner.wait_state(hook, "active")
+        test_id = client.hooks.test(hook)
+        wait_for(lambda: test_id in [one["message"] for one in client.hooks.attempts(hook)], about="the test is listed")
+        assert client.hooks.secret_replace(hook, "whsec_" + "B" * 40)["secrets"] == 2
+        receiver.answer["/sync"] = 400
+        client.publish(owner.rp, {"n": 1})
+        wait_for(lambda: client.hooks.dead_letters(hook)["items"], about="a dead letter")
+        receiver.answer["/sync"] = 204
+        assert client.hooks.replay(hook) == 1
+        wait_for(lambda: not client.hooks.dead_letters(hook)["items"], about="the replay arrives")
+        assert client.hooks.pause(hook)["state"] == "paused"
+        assert client.hooks.resume(hook)["state"] == client.hooks.endpoint(hook)["state"] == "active"
 
 
 def test_listen_shows_what_an_endpoint_would_get(pushing: Domain, owner: Owner) -> None:

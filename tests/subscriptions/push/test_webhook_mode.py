@@ -9,17 +9,20 @@ import time
 from typing import Any
 
 import pytest
+import yaml
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from jsonschema import Draft202012Validator, ValidationError
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from demo.harness.servers import ROOT
 from eventing.subscriptions.push.modes import PushRequest, PushTarget, StoredEvent
 from eventing.subscriptions.push.rules.addresses import EndpointUrl
 from eventing.subscriptions.push.rules.signatures import public_key_text, secret_parse, signature_key
 from eventing.subscriptions.push.rules.verdicts import PushAnswer
 from eventing.subscriptions.push.webhook.binary import binary_form
-from eventing.subscriptions.push.webhook.mode import WebhookMode
+from eventing.subscriptions.push.webhook.mode import TEST_KIND, WARNING_KIND, WebhookMode, made_event
 
 OLD, NEW = ("whsec_" + base64.b64encode(os.urandom(32)).decode() for _ in range(2))
 KEY = signature_key(b"m" * 32, "sub_a")
@@ -140,3 +143,30 @@ def test_the_handshake_of_cloudevents_is_judged_by_its_field_not_its_status(head
     made = MODE.consent_request(asked, "t", 1)
     assert (made.method, dict(made.headers)["WebHook-Request-Origin"]) == ("OPTIONS", "herald.test")
     assert MODE.consents(asked, "t", PushAnswer(200, headers=headers)) is consents
+
+
+def described(name: str) -> Draft202012Validator:
+    """Return the validator of a message's payload and headers, as docs/asyncapi.yaml describes it."""
+    whole = yaml.safe_load((ROOT / "docs" / "asyncapi.yaml").read_text())
+    message = whole["components"]["messages"][name]
+    members = {"payload": message["payload"], "headers": message["headers"]}
+    return Draft202012Validator({"type": "object", "properties": members, "components": whole["components"]})
+
+
+def test_requests_are_what_asyncapi_describes() -> None:
+    stated = target(secrets=(secret_parse(OLD), secret_parse(NEW)), key=KEY)
+    warning = {
+        "subscription": "sub_a", "endpoint": "https://example.org/", "state": "paused", "reason": "http-500", "failures": 9,
+        "state_at": "2030-01-01T00:00:00.000000Z", "failing_since": None,
+    }  # fmt: skip
+    made = {
+        "delivery": request([event({"n": 1})], key=KEY),
+        "deliveryBatch": request([event(1), event(2)], form="batch", key=KEY),
+        "deliveryChallenge": MODE.consent_request(stated, "token", 1),
+        "deliveryTest": request([made_event(stated, TEST_KIND, "t", {"test": "t"})], key=KEY),
+        "deliveryWarning": request([made_event(stated, WARNING_KIND, "w", warning)], key=KEY),
+    }
+    for name, one in made.items():
+        described(name).validate({"payload": json.loads(one.body), "headers": dict(one.headers)})
+    with pytest.raises(ValidationError):
+        described("deliveryWarning").validate({"payload": json.loads(made["deliveryTest"].body), "headers": {}})
