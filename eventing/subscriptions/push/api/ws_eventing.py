@@ -51,6 +51,7 @@ from eventing.subscriptions.push.ws_eventing.faults import (
     REFUSED,
     UNABLE,
     UNABLE_TO_RENEW,
+    VERSION_MISMATCH,
     FaultRaised,
     fault_message,
     fault_status,
@@ -66,7 +67,7 @@ from eventing.subscriptions.push.ws_eventing.requests import (
     read_request,
 )
 from eventing.subscriptions.push.ws_eventing.wsdl import wsdl_document
-from eventing.subscriptions.push.ws_eventing.xml_documents import MalformedXml
+from eventing.subscriptions.push.ws_eventing.xml_documents import MalformedXml, UnknownEnvelope
 
 WSDL_TYPE = "text/xml; charset=utf-8"
 _WSDL: Mapping[str, tuple[EventingDialect, Addressing]] = {
@@ -224,8 +225,9 @@ def _refusal(
 
 
 def _malformed(wrong: MalformedXml, soap: SoapVersion) -> HttpResponse:
-    fault = FaultRaised(REFUSED, f"The message is refused: {wrong}.")
-    return _message(soap, unaddressed_fault(soap, fault), 400 if soap is SOAP_12 else 500)
+    kind = VERSION_MISMATCH if isinstance(wrong, UnknownEnvelope) else REFUSED
+    fault = FaultRaised(kind, f"The message is refused: {wrong}.")
+    return _message(soap, unaddressed_fault(soap, fault), 400 if soap is SOAP_12 and kind is REFUSED else 500)
 
 
 def _fault(fault: FaultRaised, form: MessageForm, message_id: str, status: int = 0) -> HttpResponse:

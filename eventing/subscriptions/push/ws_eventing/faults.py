@@ -66,6 +66,7 @@ HEADER_MISSING = FaultKind(
 
 NOT_UNDERSTOOD = FaultKind("MustUnderstand", "A header that must be understood is not understood here.", of_soap=True)
 
+VERSION_MISMATCH = FaultKind("VersionMismatch", "The message is of a version of SOAP that is not spoken.", of_soap=True)
 REFUSED = FaultKind("Refused", "The request is refused.", plain=True)
 UNAVAILABLE = FaultKind("Unavailable", "The request cannot be served now.", receiver=True, plain=True)
 
@@ -138,7 +139,8 @@ def unaddressed_fault(soap: SoapVersion, fault: FaultRaised) -> bytes:
     """Make the envelope of a fault about a message in which no form of addressing was found."""
     root = etree.Element(f"{{{soap.namespace}}}Envelope", nsmap={"s": soap.namespace})
     body = etree.SubElement(root, f"{{{soap.namespace}}}Body")
-    _fault_append(body, soap, soap.receiver if fault.kind.receiver else soap.sender, None, fault.reason, [])
+    code = fault.kind.name if fault.kind.of_soap else soap.receiver if fault.kind.receiver else soap.sender
+    _fault_append(body, soap, code, None, fault.reason, [])
     return etree.tostring(root, encoding="utf-8", xml_declaration=True)
 
 

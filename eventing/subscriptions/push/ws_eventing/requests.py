@@ -35,7 +35,14 @@ from eventing.subscriptions.push.ws_eventing.faults import (
     UNUSABLE_ADDRESS,
     FaultRaised,
 )
-from eventing.subscriptions.push.ws_eventing.xml_documents import Element, MalformedXml, name_of, parse_xml, text_of
+from eventing.subscriptions.push.ws_eventing.xml_documents import (
+    Element,
+    MalformedXml,
+    UnknownEnvelope,
+    name_of,
+    parse_xml,
+    text_of,
+)
 
 TEXT_CHARS_MAX = 2048  # bound: characters of a URI or another text in a SOAP message; the request is refused
 _TRUE = ("true", "1")
@@ -114,7 +121,8 @@ def read_request(body: bytes) -> SinkRequest:
     namespace, name = name_of(root)
     soap = SOAP.get(namespace)
     if soap is None or name != "Envelope":
-        raise MalformedXml("it is not an envelope of SOAP 1.1 or 1.2")
+        kind = UnknownEnvelope if name == "Envelope" else MalformedXml
+        raise kind("it is not an envelope of SOAP 1.1 or 1.2")
     header, content = _parts(root, soap)
     addressing, headers = _addressing(header)
     dialect = _dialect(headers.get("Action", ""), content)

@@ -23,6 +23,10 @@ class MalformedXml(ValueError):
     """The bytes are not an XML document that is read here. The text is a phrase, without a full stop."""
 
 
+class UnknownEnvelope(MalformedXml):
+    """The root is an envelope of a version of SOAP that is not spoken here."""
+
+
 def parse_xml(body: bytes) -> Element:
     """Parse a document and return its root, without comments and processing instructions. Raises MalformedXml."""
     if len(body) > BYTES_MAX:

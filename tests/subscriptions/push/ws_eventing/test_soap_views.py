@@ -170,7 +170,6 @@ BAD = {
     "json": b"{}",
     "white space": b" ",
     "UTF-16": "<a/>".encode("utf-16"),
-    "other envelope": b'<Envelope xmlns="urn:soap"/>',
     "two bodies": envelope(W3C, "GetStatus").replace(b"<s:Body>", b"<s:Body/><s:Body>"),
     "wrapped signature": envelope(W3C, "GetStatus", more="<wsa:Action>urn:other</wsa:Action>"),
 }
@@ -184,6 +183,12 @@ def test_what_is_no_message_is_answered_with_a_fault(new_rp: NewRp, ben_soap: So
         assert answer.status_code == (400 if soap is SOAP_12 else 500), what
         assert etree.fromstring(answer.content).find(f".//{{{soap.namespace}}}Fault") is not None
         assert b"root:" not in answer.content
+
+
+def test_another_version_of_soap_is_a_version_mismatch(new_rp: NewRp, ben_soap: Soap) -> None:
+    answer = ben_soap(source(new_rp()), b'<Envelope xmlns="urn:soap"/>')
+    assert answer.status_code == 500
+    assert found(W3C, answer.content, "//s:Code/s:Value") == ["s:VersionMismatch"]
 
 
 def test_a_message_of_another_port_or_with_another_action_is_refused(new_rp: NewRp, ben_soap: Soap) -> None:
