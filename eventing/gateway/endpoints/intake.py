@@ -29,7 +29,7 @@ from eventing.intakes.selectors.intakes import IntakeState
 CLIENT = "hook"
 """Kind of client in access records."""
 
-METHODS = ["POST", "OPTIONS", "GET"]
+METHODS = ["POST", "OPTIONS"]
 ORIGIN_CHARS_MAX = 255  # bound: characters of WebHook-Request-Origin; the handshake is refused
 
 
@@ -41,7 +41,7 @@ async def intake(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
     found: IntakeState | None = None
     reason = ""
     try:
-        if scope["method"] not in METHODS:
+        if scope["method"] not in (*METHODS, "GET"):  # GET is for one format, which is not known yet
             raise MethodNotAllowed("Webhooks are sent here by POST.", allow=METHODS)
         found = await intake_of(gateway, scope, scope["path"][len(HOOKS) :])
         if scope["method"] == "OPTIONS":
@@ -107,7 +107,7 @@ async def _publish(
 async def _handshake(scope: http.Scope, found: IntakeState, send: http.Send) -> None:
     """Consent to deliveries from the origin that asks: whoever has the address may publish."""
     origin = http.header(scope, b"webhook-request-origin") or ""
-    headers: http.Headers = [(b"allow", b"POST, OPTIONS")]
+    headers: http.Headers = [(b"allow", b", ".join(name.encode() for name in METHODS))]
     if (
         found.format == CLOUDEVENTS
         and 0 < len(origin) <= ORIGIN_CHARS_MAX

@@ -227,6 +227,15 @@ def test_a_subscription_that_ends_while_its_callback_fails_gets_nothing_more(
     assert len(scripted.bodies("cb")) <= count
 
 
+def test_the_end_of_the_lease_ends_the_deliveries(publisher: Publisher, scripted: ScriptedSubscriber) -> None:
+    publisher.subscribed(scripted, "cb", lease_seconds="1")
+    wait_for(lambda: not publisher.subscriptions(), about="the lease has ended")
+    publisher.subscribed(scripted, "later")
+    publisher.publish(1)
+    wait_for(lambda: scripted.bodies("later"), about="another subscriber gets the event")
+    assert scripted.bodies("cb") == []
+
+
 @pytest.mark.parametrize(
     ("stated", "says"),
     [
