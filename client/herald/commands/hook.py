@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -17,6 +17,7 @@ PAGE = 100
 TEST_WITHIN_S = 30.0
 EXCERPT_CHARS_SHOWN = 80
 LISTEN_LEASE_S = 3600
+MODES = ("webhook", "cloudevents-http")
 
 
 @click.group(cls=CommandGroup, short_help="Webhooks: have events sent to an endpoint.")
@@ -37,6 +38,10 @@ def command() -> None:
 )
 @click.option("--unordered", is_flag=True, help="Send several events at once.")
 @click.option("--max-attempts", type=click.IntRange(1, 10), help="Attempts after which an event is a dead letter.")
+@click.option("--rate", type=click.IntRange(min=1), help="Most requests a minute.")
+@click.option("--client-certificate", type=click.File(), help="FILE with a certificate for mutual TLS, as PEM.")
+@click.option("--client-key", type=click.File(), help="FILE with the key of this certificate, as PEM.")
+@click.option("--warn-url", help="Address that is warned when the endpoint is paused or gone.")
 @click.option("--from", "from_", default="now", show_default=True, help="now, earliest, last, or a CURSOR.")
 @click.option("--lease-s", type=click.IntRange(min=1), help="Seconds to live unless renewed. Default: the domain's.")
 @domain_options
@@ -48,16 +53,22 @@ def create(
     form: str,
     unordered: bool,
     max_attempts: int | None,
+    rate: int | None,
+    client_certificate: TextIO | None,
+    client_key: TextIO | None,
+    warn_url: str | None,
     from_: str,
     lease_s: int | None,
 ) -> None:
     """Have the events of RP (id or name) sent to the endpoint at ADDRESS, an https URL, once it has consented."""
     made = secret or new_secret()
+    stated = {"client_certificate": client_certificate, "client_key": client_key}
+    pem = {name: file.read() for name, file in stated.items() if file is not None}
 
     async def work() -> None:
         deliver: dict[str, Any] = {"secret": made, "format": form, "ordered": not unordered}
-        if max_attempts is not None:
-            deliver["max_attempts"] = max_attempts
+        optional = {"max_attempts": max_attempts, "rate": rate, "warn_url": warn_url, **pem}
+        deliver.update({name: value for name, value in optional.items() if value is not None})
         async with target.client() as client:
             found = await client.hooks.create(rp, address, lease_s=lease_s, from_=from_, **deliver)
         target.show(found, lambda found: f"created {found['id']}, until {found['lease']['expires_at']}")
@@ -79,7 +90,7 @@ def list_(target: Target, rp: str | None) -> None:
             while True:
                 page = await client.operating.subscriptions(rp=rp, owner=None, sort="id", cursor=cursor, limit=PAGE)
                 for item in page["items"]:
-                    if item["deliver"]["mode"] == "webhook":
+                    if item["deliver"]["mode"] in MODES:
                         none = False
                         target.show(item, _line)
                 cursor = page["next"]

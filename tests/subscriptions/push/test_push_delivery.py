@@ -197,7 +197,8 @@ def herald(domain: Domain, owner: Owner, *arguments: str) -> str:
 
 
 def test_an_endpoint_is_looked_after_by_command(pushing: Domain, owner: Owner, receiver: Receiver) -> None:
-    made = herald(pushing, owner, "create", owner.rp, receiver.url("/command"), "--max-attempts", "1")
+    rest = ("--max-attempts", "1", "--rate", "6000", "--warn-url", receiver.url("/warned"))
+    made = herald(pushing, owner, "create", owner.rp, receiver.url("/command"), *rest)
     hook = made.split()[1].rstrip(",")
     assert "whsec_" in made
     owner.wait_state(hook, "active")

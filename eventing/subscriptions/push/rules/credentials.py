@@ -20,7 +20,9 @@ CREDENTIAL_TYPES = (PLAIN, ACCESS_TOKEN)
 CREDENTIAL_CHARS_MAX = 4096  # bound: characters of an identifier, a secret or an access token; the request is refused
 BEARER = "bearer"
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)
-_TEXT = re.compile(r"[^\x00-\x1f\x7f]*")
+_TEXT = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]*")
+# The last day of the year 9999, beyond which no moment can be written.
+UNTIL_MAX = 253_402_214_400.0  # bound: Unix seconds at which a token expires; the request is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,10 @@ def stated_credential(stated: Mapping[str, Any]) -> StatedCredential:
         raise InvalidRequest("sinkcredential.accesstokentype is bearer.")
     if not _TOKEN.fullmatch(token):
         raise InvalidRequest("sinkcredential.accesstoken is not a bearer token (RFC 6750, section 2.1).")
-    if until is None:
-        raise InvalidRequest("sinkcredential.accesstokenexpiresutc is missing: when the token expires.")
+    if until is None or not 0 <= until <= UNTIL_MAX:
+        raise InvalidRequest(
+            "sinkcredential.accesstokenexpiresutc is missing, or no moment that a token can expire at."
+        )
     return StatedCredential(ACCESS_TOKEN, "", f"Bearer {token}", float(until))
 
 
