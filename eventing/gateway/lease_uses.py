@@ -3,7 +3,7 @@
 A note costs a comparison: a descriptor states from when use renews its lease, which is rarely now. Due renewals are put
 into a set, and the sweep has all of them renewed together (subscriptions/services/lease_use.py). Open readings are use
 for as long as they last; the sweep finds them. A stopping gateway submits its notes first; notes of a killed one are
-made again by the next use, for which at least three quarters of the lease remain.
+made again by the next use, for which at least three quarters of the lease remain. The same sweep writes when each intake was last used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eventing.gateway.admission.access import Descriptors
 from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.session import Follower
 from eventing.intakes.selectors.intakes import IntakeState
-from eventing.intakes.services.lease_use import intakes_use
+from eventing.intakes.services.lease_use import intakes_use, intakes_used
 from eventing.log.appender import Destination
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.threads import in_database
@@ -49,6 +49,7 @@ class LeaseUses:
         self._rps: set[str] = set()
         self._subscriptions: set[str] = set()
         self._intakes: set[str] = set()
+        self._intakes_used: dict[tuple[str, str], int] = {}  # RP and id, and Unix seconds of the last use
         self._read: dict[str, float] = {}  # RPs with readers, and the time from which use renews their lease
         self._attached: dict[
             Follower, tuple[str, float]
@@ -88,6 +89,7 @@ class LeaseUses:
 
     def intake(self, found: IntakeState) -> None:
         """Note that an intake published a webhook."""
+        self._intakes_used[found.rp, found.id] = int(self._clock())
         if found.renewed_from <= self._now:
             self._intakes.add(found.id)
 
@@ -126,6 +128,8 @@ class LeaseUses:
 
     async def _renew(self) -> None:
         """Have the noted leases renewed. Notes stay when SQL or Redis does not answer."""
+        if self._intakes_used:
+            await self._note_intakes()
         if self._intakes:
             await self._renew_intakes()
         if not self._rps and not self._subscriptions:
@@ -143,6 +147,14 @@ class LeaseUses:
         for follower, (subscription, _) in self._attached.items():
             if subscription in found:
                 self._attached[follower] = (subscription, found[subscription])
+
+    async def _note_intakes(self) -> None:
+        used, self._intakes_used = self._intakes_used, {}
+        try:
+            await in_database(intakes_used)(used)
+        except (RedisError, OSError) as error:
+            log.warning("Uses of intakes are not noted yet: %s", error)
+            self._intakes_used = {**used, **self._intakes_used}
 
     async def _renew_intakes(self) -> None:
         intakes, self._intakes = self._intakes, set()

@@ -34,6 +34,7 @@ class IntakeAnswer(IntakeMembers):
 
     rp: Annotated[str, doc("Id of the rendezvous point.")]
     created_at: Moment
+    last_used_at: Annotated[Moment | None, doc("When a webhook was last published; within seconds. null: not yet.")]
     previous_until: Annotated[
         Moment | None, doc("Until when the secret before the last change is accepted; null: not.")
     ]

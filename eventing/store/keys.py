@@ -60,6 +60,11 @@ def push_attempts_key(rp: str, subscription: str) -> str:
     return f"herald:{{{rp}}}:push:{subscription}"
 
 
+def intake_uses_key(rp: str) -> str:
+    """Return the key of the last uses of an RP's intakes."""
+    return f"herald:{{{rp}}}:intake-uses"
+
+
 def endpoint_page_link_key(digest: str) -> str:
     """Return the key of a link to an endpoint page, by the digest of its token."""
     return f"herald:endpoint-page:link:{digest}"

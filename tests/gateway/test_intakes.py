@@ -251,6 +251,16 @@ def until_limited(send: Callable[[], httpx.Response], before: int) -> httpx.Resp
 
 
 @pytest.mark.long
+def test_the_last_use_is_shown(live_gateway: LiveGateway, rp: str, sender: httpx.Client) -> None:
+    made = create(live_gateway, rp)
+    path = f"/api/v1/intakes/{made['id']}"
+    assert made["last_used_at"] is None
+    assert sender.post(made["url"], json={}).status_code == 201
+    wait_for(lambda: live_gateway.admin.get(path).json()["last_used_at"] is not None, 20, about="the use is noted")
+    listed = live_gateway.admin.get(f"/api/v1/rps/{rp}/intakes").json()["items"]
+    assert [one["last_used_at"] is not None for one in listed if one["id"] == made["id"]] == [True]
+
+
 def test_use_renews_the_lease(new_live_gateway: Callable[..., LiveGateway], sender: httpx.Client) -> None:
     running = new_live_gateway()
     rp = running.create_rp()

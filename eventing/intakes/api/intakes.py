@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from eventing.core.roles import reads_only
 from eventing.intakes.api.requests import IntakeChangeSerializer, IntakeCreationSerializer
-from eventing.intakes.selectors.intakes import intake_answer, intake_get, intakes_page
+from eventing.intakes.selectors.intakes import intake_answer, intake_answers, intake_get, intakes_page
 from eventing.intakes.services.intakes import intake_create, intake_delete, intake_renew, intake_update
 from eventing.intakes.shapes import IntakeAnswer, IntakeCreatedAnswer, IntakePage
 from eventing.rest import documents as docs
@@ -48,7 +48,7 @@ class RendezvousPointIntakesView(_IntakeView):
     def get(self, request: Request, reference: str) -> Response:
         """List."""
         page = intakes_page(rp=self.require_administered(reference), cursor=self.query("cursor"), limit=self.limit())
-        return page_answer(page, [intake_answer(row) for row in page.items])
+        return page_answer(page, intake_answers(page.items))
 
     @extend_schema(
         operation_id="rps_intakes_create",

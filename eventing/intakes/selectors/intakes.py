@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.utils import timezone
@@ -15,12 +15,14 @@ from django.utils import timezone
 from eventing.conf import config
 from eventing.core.errors import Gone, NotFound
 from eventing.core.principals import Principal, Scope
+from eventing.core.timestamps import timestamp
 from eventing.intakes.models import Intake
 from eventing.intakes.shapes import IntakeAnswer, IntakeData
 from eventing.rest.shapes import LeaseAnswer
 from eventing.sql.leases import renewed_from
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
 from eventing.sql.sealed import SealBroken, opened
+from eventing.store.intake_uses import intake_uses_read
 
 INTAKE_PATTERN = re.compile(r"in_[a-z2-7]{26}")
 TOKEN_PATTERN = re.compile(r"hk_[A-Za-z0-9_-]{43}")
@@ -163,9 +165,24 @@ def intakes_in(ids: Collection[str], now: datetime) -> list[Intake]:
     return list(Intake.objects.filter(id__in=ids, expires_at__gt=now))
 
 
+def intake_answers(rows: Sequence[Intake]) -> list[IntakeAnswer]:
+    """Return intakes of one RP as answers show them. Raises redis.RedisError."""
+    used = intake_uses_read(rows[0].rp_id, [row.id for row in rows]) if rows else []
+    return [
+        IntakeAnswer.of(
+            row,
+            rp=row.rp_id,
+            signed=row.secret is not None,
+            lease=LeaseAnswer.of(row),
+            last_used_at=None if at is None else timestamp(datetime.fromtimestamp(at, tz=UTC)),
+        )
+        for row, at in zip(rows, used, strict=True)
+    ]
+
+
 def intake_answer(row: Intake) -> IntakeAnswer:
-    """Return an intake as answers show it."""
-    return IntakeAnswer.of(row, rp=row.rp_id, signed=row.secret is not None, lease=LeaseAnswer.of(row))
+    """Return an intake as answers show it. Raises redis.RedisError."""
+    return intake_answers([row])[0]
 
 
 def intake_data(row: Intake) -> IntakeData:

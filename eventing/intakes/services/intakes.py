@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from eventing.conf import config
@@ -39,6 +40,7 @@ from eventing.rps.services.permission import rp_administered
 from eventing.sql.leases import LEASE_COLUMNS, lease_grant, lease_renew
 from eventing.sql.random_ids import random_id
 from eventing.sql.sealed import sealed
+from eventing.store.intake_uses import intake_uses_forget
 
 INTAKES_PER_RP_MAX = 100  # bound: intakes of a rendezvous point; `quota-exceeded`
 ROTATION_S = 86_400  # bound: seconds for which the secret before the last change is accepted; it is no longer accepted
@@ -180,7 +182,8 @@ def intake_delete(
 
 def remove(row: Intake, outbox: Outbox, reason: str) -> None:
     """Delete the intake within the caller's transaction."""
-    data, rp = {"intake": intake_data(row), "reason": reason}, row.rp_id
+    data, rp, intake = {"intake": intake_data(row), "reason": reason}, row.rp_id, row.id
+    transaction.on_commit(lambda: intake_uses_forget(rp, intake), robust=True)
     row.delete()
     outbox.announce(rp)
     outbox.event(events.INTAKE_DELETED, rp, data, domain_too=True)

@@ -1,19 +1,30 @@
-"""Renewal of intakes' leases by use: a webhook that was published is one. Called by gateways for many at once."""
+"""Use of intakes: a webhook that was published. Its time is noted, and it renews the lease. Called by gateways for many at
+once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from django.utils import timezone
 
+from eventing.conf import config
 from eventing.intakes.models import Intake
 from eventing.intakes.selectors.intakes import intakes_in
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.sql.leases import LEASE_COLUMNS, lease_renew, renewed_from
+from eventing.store.intake_uses import intake_uses_write
 
 USE_BATCH = 200  # bound: leases of intakes renewed by use in one transaction; the others are in the next transaction
+
+
+def intakes_used(uses: Mapping[tuple[str, str], int]) -> None:
+    """Note the last use, Unix seconds, of intakes, each given with its RP before its id. Raises redis.RedisError.
+
+    Use renews the lease, so a time that is older than the longest lease belongs to no intake any more.
+    """
+    intake_uses_write(uses, config().lease_s_max)
 
 
 def intakes_use(ids: Collection[str], *, now: datetime | None = None) -> None:

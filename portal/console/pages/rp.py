@@ -17,6 +17,7 @@ from eventing.core.events.positions import LogState
 from eventing.core.ids import admin_id
 from eventing.core.principals import Principal
 from eventing.core.roles import operates, oversees
+from eventing.intakes.rules.formats import FORMATS
 from eventing.log import control
 from eventing.operations.selectors.lease_notices import rp_notice
 from eventing.rps.models import RendezvousPoint
@@ -134,6 +135,7 @@ def _facts(row: RendezvousPoint) -> dict[str, Any]:
         "ack_text": words.ack_text(Ack.parse(row.ack)),
         "policy": json.dumps(row.policy, indent=2, ensure_ascii=False),
         "commands": words.commands(row.name or row.id),
+        "intake_formats": {one.name: {"about": one.about, "needs": one.secret_needed} for one in FORMATS.values()},
         "watch_kinds": watch_kinds(),
         "loss_rules": loss_rules_given(),
         "renew_form": LeaseForm(lease_s=row.granted_s),

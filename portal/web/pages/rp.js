@@ -7,6 +7,7 @@ import { showAdministration, startAdministration } from "../rp/administration.js
 import { endEvents, startEvents } from "../rp/events.js";
 import { gone, showHeader, startHeader } from "../rp/header.js";
 import { markOverview, pastAsked, showOverview, startLoad, startOverview } from "../rp/overview.js";
+import { showIntakes, startIntakes } from "../rp/intakes.js";
 import { byId, page, setText } from "../rp/page.js";
 import { showReaders, startReaders } from "../rp/readers.js";
 import { showReplicas, startReplicas } from "../rp/replicas.js";
@@ -20,6 +21,7 @@ startReaders();
 startAccess();
 startReplicas();
 startWatching();
+startIntakes();
 startTabs();
 if (page.mayWatch) watch();
 
@@ -37,6 +39,7 @@ function watch() {
       showAccess(state, events, fresh);
       showReplicas(state, events);
       showWatching(state, events, fresh);
+      showIntakes(events);
       showAdministration(events);
     },
     onState: (state, error) => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from demo.harness.servers import Domain
@@ -89,6 +90,7 @@ def test_an_endpoint_is_found_in_the_list_and_looked_after(tab: Console, domain:
     expect(page.locator("#endpoint-secret")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_a_dead_letter_is_replayed_and_its_answer_is_shown_as_text(
     tab: Console, domain: Domain, receiver: Receiver
 ) -> None:
@@ -141,3 +143,32 @@ def test_a_link_opens_the_page_of_one_endpoint_to_somebody_without_an_account(
         late.page.get_by_role("button", name="Open the page").click()
         expect(late.page.locator("#link-problem")).to_contain_text("used")
         eventually(late.page, lambda: late.page.locator("#own").is_hidden(), "nothing is shown")
+
+
+@pytest.mark.long
+def test_an_intake_is_added_with_its_address_shown_once_used_and_removed(tab: Console, domain: Domain) -> None:
+    with domain.http(subject="admin", admin=True) as http:
+        rp = created(http)
+    page = tab.go(f"/rps/{rp}#intakes")
+    expect(page.locator("#intake-list")).to_contain_text("No intakes")
+    page.get_by_role("button", name="Add an intake…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Format").select_option("github")
+    dialog.get_by_role("button", name="Add").click()
+    expect(dialog).to_be_visible()  # GitHub signs, and a secret is needed
+    dialog.get_by_label("Format").select_option("plain")
+    dialog.get_by_label("Title").fill("build server")
+    dialog.get_by_role("button", name="Add").click()
+    url = page.locator("#intake-made pre").inner_text()
+    assert_accessible(page)
+    row = page.locator("#intake-list tbody tr").filter(has_text="build server")
+    expect(row).to_contain_text("not yet")
+    assert httpx.post(url, json={"built": True}, trust_env=False).status_code == 201
+    expect(row).to_contain_text("ago")
+    page.reload()
+    expect(row).to_be_visible()
+    assert url not in page.content()
+    row.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(page.locator("#intake-list")).to_contain_text("No intakes")
+    assert httpx.post(url, json={}, trust_env=False).status_code in (404, 410)

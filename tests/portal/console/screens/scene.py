@@ -27,6 +27,7 @@ import httpx
 from demo.harness.network import Member, Network
 from demo.harness.reader import Reader
 from demo.harness.servers import wait_for
+from tests.subscriptions.push.receiver import Receiver
 
 HERE, WELL, LOST, ASKING = "harbour", "weather", "pilots", "customs"
 SETTINGS: dict[str, Any] = {
@@ -35,6 +36,10 @@ SETTINGS: dict[str, Any] = {
     "spark_master": "local[2]",
     "report_memory_mb": 512,
     "history_quota_bytes": 2 * 1024**3,
+    "push": 1,
+    "push_private": 1,
+    "push_ports": "1-65535",
+    "push_retries_s": "5,30,300,1800,7200",
 }
 OWN = {"issuer": "domain", "allow": ["describe", "subscribe", "history"]}
 SENSORS = {"issuer": "domain", "claims": {"role": {"equals": "sensor"}}, "allow": ["publish"]}
@@ -188,8 +193,11 @@ class Scene:
         self._threads: list[threading.Thread] = []
         self._sockets: list[socket.socket] = []
         self._clients: list[httpx.Client] = []
+        self._receiver = Receiver()
+        self.hooks: dict[str, str] = {}
 
     def __enter__(self) -> Self:
+        self._receiver.__enter__()
         self._start(HERE)
         return self
 
@@ -204,6 +212,7 @@ class Scene:
         for client in self._clients:
             client.close()
         self.network.close()
+        self._receiver.__exit__(kind, error, trace)
 
     @property
     def here(self) -> Member:
@@ -220,6 +229,7 @@ class Scene:
         self._neighbours()
         self._subscriptions()
         self._readers()
+        self._endpoints()
         self._troubles()
         for place in PLACES:
             if place.every_s:
@@ -285,6 +295,37 @@ class Scene:
                 assert answer.status_code == 201, answer.text
                 if who in ("archive", "invoicing", "pilot-rota"):
                     self._on(partial(self._acknowledge, answer.json()["id"], who), 3)
+
+    def _endpoints(self) -> None:
+        """Endpoints of every kind: well, slow to consent, failing, with dead letters, paused."""
+        body = b'{"error": "schema mismatch", "field": "data.ship", "hint": "expected an IMO number"}'
+        refusal = b"HTTP/1.1 422 No\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+        self._receiver.answer |= {"/billing/arrivals": refusal % (len(body), body), "/erp/movements": 503}
+        for path, name, who, options in (
+            ("/tide-app/levels", "tides/north-pier", "tide-app", {}),
+            ("/billing/arrivals", "ships/arrivals", "invoicing", {"max_attempts": 1}),
+            ("/erp/movements", "ships/departures", "port-erp", {}),
+            ("/mute/pilot-board", "pilots/requests", "pilot-rota", {}),
+            ("/maintenance/cranes", "cranes/1/state", "maintenance", {"ordered": False}),
+            ("/archive/positions", "ships/positions", "archive", {"format": "batch"}),
+        ):
+            with self.here.http(subject=who) as http:
+                stated = {"mode": "webhook", "url": self._receiver.url(path), "secret": "whsec_" + "A" * 40, **options}
+                wanted = {"lease_s": 7 * 86_400, "from": "now", "deliver": stated}
+                answer = http.post(f"/api/v1/rps/{self.rps[name]}/subscriptions", json=wanted)
+                assert answer.status_code == 201, answer.text
+                self.hooks[path] = str(answer.json()["id"])
+        self.rps |= {f"hook{path}": found for path, found in self.hooks.items()}
+        with self.here.http(subject="maintenance") as http:
+            http.post(f"/api/v1/subscriptions/{self.hooks['/maintenance/cranes']}/endpoint/pause")
+        for form, title, secret in (
+            ("github", "Releases of the pilots' software", "s" * 20),
+            ("grafana", "Quay power", None),
+        ):
+            stated = {"format": form, "title": title, **({"secret": secret} if secret else {})}
+            made = self.here.ask("POST", f"/api/v1/rps/{self.rps['pilots/requests']}/intakes", stated)
+            if secret is None:
+                httpx.post(made["url"], json={"alerts": []}, trust_env=False)
 
     def _acknowledge(self, subscription: str, who: str) -> None:
         with self.here.http(subject=who) as http:

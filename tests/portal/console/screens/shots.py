@@ -54,6 +54,11 @@ def _explained(page: Any) -> None:
     expect(page.locator("#explanation")).not_to_be_empty(timeout=WITHIN_MS)
 
 
+def _attempt_opened(page: Any) -> None:
+    expect(page.locator("#attempts summary").first).to_be_visible(timeout=WITHIN_MS)
+    page.locator("#attempts summary").nth(1).click()
+
+
 def _rule_asked(page: Any) -> None:
     _tab("Watching")(page)
     page.get_by_role("button", name="Add a rule").click()
@@ -228,6 +233,28 @@ FULL = (
         _drawn("#listing tbody tr"),
         table=True,
     ),
+    Shot(
+        "deliveries",
+        "Deliveries",
+        "/deliveries",
+        "Endpoints of push subscriptions, those that need a person first: requests, backlog, next try.",
+        _drawn("#listing tbody tr"),
+        table=True,
+    ),
+    Shot(
+        "delivery",
+        "One endpoint",
+        "/deliveries/{hook/billing/arrivals}",
+        "Attempts with request, answer and timing; what was given up, to be sent again.",
+        _attempt_opened,
+    ),
+    Shot(
+        "rp-intakes",
+        "Its intakes",
+        "/rps/{pilots/requests}",
+        "Addresses for other systems' webhooks, and when each was last used.",
+        _tab("Intakes"),
+    ),
     Shot("leases", "Leases", "/leases", "What ends next, of every kind.", _drawn("#listing tbody tr"), table=True),
     Shot(
         "keys",
@@ -292,6 +319,7 @@ EMPTY = (
     Shot("overlay", "Overlay", "/overlay", "A domain without an overlay: what it is, and how to join one."),
     Shot("alarms", "Alarms", "/alarms", "Nothing is wrong.", phone=False),
     Shot("subscriptions", "Subscriptions", "/subscriptions", "Before there are any.", phone=False),
+    Shot("deliveries", "Deliveries", "/deliveries", "Before there are any.", phone=False),
     Shot("leases", "Leases", "/leases", "Nothing that ends.", phone=False),
     Shot("reports", "Reports", "/reports?job=load", "Before the first one.", live=False, phone=False),
 )
@@ -302,6 +330,13 @@ BROKEN = (
     Shot("rp", "One rendezvous point", "/rps/{tides/north-pier}", "The same, at a rendezvous point.", phone=False),
     Shot("federation", "Federation", "/federation", "The same.", phone=False),
     Shot("subscriptions", "Subscriptions", "/subscriptions", "A list that could not be read.", phone=False),
+    Shot(
+        "delivery",
+        "One endpoint",
+        "/deliveries/{hook/tide-app/levels}",
+        "An endpoint that could not be read.",
+        phone=False,
+    ),
     Shot(
         "timescale",
         "Timescale",
@@ -345,6 +380,13 @@ AWAY = (
 """The domain is lost, and the pages try to come back."""
 
 OUTSIDE = (
+    Shot(
+        "endpoint-page",
+        "The page of an endpoint",
+        "/endpoint#a-link",
+        "For whoever has a link: it opens the page of one endpoint, without an account.",
+        live=False,
+    ),
     Shot(
         "login",
         "Log in",
