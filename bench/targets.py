@@ -41,6 +41,7 @@ NAMES_MEMORY_MIB_MAX = 16.0  # growth of the gateway while it exports 100,000 na
 
 PUSHED_AT_LEAST = 1_500  # signed webhooks of 128 bytes per CPU-second of all processes
 PUSHED_BATCHED_AT_LEAST = 30_000  # events, in batches of 100
+NOTIFIED_AT_LEAST = 700  # notifications of WS-Eventing
 PUSH_GROWTH_MIB_MAX = 64.0  # of the deliverer, by one event to 10,000 endpoints
 PUSH_DEAD_RATIO_MAX = 1.5  # p99 of 100 good endpoints beside 1,000 dead ones, against none dead
 PUSH_IDLE_P99_MS_MAX = 150.0
@@ -146,6 +147,8 @@ def _push(row: BenchMeasurement) -> Iterator[Check]:
     values, what = row.values, f"push, {row.case}"
     if "batches" in row.case:
         yield _at_least(f"{what}: events per CPU-s", values["events_per_cpu_s"], PUSHED_BATCHED_AT_LEAST)
+    elif row.case.endswith("WS-Eventing"):
+        yield _at_least(f"{what}: notifications per CPU-s", values["requests_per_cpu_s"], NOTIFIED_AT_LEAST)
     elif "requests_per_cpu_s" in values:
         yield _at_least(f"{what}: deliveries per CPU-s", values["requests_per_cpu_s"], PUSHED_AT_LEAST)
     elif "growth_mib" in values:

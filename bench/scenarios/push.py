@@ -2,7 +2,7 @@
 
 | rows | what is measured |
 |---|---|
-| `100 endpoints` | deliveries per CPU-second of all processes, each ordered; the same in batches of 100 |
+| `100 endpoints` | deliveries per CPU-second of all processes, each ordered; the same in batches of 100; by WS-Eventing |
 | `one event to 10,000` | all delivered, and the growth of the deliverer meanwhile |
 | `10 idle endpoints` | from the publish to the first byte at the endpoint |
 | `1,000 dead` | the delay of 100 good endpoints beside none, beside 1,000 that hang, and while those begin to hang all at once |
@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from bench.measure import Bench, BenchMeasurement, per
 from bench.peers.base import BenchServer
 from bench.peers.herald import Herald
-from bench.scenarios.push_domain import PushDomain, PushEndpoints, TakenEvents
+from bench.scenarios.push_domain import WS_EVENTING, PushDomain, PushEndpoints, TakenEvents
 
 GOOD, DEAD, MANY, IDLE = 100, 1000, 10_000, 10
 EVENTS, BATCHED_EVENTS, IDLE_EVENTS = 300, 10_000, 200
@@ -37,6 +37,7 @@ def run(bench: Bench, server: BenchServer) -> Iterator[BenchMeasurement]:
         domain = stack.enter_context(PushDomain(server.folder))
         yield _throughput(domain, endpoints, "one by one", EVENTS)
         yield _throughput(domain, endpoints, f"batches of {BATCH}", BATCHED_EVENTS, format="batch", batch=BATCH)
+        yield _throughput(domain, endpoints, "WS-Eventing", EVENTS, mode=WS_EVENTING)
         yield _one_to_many(domain, endpoints)
         yield _idle(domain, endpoints)
         yield from _dead(domain, endpoints)

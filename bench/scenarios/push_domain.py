@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import subprocess
 import sys
 import time
@@ -24,7 +25,9 @@ from eventing.sql.random_ids import random_id
 from eventing.store.push_attempts import push_notify
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushEndpoint
-from eventing.subscriptions.push.services.vault import EndpointSecrets, SealedSecret, seal, unseal
+from eventing.subscriptions.push.services.vault import EndpointSecrets, seal, unseal
+from eventing.subscriptions.push.ws_eventing.sinks import StoredReference, sink_parse, sink_text
+from msgspec.structs import replace
 asked = json.loads(os.environ["BENCH_PUSH"])
 row = Subscription.objects.get(pk=asked["subscription"])
 endpoint = PushEndpoint.objects.get(pk=row.pk)
@@ -33,9 +36,10 @@ rows, endpoints = [], []
 for number in range(asked["count"]):
     url = f"http://127.0.0.1:{asked['ports'][number % len(asked['ports'])]}/{row.at}/{number}"
     row.pk = f"sub_{random_id()}"
+    data = held.mode_data and sink_text(replace(sink_parse(held.mode_data), notify_to=StoredReference(url)))
     rows.append(Subscription(**{field.attname: getattr(row, field.attname) for field in Subscription._meta.concrete_fields}))
     endpoints.append(PushEndpoint(
-        subscription_id=row.pk, sealed=seal(row.pk, EndpointSecrets(url, (), held.secrets)), host="127.0.0.1",
+        subscription_id=row.pk, sealed=seal(row.pk, EndpointSecrets(url, (), held.secrets, mode_data=data)), host="127.0.0.1",
         state="active", state_at=endpoint.state_at, verified=True))
 Subscription.objects.bulk_create(rows, batch_size=500)
 PushEndpoint.objects.bulk_create(endpoints, batch_size=500)
@@ -44,6 +48,13 @@ for one in rows:
     push_notify(one.pk)
 """
 """Copies of a subscription with endpoints that have consented: asking thousands would take hours, on purpose."""
+_SUBSCRIBE = """
+<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope" xmlns:wsa="http://www.w3.org/2005/08/addressing"
+            xmlns:wse="http://www.w3.org/2011/03/ws-evt"><s:Header><wsa:MessageID>urn:bench</wsa:MessageID>
+<wsa:Action>http://www.w3.org/2011/03/ws-evt/Subscribe</wsa:Action></s:Header><s:Body><wse:Subscribe><wse:Delivery><wse:NotifyTo>
+<wsa:Address>%s</wsa:Address></wse:NotifyTo></wse:Delivery></wse:Subscribe></s:Body></s:Envelope>"""
+_SUBSCRIBED = re.compile(r"/subscriptions/(sub_\w+)/")
+WS_EVENTING = "ws-eventing"
 
 
 class TakenEvents(NamedTuple):
@@ -116,12 +127,30 @@ class PushDomain(BenchDomain):
 
     def subscribe(self, rp: str, count: int, ports: Sequence[int], **deliver: Any) -> None:
         """Make subscriptions with endpoints at these ports of this machine, each with a path of its own, and a secret."""
-        secret = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldY"
-        body = {"deliver": {"mode": "webhook", "url": f"http://127.0.0.1:{ports[0]}/", "secret": secret, **deliver}}
-        made = self.ask("POST", f"/api/v1/rps/{rp}/subscriptions", body)["id"]
+        url = f"http://127.0.0.1:{ports[0]}/"
+        if deliver.get("mode") == WS_EVENTING:
+            made = self._subscribed_by_soap(rp, url)
+        else:
+            secret = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldY"
+            body = {"deliver": {"mode": "webhook", "url": url, "secret": secret, **deliver}}
+            made = self.ask("POST", f"/api/v1/rps/{rp}/subscriptions", body)["id"]
         self._extra = {"BENCH_PUSH": json.dumps({"subscription": made, "count": count, "ports": list(ports)})}
         self._manage("shell", "-c", _MADE)
         self._extra = {}
+
+    def _subscribed_by_soap(self, rp: str, url: str) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            kind = {"Content-Type": "application/soap+xml"}
+            path = f"/api/v1/rps/{rp}/ws-eventing"
+            connection.request("POST", path, _SUBSCRIBE % url, {**dict(self._authorization()), **kind})
+            answer = connection.getresponse().read().decode()
+        finally:
+            connection.close()
+        found = _SUBSCRIBED.search(answer)
+        if found is None:
+            raise CannotStart(f"Subscribe was answered {answer}")
+        return found[1]
 
     def await_taken(self, endpoints: PushEndpoints, events: int, within_s: float = READY_WITHIN_S) -> TakenEvents:
         """Wait until so many events came, and return them. Raises CannotStart."""
