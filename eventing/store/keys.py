@@ -82,7 +82,7 @@ def endpoint_page_count_key(subscription: str) -> str:
 
 PUSH_CHANNEL = "herald:push"  # ids of subscriptions whose endpoint or delivery changed
 PUSH_ENDINGS_KEY = (
-    "herald:push-endings"  # list of ended subscriptions whose subscribers are told (store/push_endings.py)
+    "herald:push-endings"  # list of ended subscriptions whose subscribers are notified (store/push_endings.py)
 )
 PUSH_TURN_KEY = "herald:push-turn"  # lease of the process that delivers to endpoints
 HUB_REQUESTS_KEY = (

@@ -1,4 +1,4 @@
-"""The queue of push subscriptions that ended before their lease, whose subscribers are to be told so, in Redis.
+"""The queue of push subscriptions that ended before their lease, and whose subscribers are to be notified, in Redis.
 
 The deliverer takes what it sends: a message that a killed deliverer had taken is lost, as one to an endpoint that does
 not answer is.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from typing import Any, TypedDict
+from urllib.parse import quote
 
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -23,7 +24,15 @@ from eventing.access.api.authentication import TokenAuthentication
 from eventing.access.verification.verifier import verifier
 from eventing.client_address import request_address
 from eventing.conf import config
-from eventing.core.errors import ApplicationError, Forbidden, InvalidRequest, Moved, NotFound, Unauthenticated
+from eventing.core.errors import (
+    ApplicationError,
+    Forbidden,
+    InvalidRequest,
+    MethodNotAllowed,
+    Moved,
+    NotFound,
+    Unauthenticated,
+)
 from eventing.core.principals import Principal
 from eventing.rest.problems import error_of, problem
 from eventing.store.errors import RedisError
@@ -81,8 +90,8 @@ _HTTP_REFUSALS = (Unauthenticated, Forbidden, NotFound)
 _UNEXPECTED = (ApplicationError, RedisError, OperationalError, InterfaceError)
 
 
-class Addresses(TypedDict, total=False):
-    """Addresses that a WSDL states."""
+class WsdlAddresses(TypedDict, total=False):
+    """WsdlAddresses that a WSDL states."""
 
     source: str
     manager: str
@@ -100,11 +109,11 @@ class SoapView(View):
         found = _WSDL.get(wanted) if wanted is not None else None
         if found is None:
             return problem(InvalidRequest("Post a SOAP message here, or get ?wsdl, ?wsdl=2004 or ?wsdl=2004-2004."))
-        address = f"{config().base_url}{request.path}"
+        address = f"{config().base_url}{quote(request.path)}"
         return HttpResponse(wsdl_document(found[0], found[1], **self.addresses(address)), content_type=WSDL_TYPE)
 
     def post(self, request: HttpRequest, **where: str) -> HttpResponseBase:
-        """Answer a message. The token is verified before anything is said about the message."""
+        """Answer a message. The token is verified before the message is judged."""
         asked = _read(request.body)
         try:
             principal = _principal(request)
@@ -121,6 +130,12 @@ class SoapView(View):
                 raise
             return _refusal(error, asked, request)
 
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Answer as the REST interface does."""
+        answer = problem(MethodNotAllowed("Post a SOAP message here, or get ?wsdl."))
+        answer["Allow"] = "GET, POST"
+        return answer
+
     def served(
         self, asked: SinkRequest, principal: Principal, request: HttpRequest, where: dict[str, str]
     ) -> HttpResponse:
@@ -130,7 +145,7 @@ class SoapView(View):
         except FaultRaised as fault:
             return _fault(fault, asked.form, asked.message_id)
 
-    def addresses(self, address: str) -> Addresses:
+    def addresses(self, address: str) -> WsdlAddresses:
         """Return the argument of the WSDL that states this address."""
         raise NotImplementedError
 
@@ -142,7 +157,7 @@ class SoapView(View):
 class EventSourceView(SoapView):
     """The event source of a rendezvous point."""
 
-    def addresses(self, address: str) -> Addresses:
+    def addresses(self, address: str) -> WsdlAddresses:
         """State the source's service."""
         return {"source": address}
 
@@ -165,12 +180,12 @@ class EventSourceView(SoapView):
 class SubscriptionManagerView(SoapView):
     """The manager of a subscription."""
 
-    def addresses(self, address: str) -> Addresses:
+    def addresses(self, address: str) -> WsdlAddresses:
         """State the manager's service."""
         return {"manager": address}
 
     def answer(self, asked: SinkRequest, principal: Principal, request: HttpRequest, where: dict[str, str]) -> bytes:
-        """Renew, tell the status, or end."""
+        """Renew, state the remaining lease, or end."""
         of: dict[str, Any] = {**where, "principal": principal}
         match asked.body:
             case Renew():

@@ -69,7 +69,7 @@ class EndingSender:
         try:
             taken = await endings_take(self._redis, free)
         except (RedisError, OSError) as error:
-            log.warning("push: subscribers cannot be told yet that their subscription ended: %s", error)
+            log.warning("push: subscribers cannot be notified yet of the end of their subscription: %s", error)
             return
         for ending in taken:
             task = asyncio.get_running_loop().create_task(self._send(ending))

@@ -56,6 +56,6 @@ def _add(endings: list[PushEnding]) -> None:
     try:
         endings_add(endings)
     except RedisError as error:
-        logger.warning("%d subscribers are not told that their subscription ended: %s", len(endings), error)
+        logger.warning("%d subscribers are not notified of the end of their subscription: %s", len(endings), error)
         return
     deliverer_notify(endings[0].subscription)

@@ -147,6 +147,8 @@ def endpoint_secret_rotate(
     with change(now or timezone.now()) as outbox:
         row, subscription = _managed(subscription_id, principal, outbox.now)
         held = _secrets(row)
+        if subscription.deliver.get("mode") == WS_EVENTING:
+            raise Conflict("Messages of WS-Eventing are not signed; the endpoint has no secret.")
         if held is None:
             raise Conflict("The domain's secret key changed since the endpoint was stated. State deliver.url anew.")
         at = outbox.now.timestamp()

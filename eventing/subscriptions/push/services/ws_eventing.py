@@ -42,6 +42,8 @@ from eventing.subscriptions.services.permission import require_managed
 from eventing.subscriptions.services.subscriptions import subscription_create, subscription_delete, subscription_renew
 
 _STRANGER = "#"
+_MAPPED = "::ffff:"
+"""The begin of an IPv4 address as an IPv6 socket states it."""
 _KEY_BYTES = 15  # 24 characters of base32
 _PURPOSE = b"herald ws-eventing manager "
 
@@ -85,7 +87,7 @@ def sink_subscribe(
             reference=reference,
             principal=principal,
             lease_s=lease.lease_s,
-            deliver={"mode": MODE, "sink": sink_text(sink_of(form, wish, requester))},
+            deliver={"mode": MODE, "sink": sink_text(sink_of(form, wish, requester.removeprefix(_MAPPED)))},
             now=now,
         )
     except InvalidRequest as error:

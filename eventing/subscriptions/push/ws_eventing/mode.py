@@ -20,7 +20,7 @@ from eventing.subscriptions.push.ws_eventing.notifications import (
     notification,
     subscription_end,
 )
-from eventing.subscriptions.push.ws_eventing.sinks import Sink, sink_parse
+from eventing.subscriptions.push.ws_eventing.sinks import EventSink, sink_parse
 
 _read_members = json_reader(dict[str, msgspec.Raw])
 _read_value = json_reader(object)
@@ -53,11 +53,11 @@ class WsEventingMode:
         return soap_request(sink.form.soap, probe_action(sink.form), probe(sink.form, sink.notify_to.reference, token))
 
     def consents(self, target: PushTarget, token: str, answer: PushAnswer) -> bool:
-        """Return True if the answer relates to the probe, or comes from where Subscribe came from."""
+        """Return True if the answer relates to the probe, or is a success at the address that sent Subscribe."""
         return has_consented(answer, token, sink_parse(target.mode_data).requester)
 
 
-def end_request(sink: Sink, *, manager: str, message_id: str, status: str, reason: str) -> PushRequest:
+def end_request(sink: EventSink, *, manager: str, message_id: str, status: str, reason: str) -> PushRequest:
     """Make the message that a subscription with EndTo has ended before its lease."""
     if sink.end_to is None:
         raise ValueError("the sink has no EndTo")

@@ -43,7 +43,7 @@ class StoredReference(msgspec.Struct, array_like=True, frozen=True):
         return EndpointReference(self.address, self.parameters)
 
 
-class Sink(msgspec.Struct, array_like=True, frozen=True):
+class EventSink(msgspec.Struct, array_like=True, frozen=True):
     """The sink of a subscription.
 
     Attributes:
@@ -76,13 +76,13 @@ class Sink(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = json_reader(Sink)
+_decode = json_reader(EventSink)
 
 
-def sink_of(form: MessageForm, wish: Subscribe, requester: str) -> Sink:
+def sink_of(form: MessageForm, wish: Subscribe, requester: str) -> EventSink:
     """Make the sink that a Subscribe of this form states."""
     notify, end = wish.notify_to, wish.end_to
-    return Sink(
+    return EventSink(
         soap_11=form.soap is SOAP_11,
         addressing_2004=form.addressing is ADDRESSING_2004,
         eventing_2004=form.eventing is EVENTING_2004,
@@ -93,13 +93,13 @@ def sink_of(form: MessageForm, wish: Subscribe, requester: str) -> Sink:
     )
 
 
-def sink_text(sink: Sink) -> str:
+def sink_text(sink: EventSink) -> str:
     """Return the text that is sealed."""
     return _encode(sink).decode()
 
 
 @memoized(maxsize=SINKS_REMEMBERED)
-def sink_parse(text: str) -> Sink:
+def sink_parse(text: str) -> EventSink:
     """Parse what `sink_text` made. Raises Undecodable."""
     return _decode(text.encode())
 
@@ -115,7 +115,7 @@ class SinkOptions:
 
     url: str
     parts: EndpointUrl
-    sink: Sink
+    sink: EventSink
     mode_data: str
     headers: tuple[tuple[str, str], ...] = ()
     secret: str = ""

@@ -10,11 +10,13 @@ from django.test import Client
 from lxml import etree
 
 from eventing.access.services.tokens import token_create
+from eventing.core.errors import Conflict
 from eventing.core.principals import Principal
 from eventing.rps.models import RendezvousPoint
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushEndpoint
 from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState
+from eventing.subscriptions.push.services.endpoints import endpoint_secret_rotate
 from eventing.subscriptions.push.services.outcomes import StandingFound, standings_save
 from eventing.subscriptions.push.services.vault import unseal
 from eventing.subscriptions.push.services.ws_eventing import manager_address
@@ -183,6 +185,18 @@ def test_what_is_no_message_is_answered_with_a_fault(new_rp: NewRp, ben_soap: So
         assert answer.status_code == (400 if soap is SOAP_12 else 500), what
         assert etree.fromstring(answer.content).find(f".//{{{soap.namespace}}}Fault") is not None
         assert b"root:" not in answer.content
+
+
+def test_an_endpoint_without_signatures_has_no_secret_to_rotate(new_rp: NewRp, ben: Principal, ben_soap: Soap) -> None:
+    ben_soap.subscribes(new_rp())
+    (row,) = Subscription.objects.all()
+    with pytest.raises(Conflict):
+        endpoint_secret_rotate(subscription_id=row.id, principal=ben, secret="whsec_" + "A" * 40)
+
+
+def test_another_method_is_answered_with_those_that_there_are(new_rp: NewRp) -> None:
+    answer = Client().put(source(new_rp()))
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, POST")
 
 
 def test_another_version_of_soap_is_a_version_mismatch(new_rp: NewRp, ben_soap: Soap) -> None:
