@@ -60,7 +60,9 @@ class WebSubBridge:
                 await self._client.intakes.delete(str(made["id"]))
 
     async def _keep(self, http: httpx.AsyncClient, to: HubTopic, callback: str, stop: asyncio.Event) -> None:
-        lease_s = await self._subscribe(http, to, callback)
+        lease_s = await self._first(http, to, callback, stop)
+        if not lease_s:
+            return
         while not await _stopped(stop, lease_s * RENEW_AT):
             until = time.monotonic() + lease_s * (1 - RENEW_AT)
             while not stop.is_set():
@@ -79,6 +81,21 @@ class WebSubBridge:
             self._report("failed", f"The subscription was not ended, its lease will: {error}")
             return
         self._report("ended", f"ended the subscription of {to.topic}")
+
+    async def _first(self, http: httpx.AsyncClient, to: HubTopic, callback: str, stop: asyncio.Event) -> float:
+        """Subscribe for the first time, unless stopped meanwhile: then there is nothing to keep."""
+        subscribing, stopping = (
+            asyncio.create_task(self._subscribe(http, to, callback)),
+            asyncio.create_task(stop.wait()),
+        )
+        try:
+            await asyncio.wait((subscribing, stopping), return_when=asyncio.FIRST_COMPLETED)
+            return await subscribing if subscribing.done() else 0.0
+        except httpx.HTTPError as error:
+            raise HubRefused(f"The intake cannot be read: {error or type(error).__name__}.") from None
+        finally:
+            subscribing.cancel()
+            stopping.cancel()
 
     async def _subscribe(self, http: httpx.AsyncClient, to: HubTopic, callback: str) -> float:
         """Subscribe, or renew. Returns the granted lease, seconds."""

@@ -146,6 +146,8 @@ def endpoint_secret_rotate(
         raise InvalidRequest(f"keep_s is from 0 to {KEEP_S_MAX} seconds.")
     with change(now or timezone.now()) as outbox:
         row, subscription = _managed(subscription_id, principal, outbox.now)
+        if subscription.deliver["mode"] == "websub":
+            raise Conflict("The subscriber states the secret, in another request to the WebSub hub.")
         held = _secrets(row)
         if subscription.deliver.get("mode") == WS_EVENTING:
             raise Conflict("Messages of WS-Eventing are not signed; the endpoint has no secret.")

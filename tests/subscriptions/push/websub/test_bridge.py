@@ -133,6 +133,7 @@ def test_a_foreign_feed_is_published_the_subscription_renewed_and_ended(
         running.wait()
 
 
+@pytest.mark.long
 def test_a_denial_and_an_address_without_a_hub_are_told(pushing: Domain, owner: Owner, foreign: ForeignHub) -> None:
     foreign.hub.register_validator(lambda *_: "not today")
     for address, says in ((f"{foreign.url}/feed", "not today"), (f"{foreign.url}/missing", "cannot be read")):
@@ -160,3 +161,25 @@ async def test_a_hub_that_moved_is_asked_where_it_is(foreign: ForeignHub, status
         foreign.hub.register_validator(lambda *_: "no")
         with pytest.raises(HubRefused, match="400"):
             await ask_hub(http, HubTopic(to.hub, ""), "wrong", "http://127.0.0.1:9/")
+
+
+def test_ctrl_c_before_the_hub_has_verified_leaves_nothing_behind(pushing: Domain, owner: Owner) -> None:
+    app = Flask("mute")
+
+    @app.route("/", methods=["GET", "POST"])
+    def page() -> Response:
+        return Response(status=202 if request.method == "POST" else 200, headers={"Link": '</>; rel="hub"'})
+
+    def intakes() -> list[dict[str, Any]]:
+        return list(owner.http.get(f"/api/v1/rps/{owner.rp}/intakes").json()["items"])
+
+    with Served(app) as mute:
+        running = bridge(pushing, owner, mute.url)
+        try:
+            wait_for(intakes, about="the intake is made")
+            running.send_signal(signal.SIGINT)
+            assert running.wait(30) == 0
+            assert intakes() == []
+        finally:
+            running.kill()
+            running.wait()

@@ -130,6 +130,8 @@ def test_content_has_the_type_of_the_topic_its_links_and_a_signature(
     row = publisher.subscribed(scripted, "cb?x=1", secret="s" * 199, lease_seconds="600")
     assert row["lease"]["granted_s"] == 600
     assert row["deliver"]["mode"] == "websub"
+    rotation = {"secret": "whsec_QUJDREVGR0hJSktMTU5PUFFSU1RVVldY"}
+    assert publisher.http.post(f"/api/v1/subscriptions/{row['id']}/endpoint/secret", json=rotation).status_code == 409
     path, query = scripted.gets[0]
     assert (path, query["x"], query["hub.mode"], query["hub.topic"]) == ("cb", ["1"], ["subscribe"], [publisher.topic])
     assert query["hub.lease_seconds"] == ["600"]
@@ -142,7 +144,9 @@ def test_content_has_the_type_of_the_topic_its_links_and_a_signature(
     assert headers["x-hub-signature"] == f"sha256={expected}"
 
 
-@pytest.mark.parametrize("how", ["another text", "", 302, 307, 404, 410, 500])
+@pytest.mark.parametrize(
+    "how", ["another text", 302, *(pytest.param(one, marks=pytest.mark.long) for one in ("", 307, 404, 410, 500))]
+)
 def test_a_wrong_answer_to_the_verification_makes_no_subscription_and_is_not_asked_again(
     publisher: Publisher, scripted: ScriptedSubscriber, how: Any
 ) -> None:
@@ -227,6 +231,7 @@ def test_a_subscription_that_ends_while_its_callback_fails_gets_nothing_more(
     assert len(scripted.bodies("cb")) <= count
 
 
+@pytest.mark.long
 def test_the_end_of_the_lease_ends_the_deliveries(publisher: Publisher, scripted: ScriptedSubscriber) -> None:
     publisher.subscribed(scripted, "cb", lease_seconds="1")
     wait_for(lambda: not publisher.subscriptions(), about="the lease has ended")
