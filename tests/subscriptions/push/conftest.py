@@ -12,7 +12,7 @@ from demo.harness.servers import Domain
 from tests import scheduling
 from tests.subscriptions.push.certificates import certificate_made
 from tests.subscriptions.push.owner import Owner
-from tests.subscriptions.push.receiver import Receiver
+from tests.subscriptions.push.receiver import Receiver, own_host
 
 SETTINGS: dict[str, Any] = {
     "push": 1,
@@ -43,7 +43,7 @@ def pushing(tmp_path_factory: pytest.TempPathFactory, prepared: Any, served: Pat
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """An endpoint."""
-    with Receiver() as running:
+    with Receiver(host=own_host()) as running:
         yield running
 
 

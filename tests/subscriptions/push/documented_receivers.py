@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from demo.harness.servers import ROOT, free_port, wait_for
+from tests.subscriptions.push.receiver import own_host
 
 _CODE = re.compile(r"^```[a-z]+\n(?:#|//) ([a-z0-9_]+\.[a-z]+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PACKAGES = ROOT / "portal" / "web" / "node_modules"
@@ -34,13 +35,14 @@ def written(folder: Path, page: str) -> dict[str, Path]:
 class DocumentedReceiver:
     """A receiver that runs; `lines` is what it printed."""
 
-    def __init__(self, program: Path, log: Path, port: int, process: subprocess.Popen[bytes]) -> None:
-        self.program, self.port, self.process = program, port, process
+    def __init__(self, program: Path, log: Path, at: str, process: subprocess.Popen[bytes]) -> None:
+        self.program, self.process = program, process
+        self._at = at
         self._log = log
 
     def url(self, path: str) -> str:
         """Return the URL of a path."""
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"http://{self._at}{path}"
 
     @property
     def lines(self) -> list[str]:
@@ -51,14 +53,14 @@ class DocumentedReceiver:
 @contextmanager
 def running(program: Path, **environment: str) -> Iterator[DocumentedReceiver]:
     """Run a receiver in Python or JavaScript until the end of the block."""
-    port = free_port()
-    command = [NODE, program.name] if program.suffix == ".mjs" else _flask(program, port)
+    host, port = own_host(), free_port()
+    command = [NODE, program.name] if program.suffix == ".mjs" else _flask(program, host, port)
     log = program.with_suffix(".log")
     variables = {**os.environ, **environment, "PORT": str(port), "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=program.parent, env=variables, stdout=output, stderr=subprocess.STDOUT)
         try:
-            receiver = DocumentedReceiver(program, log, port, process)
+            receiver = DocumentedReceiver(program, log, f"{host}:{port}", process)
             wait_for(lambda: _listens(receiver, log), about=f"{program.name} listens")
             yield receiver
         finally:
@@ -79,8 +81,8 @@ def shell(program: Path, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def _flask(program: Path, port: int) -> list[str]:
-    return [sys.executable, "-m", "flask", "--app", program.stem, "run", "--port", str(port)]
+def _flask(program: Path, host: str, port: int) -> list[str]:
+    return [sys.executable, "-m", "flask", "--app", program.stem, "run", "--host", host, "--port", str(port)]
 
 
 def _listens(receiver: DocumentedReceiver, log: Path) -> bool:

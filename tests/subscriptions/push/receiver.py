@@ -11,12 +11,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import ssl
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
+
+
+def own_host() -> str:
+    """Return an address of this machine that hardly another endpoint has, so that no bound for each host is shared."""
+    if sys.platform == "darwin":  # which has one loopback address only
+        return "127.0.0.1"
+    return f"127.{random.randrange(1, 255)}.{random.randrange(255)}.{random.randrange(1, 255)}"
+
 
 CHALLENGE = "io.herald.webhook.challenge"
 
@@ -42,8 +52,9 @@ class Receiver:
         requests: those about events, without challenges, by path.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         self._tls = tls
+        self.host = host
         self.answer: dict[str, int | bytes | str] = {}
         self.allows: dict[str, dict[str, str]] = {}
         self.received: list[Received] = []
@@ -55,7 +66,7 @@ class Receiver:
 
     def url(self, path: str) -> str:
         """Return the URL of a hook."""
-        return f"https://localhost:{self.port}{path}" if self._tls else f"http://127.0.0.1:{self.port}{path}"
+        return f"https://localhost:{self.port}{path}" if self._tls else f"http://{self.host}:{self.port}{path}"
 
     def requests(self, path: str) -> list[Received]:
         """Return the requests to a path that are about events, and no challenges."""
@@ -89,7 +100,7 @@ class Receiver:
         asyncio.set_event_loop(self._loop)
 
         async def serve() -> None:
-            server = await asyncio.start_server(self._served, "127.0.0.1", 0, limit=8 * 1024 * 1024, ssl=self._tls)
+            server = await asyncio.start_server(self._served, self.host, 0, limit=8 * 1024 * 1024, ssl=self._tls)
             self.port = server.sockets[0].getsockname()[1]
             self._ready.set()
 
