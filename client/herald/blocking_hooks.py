@@ -25,10 +25,21 @@ class BlockingHooks:
         self._hooks = hooks
 
     def create(
-        self, rp: str, url: str, *, lease_s: int | None = None, from_: str = "now", **deliver: Any
+        self,
+        rp: str,
+        url: str,
+        *,
+        lease_s: int | None = None,
+        from_: str = "now",
+        replicas: int | None = None,
+        **deliver: Any,
     ) -> dict[str, Any]:
         """Have the events of an RP sent to an endpoint."""
-        return self._run(self._hooks.create(rp, url, lease_s=lease_s, from_=from_, **deliver))
+        return self._run(self._hooks.create(rp, url, lease_s=lease_s, from_=from_, replicas=replicas, **deliver))
+
+    def state(self, subscription_id: str, url: str, *, mode: str = "webhook", **deliver: Any) -> dict[str, Any]:
+        """State the endpoint at this domain."""
+        return self._run(self._hooks.state(subscription_id, url, mode=mode, **deliver))
 
     def endpoint(self, subscription_id: str) -> dict[str, Any]:
         """Describe the endpoint."""

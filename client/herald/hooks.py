@@ -16,20 +16,34 @@ class Hooks:
         self._rest = rest
 
     async def create(
-        self, rp: str, url: str, *, lease_s: int | None = None, from_: str = "now", **deliver: Any
+        self,
+        rp: str,
+        url: str,
+        *,
+        lease_s: int | None = None,
+        from_: str = "now",
+        replicas: int | None = None,
+        **deliver: Any,
     ) -> dict[str, Any]:
         """Have the events of an RP (id or name) sent to an endpoint, which must consent first.
 
         Arguments:
             lease_s: seconds to live unless renewed; None for the domain's default.
             from_: where delivery begins: `now`, `earliest`, `last` or a cursor.
+            replicas: domains that hold it; the others need its endpoint, too (`state`, at each). None: this domain only.
             deliver: the options of docs/how-to/webhooks.md: secret, format, ordered, headers ...
         """
         members: dict[str, Any] = {"from": from_, "deliver": {"mode": "webhook", "url": url, **deliver}}
         if lease_s is not None:
             members["lease_s"] = lease_s
+        if replicas is not None:
+            members["replicas"] = replicas
         key = {"Idempotency-Key": str(uuid.uuid4())}
         return await self._rest.members("POST", rp_path(rp, "/subscriptions"), members, headers=key, again=True)
+
+    async def state(self, subscription_id: str, url: str, *, mode: str = "webhook", **deliver: Any) -> dict[str, Any]:
+        """State the endpoint at this domain: another address, or the one of a subscription that another domain created."""
+        return await self._members("PATCH", subscription_id, "", {"deliver": {"mode": mode, "url": url, **deliver}})
 
     async def endpoint(self, subscription_id: str) -> dict[str, Any]:
         """Describe the endpoint."""

@@ -44,6 +44,7 @@ def command() -> None:
 @click.option("--warn-url", help="Address that is warned when the endpoint is paused or gone.")
 @click.option("--from", "from_", default="now", show_default=True, help="now, earliest, last, or a CURSOR.")
 @click.option("--lease-s", type=click.IntRange(min=1), help="Seconds to live unless renewed. Default: the domain's.")
+@click.option("--replicas", type=click.IntRange(1, 5), help="Domains that hold it: one sends, the others take over.")
 @domain_options
 def create(
     target: Target,
@@ -59,6 +60,7 @@ def create(
     warn_url: str | None,
     from_: str,
     lease_s: int | None,
+    replicas: int | None,
 ) -> None:
     """Have the events of RP (id or name) sent to the endpoint at ADDRESS, an https URL, once it has consented."""
     made = secret or new_secret()
@@ -70,10 +72,26 @@ def create(
         optional = {"max_attempts": max_attempts, "rate": rate, "warn_url": warn_url, **pem}
         deliver.update({name: value for name, value in optional.items() if value is not None})
         async with target.client() as client:
-            found = await client.hooks.create(rp, address, lease_s=lease_s, from_=from_, **deliver)
+            found = await client.hooks.create(rp, address, lease_s=lease_s, from_=from_, replicas=replicas, **deliver)
         target.show(found, lambda found: f"created {found['id']}, until {found['lease']['expires_at']}")
         if secret is None:
             note(f"secret of the signatures, shown only now: {made}")
+
+    run(work())
+
+
+@command.command(cls=Command)
+@click.argument("subscription")
+@click.argument("address")
+@click.option("--secret", help="Secret of the signatures: whsec_BASE64. Default: the present one, or none.")
+@domain_options
+def endpoint(target: Target, subscription: str, address: str, secret: str | None) -> None:
+    """State the endpoint of SUBSCRIPTION at this domain: another address, or that of a webhook that this domain is to take over."""
+
+    async def work() -> None:
+        async with target.client() as client:
+            found = await client.hooks.state(subscription, address, **({"secret": secret} if secret else {}))
+        target.show(found, lambda found: f"{found['id']} is sent to {found['deliver']['url']} once it has consented")
 
     run(work())
 
