@@ -161,7 +161,7 @@ def test_asyncapi_is_whole() -> None:
     assert {channel["address"] for channel in ASYNCAPI["channels"].values()} == {
         "/ws",
         "/api/v1/rps/{reference}/stream",
-        None,  # of an endpoint: its owner states it
+        None,  # of an endpoint, of a callback: its owner states it
     }
 
 
