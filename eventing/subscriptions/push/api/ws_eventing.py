@@ -25,15 +25,17 @@ from eventing.access.verification.verifier import verifier
 from eventing.client_address import request_address
 from eventing.conf import config
 from eventing.core.errors import (
+    TOKEN_NEEDED,
     ApplicationError,
     Forbidden,
+    Gone,
     InvalidRequest,
     MethodNotAllowed,
     Moved,
     NotFound,
     Unauthenticated,
 )
-from eventing.core.principals import Principal
+from eventing.core.principals import ANONYMOUS, Principal
 from eventing.rest.problems import error_of, problem
 from eventing.store.errors import RedisError
 from eventing.subscriptions.push.services import ws_eventing as services
@@ -86,7 +88,7 @@ _WSDL: Mapping[str, tuple[EventingDialect, Addressing]] = {
     "2004-2004": (EVENTING_2004, ADDRESSING_2004),
 }
 """Dialect and version of addressing by the value of `wsdl`."""
-_HTTP_REFUSALS = (Unauthenticated, Forbidden, NotFound)
+_HTTP_REFUSALS = (Unauthenticated, Forbidden, NotFound, Gone)
 _UNEXPECTED = (ApplicationError, RedisError, OperationalError, InterfaceError)
 
 
@@ -114,7 +116,7 @@ class SoapView(View):
 
     def post(self, request: HttpRequest, **where: str) -> HttpResponseBase:
         """Answer a message. The token is verified before the message is judged."""
-        asked = _read(request.body)
+        asked, principal = _read(request.body), ANONYMOUS
         try:
             principal = _principal(request)
             match asked:
@@ -128,6 +130,8 @@ class SoapView(View):
             error = error_of(raised)
             if error is None:
                 raise
+            if isinstance(error, NotFound | Gone) and principal.anonymous:
+                error = Unauthenticated(TOKEN_NEEDED)  # a stranger does not learn what exists
             return _refusal(error, asked, request)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

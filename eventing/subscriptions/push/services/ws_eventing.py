@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from eventing.conf import config
 from eventing.core.client_address import address_key
-from eventing.core.errors import Forbidden, Gone, InvalidRequest, NotFound
+from eventing.core.errors import Gone, InvalidRequest, NotFound, Unauthenticated
 from eventing.core.principals import ANONYMOUS, Principal
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.subscriptions.models import Subscription
@@ -155,6 +155,6 @@ def _managed(
     if row.owner.startswith(_STRANGER):
         return row, replace(ANONYMOUS, subject=row.owner.removeprefix(_STRANGER))
     if principal.anonymous:
-        raise Forbidden("The subscription was made with a token; send it.")
+        raise Unauthenticated("The subscription was made with a token; send one of its owner.")
     require_managed(row, descriptor, principal)
     return row, principal

@@ -225,6 +225,8 @@ def test_the_policy_decides_who_subscribes(new_rp: NewRp, ben_soap: Soap, strang
     assert (refused.status_code, refused["www-authenticate"]) == (401, 'Bearer realm="localhost"')
     assert Soap("nonsense").subscribes(opened).status_code == 401, "an invalid token is not the same as none"
     assert ben_soap(f"/api/v1/rps/{'a' * 26}/ws-eventing", envelope(W3C, "Subscribe", DELIVERY)).status_code == 404
+    unknown = stranger(f"/api/v1/rps/{'a' * 26}/ws-eventing", envelope(W3C, "Subscribe", DELIVERY))
+    assert unknown.status_code == 401, "as where there is one that does not let strangers subscribe"
     assert not Subscription.objects.exists()
     assert stranger.subscribes(opened).status_code == 200
     (row,) = Subscription.objects.all()
@@ -256,7 +258,7 @@ def test_the_managers_address_is_the_credential_of_a_stranger_and_not_of_a_token
     assert stranger(right, envelope(W3C, "Unsubscribe"), **elsewhere).status_code == 200
     ben_soap.subscribes(rp)
     (row,) = Subscription.objects.all()
-    assert stranger(path_of(manager_address(row.id)), envelope(W3C, "Unsubscribe")).status_code == 403
+    assert stranger(path_of(manager_address(row.id)), envelope(W3C, "Unsubscribe")).status_code == 401
     other = Soap(token_create(subject="carl", lease_s=600).token)
     assert other(path_of(manager_address(row.id)), envelope(W3C, "Unsubscribe")).status_code == 403
     assert Subscription.objects.exists()
