@@ -141,7 +141,9 @@ def endpoint_get(subscription_id: str, *, lock: bool = False) -> PushEndpoint:
     rows = PushEndpoint.objects.select_for_update() if lock else PushEndpoint.objects.all()
     row = rows.filter(pk=subscription_id).first()
     if row is None:
-        raise NotFound("The subscription has no endpoint: its events are pulled.")
+        raise NotFound(
+            "The subscription has no endpoint here: its events are pulled, or sent by another domain that holds it."
+        )
     return row
 
 

@@ -28,7 +28,7 @@ from eventing.overlay.takeover import TERM_MAX, TakeoverRules
 from eventing.rps.rules.statements import BadStatement, Keys
 
 VERSION = 1
-SHARED_MODES = ("pull", "webhook", "cloudevents-http")  # modes of delivery of subscriptions that several domains hold
+SHARED_MODES = ("pull", "webhook")  # modes of delivery of subscriptions that several domains hold
 REPLICAS_MAX = 5  # holders of one subscription: more make its lines cost more than they make it safer
 RECORD_BYTES_MAX = 8 * 1024  # identity, five names and a vector of 65 feeds take less than 6 KiB
 LINE_BYTES_MAX = 4 * 1024  # a vector of 65 feeds takes 2.5 KiB
