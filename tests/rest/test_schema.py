@@ -15,6 +15,7 @@ pytestmark = pytest.mark.usefixtures("stores")
 
 METHODS = ("get", "post", "put", "patch", "delete")
 NOT_DESCRIBED = {("GET", "/api/v1/schema"), ("GET", "/api/v1/"), ("POST", "/api/v1/")}  # itself, and what is not there
+SOAP = "/ws-eventing"  # which WSDL describes
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,7 @@ def test_it_is_openapi_3_1_and_describes_everything(document: dict[str, Any]) ->
     assert document["openapi"].startswith("3.1")
     described = {(name.upper(), path) for path, item in document["paths"].items() for name in METHODS if name in item}
     offered = {(method, path) for method, path in endpoints() if path.startswith("/api/v1/") and "*" not in path}
+    offered = {(method, path) for method, path in offered if SOAP not in path}
     assert described == offered - NOT_DESCRIBED
     ids = [operation["operationId"] for operation in operations(document)]
     assert len(ids) == len(set(ids))

@@ -16,7 +16,7 @@ from eventing.rps.models import RendezvousPoint
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
 from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState
-from eventing.subscriptions.push.selectors import endpoints_page, replays_waiting
+from eventing.subscriptions.push.selectors import endpoints_named, endpoints_page, replays_waiting
 from eventing.subscriptions.push.services import outcomes
 from eventing.subscriptions.push.services.endpoints import (
     endpoint_pause,
@@ -24,7 +24,13 @@ from eventing.subscriptions.push.services.endpoints import (
     endpoint_secret_rotate,
     endpoint_test,
 )
-from eventing.subscriptions.push.services.outcomes import GivenUp, StandingFound, given_up_note, standings_save
+from eventing.subscriptions.push.services.outcomes import (
+    GivenUp,
+    StandingFound,
+    allowed_rate_save,
+    given_up_note,
+    standings_save,
+)
 from eventing.subscriptions.push.services.replays import dead_letters_replay, range_replay
 from eventing.subscriptions.push.services.vault import NotOpened, unseal
 from eventing.subscriptions.services.subscriptions import subscription_create, subscription_update
@@ -71,6 +77,16 @@ def test_a_change_keeps_the_secrets_that_it_does_not_state(new_rp: NewRp, ben: P
     assert changed.deliver["format"] == "binary"
     assert unseal(row.id, bytes(held.sealed)).signing() == (SECRET,)
     assert held.state == "active", "the address is the same: it need not consent again"
+
+
+def test_the_rate_that_an_endpoint_allowed_is_kept_until_it_has_another_address(new_rp: NewRp, ben: Principal) -> None:
+    row = hook(new_rp(), ben)
+    allowed_rate_save(row.id, 1, 120)
+    allowed_rate_save(row.id, 2, 999)  # the answer to a question that its owner has overtaken
+    assert endpoints_named([row.id])[row.id].allowed_rate == 120
+    stated = {"mode": "webhook", "url": "https://other.example.org/"}
+    subscription_update(subscription_id=row.id, principal=ben, changes={"deliver": stated})
+    assert endpoints_named([row.id])[row.id].allowed_rate is None
 
 
 def test_another_address_must_consent(new_rp: NewRp, ben: Principal) -> None:
