@@ -65,6 +65,10 @@ class BlockingHooks:
         """Try at once."""
         return self._run(self._hooks.resume(subscription_id))
 
+    def page(self, subscription_id: str) -> dict[str, Any]:
+        """Make a link to the endpoint's page, for a person without an account: members `url` and `expires_at`. It works once."""
+        return self._run(self._hooks.page(subscription_id))
+
     def secret_replace(self, subscription_id: str, secret: str, *, keep_s: int | None = None) -> dict[str, Any]:
         """Sign with another secret."""
         return self._run(self._hooks.secret_replace(subscription_id, secret, keep_s=keep_s))

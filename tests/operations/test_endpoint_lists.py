@@ -74,17 +74,17 @@ def test_a_state_or_all_in_trouble_can_be_asked_for(hooks: dict[str, str]) -> No
     assert set(listed(state="troubled")) == set(hooks.values()) - {hooks["active"]}
 
 
-@pytest.mark.parametrize("sort", SORTS)
-def test_pages_of_every_order_have_each_endpoint_once(hooks: dict[str, str], sort: str) -> None:
-    whole, found, cursor = listed(sort=sort), [], None
-    while True:
-        items, cursor, complete = endpoints_listed(sort=sort, cursor=cursor, limit=2)
-        assert complete
-        found += [one.subscription for one in items]
-        if cursor is None:
-            break
-    assert found == whole
-    assert sorted(found) == sorted(hooks.values())
+def test_pages_of_every_order_have_each_endpoint_once(hooks: dict[str, str]) -> None:
+    for sort in SORTS:
+        whole, found, cursor = listed(sort=sort), [], None
+        while True:
+            items, cursor, complete = endpoints_listed(sort=sort, cursor=cursor, limit=2)
+            assert complete
+            found += [one.subscription for one in items]
+            if cursor is None:
+                break
+        assert found == whole
+        assert sorted(found) == sorted(hooks.values())
 
 
 def test_a_cursor_of_another_order_and_unknown_orders_are_refused(hooks: dict[str, str]) -> None:

@@ -52,6 +52,7 @@ export class EndpointView {
 
   /** Say that what is shown is old, or that it no longer is ("" for that). @param {string} why */
   old(why) {
+    if (why && !this.#shown) return; // nothing is shown that could be old
     const away = byId("endpoint-away");
     away.hidden = !why;
     away.textContent = why;
@@ -132,7 +133,7 @@ function tiles(endpoint) {
   const none = html`<span class="muted">–</span>`;
   return html`<section class="tiles" aria-label="The endpoint in numbers">
     ${tile("State", html`<span class="badge ${kind}">${words}</span>`, why ? html`${why}, <time datetime=${endpoint.state_at} data-age></time>` : about)}
-    ${tile("Next try", next ? html`<time datetime=${next} data-countdown></time>` : none, next ? "resume to try at once" : state === "active" ? "when there is an event" : "none is planned")}
+    ${tile("Next try", next ? html`<time datetime=${next} data-countdown></time>` : none, next ? "or at once by Try now" : state === "active" ? "when there is an event" : "none is planned")}
     ${tile("Accepted", recent.requests ? number(percent(recent.delivered, recent.requests)) : none, recent.requests ? `${recent.delivered} of the last ${plural(recent.requests, "request")}` : "no requests yet")}
     ${tile("95 of 100 within", recent.p95_ms === null ? none : number(duration(recent.p95_ms)), "until the answer's head")}
     ${tile("Backlog", lag, lag === 1 ? "event waits" : "events wait")}

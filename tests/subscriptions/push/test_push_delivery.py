@@ -213,6 +213,7 @@ def test_an_endpoint_is_looked_after_by_command(pushing: Domain, owner: Owner, r
     wait_for(lambda: not owner.dead_letters(hook), about="the replay arrives")
     assert "paused" in herald(pushing, owner, "pause", hook)
     assert "active" in herald(pushing, owner, "resume", hook)
+    assert f"{pushing.url}/endpoint#" in herald(pushing, owner, "page", hook)
 
 
 def test_an_endpoint_is_looked_after_without_asyncio(pushing: Domain, owner: Owner, receiver: Receiver) -> None:
@@ -221,6 +222,7 @@ def test_an_endpoint_is_looked_after_without_asyncio(pushing: Domain, owner: Own
         owner.wait_state(hook, "active")
         test_id = client.hooks.test(hook)
         wait_for(lambda: test_id in [one["message"] for one in client.hooks.attempts(hook)], about="the test is listed")
+        assert client.hooks.page(hook)["url"].startswith(f"{pushing.url}/endpoint#")
         assert client.hooks.secret_replace(hook, "whsec_" + "B" * 40)["secrets"] == 2
         receiver.answer["/sync"] = 400
         client.publish(owner.rp, {"n": 1})
