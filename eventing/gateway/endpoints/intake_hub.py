@@ -5,7 +5,6 @@ answered what the hub stated last.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from eventing.core.decoding import Undecodable
 from eventing.core.errors import MethodNotAllowed, Unavailable
@@ -15,23 +14,20 @@ from eventing.intakes.rules.formats import WEBSUB
 from eventing.intakes.rules.websub import HubNote, decode_note, encode_note, hub_note
 from eventing.intakes.selectors.intakes import IntakeState
 from eventing.store.errors import RedisError
-from eventing.store.keys import hub_note_key
-
-NOTED_S = 40 * 86_400
+from eventing.store.hub_notes import hub_note_read, hub_note_write
 
 
 async def hub_confirmed(gateway: Gateway, scope: http.Scope, send: http.Send, found: IntakeState) -> None:
     """Answer a GET. Raises MethodNotAllowed for other formats, NotFound, InvalidRequest, Unavailable."""
     if found.format != WEBSUB:
         raise MethodNotAllowed("Webhooks are sent here by POST.", allow=["POST", "OPTIONS"])
-    query, key = http.query(scope), hub_note_key(found.id)
+    query = http.query(scope)
     try:
         if "hub.mode" not in query:
-            held: Any = await gateway.redis.get(key)
-            await http.answer_json(send, 200, _last(held, found.source))
+            await http.answer_json(send, 200, _last(await hub_note_read(gateway.redis, found.id), found.source))
             return
         note, challenge = hub_note(query, found.source, time.time())
-        await gateway.redis.set(key, encode_note(note), ex=NOTED_S)
+        await hub_note_write(gateway.redis, found.id, encode_note(note))
     except (RedisError, OSError):
         raise Unavailable(
             "The domain's data plane is not responding. Try again in a moment.", retry_after_s=2
