@@ -23,6 +23,8 @@ from eventing.subscriptions.push.services.warnings import WARNED_OF
 
 GATHER_S = 0.005
 PAUSE_S = 0.5
+# The thread of a transaction keeps the interpreter from the event loop: failures by the hundred are gathered meanwhile.
+SQL_REST_S = 0.25  # bound: seconds between two transactions with standings; further standings are in the next one
 ATTEMPTS_WAITING_MAX = 10_000  # bound: attempts that wait for Redis; further ones are not recorded
 log = logging.getLogger(__name__)
 
@@ -46,8 +48,8 @@ class Recorder:
         """Start the writers; whoever starts them cancels them, after `flush`."""
         loop = asyncio.get_running_loop()
         return [
-            loop.create_task(self._write(self._to_redis, self._redis_once, GATHER_S)),
-            loop.create_task(self._write(self._to_sql, self._sql_once, GATHER_S)),
+            loop.create_task(self._write(self._to_redis, self._redis_once, 0.0)),
+            loop.create_task(self._write(self._to_sql, self._sql_once, SQL_REST_S)),
         ]
 
     def settled(self, course: Course, cursor: Cursor) -> None:
@@ -83,13 +85,14 @@ class Recorder:
                     "push: at the end some outcomes could not be stored; their events are sent again: %s", error
                 )
 
-    async def _write(self, wanted: asyncio.Event, write: Callable[[], Awaitable[None]], gather_s: float) -> None:
+    async def _write(self, wanted: asyncio.Event, write: Callable[[], Awaitable[None]], rest_s: float) -> None:
         while True:
             await wanted.wait()
-            await asyncio.sleep(gather_s)
+            await asyncio.sleep(GATHER_S)
             wanted.clear()
             try:
                 await write()
+                await asyncio.sleep(rest_s)
             except (RedisError, OSError, Unavailable) as error:
                 log.warning("push: outcomes cannot be stored yet: %s", error)
                 wanted.set()

@@ -20,6 +20,7 @@ from eventing.subscriptions.push.ws_eventing.sinks import MODE as WS_EVENTING
 from eventing.subscriptions.services.subscriptions import remove
 
 DEAD_LETTERS_MAX = 1000  # bound: dead letters of a subscription; the endpoint is paused instead of a further one
+STANDING_COLUMNS = ("verified", "failures", "reason", "failing_since", "next_at")  # of a state that stays
 BATCH = 200  # bound: endpoints of one transaction; the others are in the next one
 
 
@@ -50,14 +51,18 @@ def standings_save(found: Sequence[StandingFound], *, now: datetime | None = Non
         some = {one.subscription: one for one in found[begin : begin + BATCH]}
         with change(now or timezone.now()) as outbox:
             rows = PushEndpoint.objects.filter(pk__in=some).select_for_update().order_by("pk")
+            same: list[PushEndpoint] = []
             for row in rows:
                 one = some[row.pk]
                 if row.generation != one.generation:
                     continue
                 changed = row.state != one.standing.state
                 standing_set(row, one.standing, outbox.now)
-                if not changed or _reported(row, outbox):
+                if not changed:
+                    same.append(row)
+                elif _reported(row, outbox):
                     row.save()
+            PushEndpoint.objects.bulk_update(same, STANDING_COLUMNS)
 
 
 def allowed_rate_save(subscription_id: str, generation: int, rate: int | None) -> None:
