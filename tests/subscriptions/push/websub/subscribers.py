@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import threading
@@ -16,12 +17,13 @@ from werkzeug.serving import make_server
 
 
 class Served:
-    """A WSGI application on a port of its own, each request on a thread."""
+    """A WSGI application at an address of its own, since the hub has bounds for each host; each request on a thread."""
 
     def __init__(self, app: Flask) -> None:
         self.app = app
-        self._server = make_server("127.0.0.1", 0, app, threaded=True)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        host = "127." + ".".join(str(1 + byte % 250) for byte in os.urandom(3))
+        self._server = make_server(host, 0, app, threaded=True)
+        self.url = f"http://{host}:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def __enter__(self) -> Self:
