@@ -298,7 +298,12 @@ class Deliverer:
         async with asyncio.timeout(PLACE_S):
             await self._channels.subscribe(notification_channel(rp))  # before the extent is read: nothing is missed
         state = await self._reader.state(rp)
-        if feed.follow(state):
+        changed = feed.follow(state)
+        if feed.was_notified_early:  # the extent may have been read before, and its answer have arrived after
+            feed.was_notified_early = False
+            state = await self._reader.state(rp)
+            changed = feed.follow(state) or changed
+        if changed:
             courses = list(self._at.get(rp, {}).values())
             for course in courses:
                 course.window = None
@@ -364,7 +369,10 @@ class Deliverer:
         found = parse_notification(message)
         rp = channel.removeprefix("herald:{").removesuffix("}:bell")
         feed = self._feeds.get(rp)
-        if feed is None or not feed.epoch:
+        if feed is None:
+            return
+        if not feed.epoch:
+            feed.was_notified_early = True
             return
         if feed.notified(found):
             self._dispatcher.ready_all(list(self._at[rp].values()))

@@ -61,6 +61,7 @@ class RpFeed:
         epoch: of the log; empty before the first `follow`.
         end: offset of the next event.
         first: oldest offset held, as last read.
+        was_notified_early: whether a notification came before the epoch was known.
     """
 
     def __init__(self, rp: str, reader: LogReader, kept: KeptBytes) -> None:
@@ -68,6 +69,7 @@ class RpFeed:
         self.epoch = ""
         self.end = 1
         self.first = 1
+        self.was_notified_early = False
         self._reader = reader
         self._kept = kept
         self._runs: OrderedDict[int, _Kept] = OrderedDict()  # by first offset
