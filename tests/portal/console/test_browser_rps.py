@@ -23,7 +23,7 @@ expect = playwright.expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
-TABS = ("Overview", "Events", "Readers", "Access", "Replicas", "Watching", "Administration")
+TABS = ("Overview", "Events", "Readers", "Access", "Replicas", "Watching", "Intakes", "Administration")
 AUDITORS = {"label": "auditors", "at_least": 1, "publishing": "flag"}
 
 
