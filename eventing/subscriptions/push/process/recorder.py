@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
 from eventing.core.errors import Unavailable
@@ -24,7 +25,10 @@ from eventing.subscriptions.push.services.warnings import WARNED_OF
 GATHER_S = 0.005
 PAUSE_S = 0.5
 # The thread of a transaction keeps the interpreter from the event loop: failures by the hundred are gathered meanwhile.
-SQL_REST_S = 0.25  # bound: seconds between two transactions with standings; further standings are in the next one
+SQL_REST_S = (
+    0.25  # bound: seconds to the next transaction with standings, if there were many; further ones are in that one
+)
+MANY_PER_S = 20  # bound: standings of a second that are written at once; further ones are gathered
 ATTEMPTS_WAITING_MAX = 10_000  # bound: attempts that wait for Redis; further ones are not recorded
 log = logging.getLogger(__name__)
 
@@ -41,6 +45,7 @@ class Recorder:
         self._attempts_count = 0
         self._standings: dict[str, StandingFound] = {}
         self._to_redis, self._to_sql = asyncio.Event(), asyncio.Event()
+        self._second, self._in_second = 0, 0
         self.paused = asyncio.Event()
         """Set when a standing was stored of which owners are warned."""
 
@@ -48,8 +53,8 @@ class Recorder:
         """Start the writers; whoever starts them cancels them, after `flush`."""
         loop = asyncio.get_running_loop()
         return [
-            loop.create_task(self._write(self._to_redis, self._redis_once, 0.0)),
-            loop.create_task(self._write(self._to_sql, self._sql_once, SQL_REST_S)),
+            loop.create_task(self._write(self._to_redis, self._redis_once)),
+            loop.create_task(self._write(self._to_sql, self._sql_once)),
         ]
 
     def settled(self, course: Course, cursor: Cursor) -> None:
@@ -85,14 +90,13 @@ class Recorder:
                     "push: at the end some outcomes could not be stored; their events are sent again: %s", error
                 )
 
-    async def _write(self, wanted: asyncio.Event, write: Callable[[], Awaitable[None]], rest_s: float) -> None:
+    async def _write(self, wanted: asyncio.Event, write: Callable[[], Awaitable[None]]) -> None:
         while True:
             await wanted.wait()
             await asyncio.sleep(GATHER_S)
             wanted.clear()
             try:
                 await write()
-                await asyncio.sleep(rest_s)
             except (RedisError, OSError, Unavailable) as error:
                 log.warning("push: outcomes cannot be stored yet: %s", error)
                 wanted.set()
@@ -126,3 +130,12 @@ class Recorder:
             raise
         if any(one.standing.state in WARNED_OF for one in standings.values()):
             self.paused.set()
+        await self._rest(len(standings))
+
+    async def _rest(self, written: int) -> None:
+        """Wait after many standings: an owner who looks sees a single one at once."""
+        second = int(time.monotonic())
+        self._in_second = written + (self._in_second if second == self._second else 0)
+        self._second = second
+        if self._in_second > MANY_PER_S:
+            await asyncio.sleep(SQL_REST_S)
