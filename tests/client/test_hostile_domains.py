@@ -27,7 +27,7 @@ from websockets.typing import Subprotocol
 
 from tests.client.hostile import Hostile
 
-ROUNDS = int(os.environ.get("HERALD_FUZZ_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("HERALD_FUZZ_ROUNDS", "1"))
 DOCUMENTED = {0, 1, 2, 3}
 EVIL = "a\x1b[2J\x9b31m\u202e\u2028\nherald: b"
 FOLDER = Path(herald.__file__).parent

@@ -261,6 +261,7 @@ def test_the_last_use_is_shown(live_gateway: LiveGateway, rp: str, sender: httpx
     assert [one["last_used_at"] is not None for one in listed if one["id"] == made["id"]] == [True]
 
 
+@pytest.mark.long
 def test_use_renews_the_lease(new_live_gateway: Callable[..., LiveGateway], sender: httpx.Client) -> None:
     running = new_live_gateway()
     rp = running.create_rp()

@@ -45,6 +45,7 @@ def losing(live_gateway: LiveGateway, rp: str, about: str = "an alarm about the 
     return alarm
 
 
+@pytest.mark.long
 def test_what_is_lost_is_the_same_figure_everywhere_and_that_of_the_pull(live_gateway: LiveGateway) -> None:
     """Without any rule: an alarm, critical, with the numbers; cleared, with what was lost, when the reader reads on."""
     rp = lossy(live_gateway, name="loss/everywhere")

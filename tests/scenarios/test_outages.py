@@ -80,9 +80,8 @@ def disconnected(domain: Domain) -> None:
         client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
 
-@pytest.mark.parametrize(
-    "outage", [killed, *(pytest.param(one, marks=pytest.mark.long) for one in (stopped, disconnected))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("outage", [killed, stopped, disconnected])
 def test_an_outage_of_redis_ends_no_process_and_forwarding_goes_on_at_once(network: Network, outage: object) -> None:
     assert callable(outage)
     rp = network.replicated_rp("a", "b")

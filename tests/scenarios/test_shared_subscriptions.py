@@ -155,6 +155,7 @@ def test_what_left_the_history_after_it_was_read_can_be_acknowledged(network: Ne
     assert {event["id"] for event in left["events"]} <= set(published)
 
 
+@pytest.mark.long
 def test_changes_are_made_where_it_was_created_and_its_deletion_spreads(network: Network) -> None:
     owner = Owner(network, network.replicated_rp("a", "b"))
     began = time.monotonic()

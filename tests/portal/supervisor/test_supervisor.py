@@ -177,6 +177,7 @@ def test_a_stop_takes_ten_seconds_at_most_and_the_next_start_finds_the_data(
     assert "up to date" in running.output[said:]
 
 
+@pytest.mark.long
 def test_a_worker_that_hangs_does_not_stretch_the_stop(running: Domain) -> None:
     said = len(running.output)
     for name in ("beat", "worker", "forwarder", "gateway-1"):
