@@ -43,7 +43,8 @@ Outcome = Appended | ApplicationError
 Done = Callable[[Outcome], None]
 log = logging.getLogger(__name__)
 
-
+_BY_SHA = ("EVALSHA", scripts.APPEND.sha)
+_BY_TEXT = ("EVAL", scripts.APPEND.text)
 _tuple = tuple.__new__  # a NamedTuple's constructor without the Python call in between
 
 
@@ -272,10 +273,15 @@ class _BatchQueue:
         text = False
         short: AckUnavailable | None = None
         for _ in range(4):  # script unknown, log missing, both after a restart of Redis; never more
-            script = ("EVAL", scripts.APPEND.text) if text else ("EVALSHA", scripts.APPEND.sha)
             window_s, ids_max = self._appender._window_s, self._appender._ids_max
             waits = self._waits(durability)
-            commands = [(*script, *scripts.append_args(run.rp, run.events, window_s, ids_max)) for _, run in left]
+            commands = [
+                (
+                    *(_BY_TEXT if text or run.split else _BY_SHA),
+                    *scripts.append_args(run.rp, run.events, window_s, ids_max),
+                )
+                for _, run in left
+            ]
             answers = await self._connection.ask(commands + waits, ANSWER_TIMEOUT_S)
             short = self._shortfall(waits, answers[len(left) :]) or short
             again = []
@@ -374,13 +380,19 @@ def _answer(append: _Append, outcome: Outcome) -> None:
 
 
 class _Run:
-    """Events of one RP that one script call appends."""
+    """Events of one RP that one script call appends.
 
-    __slots__ = ("events", "rp")
+    Attributes:
+        split: whether the pipeline has further runs of the RP. Such calls carry the script's text: if Redis lacked the script at the
+            first one, and somebody loaded it before the second, the first would be stored after it.
+    """
 
-    def __init__(self, rp: str, events: list[Event]) -> None:
+    __slots__ = ("events", "rp", "split")
+
+    def __init__(self, rp: str, events: list[Event], split: bool) -> None:
         self.rp = rp
         self.events = events
+        self.split = split
 
 
 def _gather_runs(pipeline: list[_Append]) -> list[_Run]:
@@ -392,7 +404,11 @@ def _gather_runs(pipeline: list[_Append]) -> list[_Run]:
             by_rp[rp].extend(append.events)
         else:
             by_rp[rp] = list(append.events)
-    return [_Run(rp, list(part)) for rp, events in by_rp.items() for part in scripts.runs(events)]
+    return [
+        _Run(rp, list(part), len(parts) > 1)
+        for rp, parts in ((rp, scripts.runs(events)) for rp, events in by_rp.items())
+        for part in parts
+    ]
 
 
 def _scatter(pipeline: list[_Append], runs: list[_Run], outcomes: list[Outcome]) -> list[Outcome]:

@@ -72,7 +72,7 @@ def run_script_all(script: Script, arguments: Sequence[Sequence[Any]]) -> list[A
         return []
     answers = evalsha_all(client(), script.sha, arguments)
     missing = [at for at, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
-    if missing:  # no call ran: the server lacks the script
+    if missing:  # these did not run; those after them did, if somebody loaded the script meanwhile
         client().script_load(script.text)
         again = evalsha_all(client(), script.sha, [arguments[at] for at in missing])
         for at, answer in zip(missing, again, strict=True):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
+import redis
 
 from eventing.core.errors import ApplicationError, NotFound, Unavailable
 from eventing.core.events.cloudevents import Event
 from eventing.log import appender as appender_module
+from eventing.log import scripts
 from eventing.log.scripts import Appended
 from eventing.store import keys
 from tests.log.harness import Harness, Outcomes, calls_of, descriptor, make_event
@@ -214,3 +217,28 @@ async def test_a_write_that_redis_refuses_is_told_and_does_not_stop_the_lane(
         await harness.appender.append_and_wait(rp, [make_event("b")])
     await harness.client.config_set("maxmemory", 0)
     assert (await harness.appender.append_and_wait(rp, [make_event("c")])).offsets == [2]
+
+
+async def test_the_order_is_kept_though_the_script_is_loaded_by_others_meanwhile(
+    harness: Harness, redis_client: redis.Redis
+) -> None:
+    """After a restart Redis has no scripts, and whoever comes first loads them: between two calls of a pipeline, too."""
+    rp, offset = descriptor(), 1
+    await harness.appender.append_and_wait(rp, [make_event("first")])
+    for turn in range(60):
+        await harness.client.script_flush()
+        appends = [
+            asyncio.ensure_future(
+                harness.appender.append_and_wait(rp, [make_event(f"{turn}-{number}-{at}", 900) for at in range(20)])
+            )
+            for number in range(100)
+        ]
+        await asyncio.to_thread(_load_after, redis_client, turn / 4000)
+        for one in await asyncio.gather(*appends):
+            assert one.offsets == list(range(offset + 1, offset + 21))
+            offset += 20
+
+
+def _load_after(client: redis.Redis, pause_s: float) -> None:
+    time.sleep(pause_s)  # into the middle of the pipeline, some time
+    client.script_load(scripts.APPEND.text)
