@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 PAYLOAD = "a-payload-that-nobody-logs"
 TRACED = 3  # events with a trace of their own
-PROCESSES = {"gateway", "worker", "worker-pool", "forwarder", "beat"}
+PROCESSES = {"gateway", "worker", "worker-pool", "forwarder", "deliverer", "beat"}
 METRIC = re.compile(r"\b(?:herald|process)_[a-z0-9_]+\b")
 GRAFANA = ROOT / "docs" / "grafana"
 
@@ -55,7 +55,7 @@ def _sent_soon() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def exchanged(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared, _sent_soon: None) -> Iterator[Exchanged]:
-    settings = {"log_format": "json", "records": 0}
+    settings = {"log_format": "json", "records": 0, "push": 1}
     with (
         Collector() as collector,
         Network(
@@ -238,7 +238,9 @@ def test_quotas_are_told_as_sql_has_them(exchanged: Exchanged) -> None:
 def test_every_metric_of_the_dashboard_and_the_alerts_is_in_a_scrape(exchanged: Exchanged, file: str) -> None:
     names = set(METRIC.findall(_queries(GRAFANA / file)))
     assert len(names) >= 15, "the file asks for something"
-    ready_scrape(exchanged, "a", "herald_forward_backlog_events", "herald_forward_in_flight_seconds")
+    ready_scrape(
+        exchanged, "a", "herald_forward_backlog_events", "herald_forward_in_flight_seconds", "herald_push_endpoints"
+    )
     scraped = scrape(exchanged.network["a"].url).names | scrape(exchanged.network["b"].url).names
     assert not names - scraped
 
