@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -26,7 +27,8 @@ import zeep.exceptions
 import zeep.transports
 from lxml import etree
 
-from demo.harness.servers import ROOT, Domain, free_port, wait_for
+from demo.harness.servers import ROOT, Domain, free_port
+from demo.harness.servers import wait_for as wait_for_within
 from eventing.subscriptions.push.ws_eventing.dialects import EVENTING_2004, EVENTING_2011, WRAPPED, MessageForm
 from tests.subscriptions.push.ws_eventing.messages import DPWS, FORMS, W3C, envelope, found
 from tests.subscriptions.push.ws_eventing.schemas import published_schema
@@ -43,6 +45,10 @@ SETTINGS: dict[str, Any] = {
     "lease_s_max": 86_400,
 }
 OPEN = [{"issuer": "anyone", "allow": ["describe", "subscribe"]}]
+
+
+CONSENT_WAIT_S = 120.0  # the domain asks one host, and for one owner, 30 times a minute: these tests are quicker
+wait_for = functools.partial(wait_for_within, within_s=CONSENT_WAIT_S)
 
 
 @pytest.fixture(scope="module")
