@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
+import subprocess
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 
 from demo.harness.servers import wait_for
 from tests.subscriptions.push.certificates import certificate_made, demanding
+from tests.subscriptions.push.documented_receivers import NODE, PACKAGES
 from tests.subscriptions.push.owner import Owner
-from tests.subscriptions.push.receiver import Receiver
+from tests.subscriptions.push.receiver import Received, Receiver
 
 pytestmark = pytest.mark.processes
 
@@ -50,9 +54,19 @@ def test_the_rate_that_an_endpoint_allows_is_kept(owner: Owner, receiver: Receiv
     assert owner.endpoint(hook)["allowed_rate"] == 120
 
 
+def by_npm_sdk(folder: Path, request: Received) -> Any:
+    """The event that the SDK for JavaScript reads from a request."""
+    (folder / "node_modules").symlink_to(PACKAGES)
+    program = shutil.copy(Path(__file__).with_name("cloudevents_sdk.mjs"), folder)
+    stated = json.dumps({"headers": dict(request.headers), "body": request.body.decode()})
+    done = subprocess.run([NODE, program], input=stated, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 @pytest.mark.parametrize("form", ["structured", "binary"])
-def test_the_sdk_of_cloudevents_receives_what_a_subscription_of_their_interface_delivers(
-    owner: Owner, receiver: Receiver, form: str
+def test_the_sdks_of_cloudevents_receive_what_a_subscription_of_their_interface_delivers(
+    owner: Owner, receiver: Receiver, form: str, tmp_path: Path
 ) -> None:
     receiver.allows["/sdk"] = {"WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "*"}
     stated = {
@@ -69,6 +83,7 @@ def test_the_sdk_of_cloudevents_receives_what_a_subscription_of_their_interface_
     (request,) = receiver.requests("/sdk")
     event = from_http_event(HTTPMessage(request.headers, request.body))
     assert (event.get_source(), event.get_type(), event.get_data()) == ("/t", "t", {"celsius": 21.5})
+    assert by_npm_sdk(tmp_path, request) == {"source": "/t", "type": "t", "data": {"celsius": 21.5}}
     assert (request.headers["x-tenant"], request.headers["authorization"]) == ("a", "Basic YmVuOnM=")
     assert owner.http.delete(f"/api/v1/cloudevents/subscriptions/{made.json()['id']}").status_code == 200
 

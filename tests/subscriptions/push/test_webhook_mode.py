@@ -80,7 +80,7 @@ def test_a_structured_delivery_is_the_event_byte_for_byte_and_its_id_is_constant
     first, again = request([body]), request([body])
     assert first.body == body
     assert dict(first.headers)["webhook-id"] == dict(again.headers)["webhook-id"] == "msg_abc_7"
-    assert dict(first.headers)["Content-Type"] == "application/cloudevents+json; charset=UTF-8"
+    assert dict(first.headers)["Content-Type"] == "application/cloudevents+json; charset=utf-8"
 
 
 def test_a_batch_is_an_array_of_the_events() -> None:

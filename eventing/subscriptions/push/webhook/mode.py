@@ -21,8 +21,9 @@ from eventing.subscriptions.push.rules.verdicts import AttemptVerdict, PushAnswe
 from eventing.subscriptions.push.webhook.binary import binary_form
 from eventing.subscriptions.push.webhook.handshake import handshake_allows, handshake_request
 
-STRUCTURED_TYPE = "application/cloudevents+json; charset=UTF-8"
-BATCH_TYPE = "application/cloudevents-batch+json; charset=UTF-8"
+# In lower case, though case means nothing here: the JavaScript SDK of CloudEvents reads no other.
+STRUCTURED_TYPE = "application/cloudevents+json; charset=utf-8"
+BATCH_TYPE = "application/cloudevents-batch+json; charset=utf-8"
 CHALLENGE_KIND = "io.herald.webhook.challenge"
 TEST_KIND = "io.herald.webhook.test"
 WARNING_KIND = "io.herald.webhook.warning"

@@ -6,7 +6,7 @@ from eventing.core.names import is_id
 
 HUB_PATH = "/websub/hub"
 TOPICS_PATH = "/websub/topics/"
-CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
+CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
 """Media type of every topic: one CloudEvent in the JSON format."""
 
 

@@ -103,7 +103,7 @@ def test_flask_websub_discovers_subscribes_receives_signed_content_and_unsubscri
         assert json.loads(content)["data"] == "after"
         read = httpx.get(publisher.topic, trust_env=False)
         assert read.content == content, "the content of the topic is what was distributed"
-        assert read.headers["content-type"] == "application/cloudevents+json; charset=UTF-8"
+        assert read.headers["content-type"] == "application/cloudevents+json; charset=utf-8"
         foreign.subscriber.storage[callback_id] = {
             **foreign.subscriber.storage[callback_id],
             "hub_url": publisher.hub,
@@ -138,7 +138,7 @@ def test_content_has_the_type_of_the_topic_its_links_and_a_signature(
     publisher.publish({"n": 1})
     wait_for(lambda: scripted.posts, about="content arrives")
     _, headers, body = scripted.posts[0]
-    assert headers["content-type"] == "application/cloudevents+json; charset=UTF-8"
+    assert headers["content-type"] == "application/cloudevents+json; charset=utf-8"
     assert headers["link"] == f'<{publisher.hub}>; rel="hub", <{publisher.topic}>; rel="self"'
     expected = hmac.new(b"s" * 199, body, hashlib.sha256).hexdigest()
     assert headers["x-hub-signature"] == f"sha256={expected}"
