@@ -25,8 +25,8 @@ _EVENT = re.compile(rb'"n":(\d+),"at":(\d+)')
 _NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
-class Taken:
-    """Events that came since the last `begin`."""
+class ReceivedCounts:
+    """Events received since the last `begin`."""
 
     def __init__(self) -> None:
         self.begin()
@@ -62,7 +62,7 @@ class Taken:
 class Endpoint(asyncio.Protocol):
     """A connection to a good endpoint."""
 
-    def __init__(self, taken: Taken) -> None:
+    def __init__(self, taken: ReceivedCounts) -> None:
         self._taken = taken
         self._parser = httptools.HttpRequestParser(self)
         self._path, self._body = "", b""
@@ -96,7 +96,7 @@ class Endpoint(asyncio.Protocol):
 
 async def main(good: int, dead: int) -> None:
     """Serve until killed."""
-    loop, taken = asyncio.get_running_loop(), Taken()
+    loop, taken = asyncio.get_running_loop(), ReceivedCounts()
     ports = []
     for _ in range(good):
         server = await loop.create_server(lambda: Endpoint(taken), "127.0.0.1", 0, backlog=BACKLOG)

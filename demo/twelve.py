@@ -138,7 +138,7 @@ class Twelve:
     # What is seen
 
     def _linked(self) -> None:
-        """Wait until each domain knows all and has links; say how it goes on."""
+        """Wait until each domain knows all and has links; report the progress."""
         began, said = time.monotonic(), 0.0
 
         def done() -> bool:

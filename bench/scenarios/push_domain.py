@@ -92,7 +92,7 @@ class PushEndpoints:
         self._process.wait()
 
     def taken(self) -> TakenEvents:
-        """Return the events that came since the last call."""
+        """Return the events received since the last call."""
         connection = http.client.HTTPConnection("127.0.0.1", self.good[0], timeout=30)
         try:
             connection.request("GET", "/taken")
@@ -153,7 +153,7 @@ class PushDomain(BenchDomain):
         return found[1]
 
     def await_taken(self, endpoints: PushEndpoints, events: int, within_s: float = READY_WITHIN_S) -> TakenEvents:
-        """Wait until so many events came, and return them. Raises CannotStart."""
+        """Wait until so many events have arrived, and return them. Raises CannotStart."""
         deadline = time.monotonic() + within_s
         taken = endpoints.taken()
         while taken.events < events:

@@ -52,7 +52,7 @@ def endpoint_set(row: Subscription, deliver: Mapping[str, Any] | None, outbox: O
 
 @Port
 def endpoints_able(ids: Sequence[str], /) -> Mapping[str, EndpointAbility]:
-    """Return, of these subscriptions, the endpoints that have consented and are neither paused nor gone."""
+    """Return, of these subscriptions, the endpoints that have consented and are active."""
     raise NotImplementedError
 
 

@@ -22,7 +22,7 @@ _LINKS = {"eager": "eager link", "lazy": "lazy link", "stopped": "stopped", None
 )
 @domain_options
 def command(target: Target, rp: str, place: str, ask: bool) -> None:
-    """Show how the event at CURSOR (or at an offset) of RP came to this domain, and which other domains hold it.
+    """Show the domains that the event at CURSOR (or at an offset) of RP passed on its way to this domain, and those that hold it.
 
     Domains state the paths; nothing of them is proved. `herald proof` proves who published the event.
     """

@@ -105,7 +105,7 @@ async def _publish(
 
 
 async def _handshake(scope: http.Scope, found: IntakeState, send: http.Send) -> None:
-    """Consent to deliveries from the origin that asks: whoever has the address may publish."""
+    """Consent to deliveries from the origin that asks: every holder of the address may publish."""
     origin = http.header(scope, b"webhook-request-origin") or ""
     headers: http.Headers = [(b"allow", b", ".join(name.encode() for name in METHODS))]
     if (

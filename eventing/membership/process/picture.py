@@ -42,7 +42,7 @@ SEEN_S = 30.0
 COST = 0.005
 """Share of a core that making pictures may take; with many domains, pictures are older."""
 KEPT = 3.0
-"""A picture is shown for so many of its longest periods; then the process is gone."""
+"""A picture is shown for so many of its longest periods; then the process has ended."""
 SCORES_MAX = 200  # bound: scores in a picture; the best are left out
 SUSPECTED_MAX = 200  # bound: suspicions in a picture; the latest are left out
 SEEN_MAX = 20_000  # bound: domains of which load and round-trip times are shown; of the others none is

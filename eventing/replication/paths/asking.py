@@ -207,7 +207,7 @@ def _participant(
 
 
 def _holders(replies: Mapping[str, CollectedReply]) -> dict[str, list[str]]:
-    """Return the domains that hold the event by the answers of others, each with those that say so."""
+    """Return the domains that hold the event by the answers of others, each with the domains that state it."""
     found: dict[str, list[str]] = {}
     for sender, one in replies.items():
         for domain, held in one.answer.holders.items() if one.answer is not None else ():

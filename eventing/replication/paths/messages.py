@@ -24,7 +24,7 @@ class PathQuestion(msgspec.Struct, array_like=True):
 
 
 class PathReply(msgspec.Struct, array_like=True):
-    """The answer: what one domain knows of an event's path.
+    """The answer: one domain's part of an event's path.
 
     Attributes:
         held: the sequence is within its vector: the event came there, also if it has left the history since.

@@ -110,7 +110,7 @@ class CloudEventsCredential(Shape):
 
 
 class CloudEventsConfig(Shape):
-    """The place that events come from."""
+    """The source of the events."""
 
     rp: Annotated[str, doc("Id of the rendezvous point.")]
 

@@ -1,4 +1,4 @@
-"""Ability of a holder to deliver a shared subscription to an endpoint, and what follows for its turn. Pure.
+"""Ability of a holder to deliver a shared subscription to an endpoint, and the consequences for its turn. Pure.
 
 The machine of takeover (overlay/takeover.py) presumes that each holder can deliver. For events that are pulled each can.
 An endpoint is stated by its owner at each holder, must consent there, and may be out of reach of one holder only: a holder

@@ -1,4 +1,4 @@
-"""The page of one endpoint for whoever has a link to it (eventing/subscriptions/push/services/pages.py), without an account.
+"""The page of one endpoint for the holder of a link to it (eventing/subscriptions/push/services/pages.py), without an account.
 
 The link's token is in the fragment of the address, so no request line and no log contains it. The page's button exchanges it for
 a cookie of its own, which is sent to these addresses only, by this site's pages only, and which scripts cannot read. The

@@ -55,7 +55,7 @@ class CloudEventsCredentialRequestSerializer(StrictObject):
 
 
 class CloudEventsConfigRequestSerializer(StrictObject):
-    """The place that events come from."""
+    """The source of the events."""
 
     rp = StrictString(max_length=REFERENCE_CHARS_MAX, help_text="Id or name of the rendezvous point.")
 

@@ -1,4 +1,4 @@
-"""Warnings to the address that an owner stated, when the domain pauses an endpoint or it is gone.
+"""Warnings to the address that an owner stated, when the domain pauses an endpoint or the endpoint ends.
 
     an endpoint is paused -> stored as due with its state -> the address consents to a challenge -> the signed warning
 

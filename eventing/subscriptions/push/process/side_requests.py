@@ -96,7 +96,7 @@ class SideRequests:
         await in_database(allowed_rate_save)(course.id, course.generation, rate)
 
     async def test(self, course: Course) -> None:
-        """Send the test event that the owner asked for; whatever comes of it changes nothing but the list of attempts."""
+        """Send the test event that the owner asked for; its outcome changes nothing but the list of attempts."""
         test_id, course.test_id = course.test_id, ""
         event = made_event(course.target, TEST_KIND, test_id, {"test": test_id})
         request = course.mode.request(course.target, [StoredEvent("test", 0, event)], int(time.time()))

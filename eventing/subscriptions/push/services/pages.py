@@ -1,4 +1,4 @@
-"""Endpoint pages: a link that shows one subscription's endpoint to whoever has it, for people without an account.
+"""Endpoint pages: a link that shows one subscription's endpoint to its holder, for people without an account.
 
 The life of a page: whoever manages the subscription makes a link (`page_link_create`); it works once, within LINK_S
 (`page_open`), and becomes a session of at most SESSION_S. A session acts as the maker of the link, narrowed to this
@@ -53,7 +53,7 @@ _ENDED = "This page has ended. Ask for a new link."
 
 
 class PageGrant(msgspec.Struct, array_like=True, frozen=True):
-    """What a link or session grants: the maker as it was, the subscription, and the operations at its RP.
+    """The grant of a link or session: the maker as it was, the subscription, and the operations at its RP.
 
     `expires_at`: Unix seconds after which no session may last.
     """

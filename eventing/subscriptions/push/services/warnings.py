@@ -1,4 +1,4 @@
-"""Warnings to owners about endpoints that are paused or gone: which are due, and what became of them."""
+"""Warnings to owners about endpoints that are paused or gone: those that are due, and their outcomes."""
 
 from __future__ import annotations
 

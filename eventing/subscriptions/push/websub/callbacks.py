@@ -38,7 +38,7 @@ def is_verified(status: int, body: bytes, challenge: str) -> bool:
 
 
 def denial_url(callback: str, topic: str, reason: str) -> str:
-    """Return the address that tells a subscriber that its subscription is denied, or has ended; `reason` may be empty."""
+    """Return the address that notifies a subscriber of the denial or the end of its subscription; `reason` may be empty."""
     return _appended(callback, {"hub.mode": "denied", "hub.topic": topic, **({"hub.reason": reason} if reason else {})})
 
 

@@ -54,7 +54,7 @@ def date_time(text: str) -> datetime | None:
 
 
 def duration_text(seconds: float) -> str:
-    """Write a duration in whole seconds, rounded down: the lease does not end before what the sink was told."""
+    """Write a duration in whole seconds, rounded down: the lease does not end before the time stated to the sink."""
     return f"PT{max(int(seconds), 0)}S"
 
 
