@@ -210,7 +210,8 @@ class Client:
         """Send events in one frame, as one publish; return as soon as there is room for it, with a future of the
         confirmations.
 
-        Use this for many concurrent publishes: submissions of one client reach an RP in the order made. `events` are
+        Use this for many concurrent publishes: submissions of one client reach an RP in the order made. One that
+        the domain refuses for the moment is repeated, and may be stored behind later ones. `events` are
         CloudEvents or data. All are stored or none. Raises ValueError for what is not JSON or not an event.
         """
         if self._closed:
