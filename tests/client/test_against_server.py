@@ -23,7 +23,7 @@ from herald.sync import Client as SyncClient
 from demo.harness.servers import ROOT, Domain, wait_for
 
 pytestmark = pytest.mark.processes
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 @pytest.fixture

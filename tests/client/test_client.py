@@ -16,7 +16,7 @@ from herald.subscription import Subscription
 
 from tests.client.fake_gateway import FakeGateway
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 @pytest.fixture

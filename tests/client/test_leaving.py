@@ -23,7 +23,7 @@ from tests.client.fake_gateway import FakeGateway
 from tests.client.test_client import take, until
 
 HERALD = [sys.executable, "-c", "from herald.commands import main; main()"]
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def offset_of(item: Received | Gap) -> int:

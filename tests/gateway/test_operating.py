@@ -22,7 +22,7 @@ from tests.gateway.server import BATCH, STRUCTURED, LiveGateway, Prepared, event
 
 pytestmark = pytest.mark.processes
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")

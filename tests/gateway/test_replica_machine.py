@@ -39,7 +39,7 @@ from eventing.store.connection import async_client
 from tests.log.runs import receive_run
 
 T = TypeVar("T")
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 NEW = itertools.count(1)
 X, Y, Z = 0, 1, 2  # the two replicas, and a domain that only publishes
 FEW = st.integers(1, 6)

@@ -14,7 +14,7 @@ from demo.harness.servers import wait_for
 from tests.gateway.server import LiveGateway, Prepared
 from tests.operations.test_watched import alarms, cleared, types
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 HISTORY = 50
 
 
