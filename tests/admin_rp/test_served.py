@@ -57,6 +57,7 @@ async def until(holds: Callable[[], bool], about: str) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.long
 async def test_a_file_of_names_is_kept_current_through_the_loss_of_its_gateway(
     live_gateway: LiveGateway, tmp_path: Path
 ) -> None:

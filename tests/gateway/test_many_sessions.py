@@ -187,6 +187,7 @@ async def test_a_gateway_takes_as_many_sessions_as_it_may_and_says_so_to_the_res
         session.transport.abort()
 
 
+@pytest.mark.long
 async def test_sessions_that_come_and_go_leave_nothing_behind(new_live_gateway: Callable[..., LiveGateway]) -> None:
     live_gateway = new_live_gateway(records=False)  # whose own memory is another test's
     rp = live_gateway.create_rp()

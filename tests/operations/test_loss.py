@@ -95,6 +95,7 @@ def metrics(live_gateway: LiveGateway, name: str) -> float:
     )
 
 
+@pytest.mark.long
 def test_an_alarm_comes_before_the_loss_and_says_when_it_is(live_gateway: LiveGateway) -> None:
     rp = lossy(live_gateway)
     subscription = subscribed(live_gateway, rp)

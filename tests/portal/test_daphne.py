@@ -51,7 +51,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
         process.wait(30)
 
 
-@pytest.fixture(params=["daphne", "runserver"])
+@pytest.fixture(params=["daphne", pytest.param("runserver", marks=pytest.mark.long)])
 def served(stores: Domain, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Domain]:
     """`stores`, served at their port; at another if a process has taken it, as a socket of the fixture does at first."""
     with socket.socket() as another:

@@ -106,6 +106,7 @@ def test_an_outage_of_redis_ends_no_process_and_forwarding_goes_on_at_once(netwo
     assert max(took_s) < GOES_ON_WITHIN_S, took_s
 
 
+@pytest.mark.long
 def test_a_forwarder_that_ends_by_itself_waits_for_no_peer_that_hangs(network: Network) -> None:
     rp = network.replicated_rp("a", "b")
     domain = network["a"]

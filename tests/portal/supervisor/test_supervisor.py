@@ -73,6 +73,7 @@ def stopped(own: Domain) -> Domain:
     return own
 
 
+@pytest.mark.long
 def test_a_data_folder_with_a_very_long_path_works(running: Domain) -> None:
     assert len(str(running.data_dir / "redis.sock")) > UNIX_PATH_BYTES_MAX
     assert running.manage("doctor").returncode == 0
