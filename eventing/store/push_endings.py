@@ -24,12 +24,16 @@ class PushEnding(msgspec.Struct, array_like=True, frozen=True):
         sealed: secrets of its endpoint, as they were stored.
         status: why it ended, as its mode names it.
         reason: for people, in English.
+        mode: of delivery.
+        rp: id of the RP.
     """
 
     subscription: str
     sealed: bytes
     status: str
     reason: str
+    mode: str = "ws-eventing"
+    rp: str = ""
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -1,4 +1,5 @@
-"""SubscriptionEnd of WS-Eventing, sent by the deliverer for subscriptions that ended before their lease."""
+"""Messages to subscribers whose subscriptions ended before their lease, sent by the deliverer: SubscriptionEnd of WS-Eventing, the
+denial of WebSub."""
 
 from __future__ import annotations
 
@@ -13,10 +14,14 @@ from eventing.core.decoding import Undecodable
 from eventing.core.errors import InvalidRequest
 from eventing.store.errors import RedisError
 from eventing.store.push_endings import PushEnding, endings_take
+from eventing.subscriptions.push.modes import PushRequest
 from eventing.subscriptions.push.rules.addresses import endpoint_url, ports_parse
 from eventing.subscriptions.push.rules.verdicts import AttemptVerdict, judged
-from eventing.subscriptions.push.services.vault import NotOpened, unseal
+from eventing.subscriptions.push.services.vault import EndpointSecrets, NotOpened, unseal
+from eventing.subscriptions.push.services.websub import WEBSUB
 from eventing.subscriptions.push.services.ws_eventing import manager_address
+from eventing.subscriptions.push.websub.callbacks import denial_url
+from eventing.subscriptions.push.websub.topics import topic_url
 from eventing.subscriptions.push.wire.client import PushClient
 from eventing.subscriptions.push.ws_eventing.mode import end_request
 from eventing.subscriptions.push.ws_eventing.sinks import sink_parse
@@ -79,27 +84,42 @@ class EndingSender:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("push: a SubscriptionEnd was not sent by an error of ours", exc_info=error)
+            log.error("push: the end of a subscription was not sent by an error of ours", exc_info=error)
         self._wanted.set()
 
     async def _send(self, ending: PushEnding) -> None:
         settings = config()
         try:
-            sink = sink_parse(unseal(ending.subscription, ending.sealed).mode_data)
-            if sink.end_to is None:
+            secrets = unseal(ending.subscription, ending.sealed)
+            made = _denial(ending, secrets) if ending.mode == WEBSUB else _subscription_end(ending, secrets)
+            if made is None:
                 return
-            ports = ports_parse(settings.push_ports)
-            url = endpoint_url(sink.end_to.address, ports=ports, private=settings.push_private)
+            address, request = made
+            url = endpoint_url(address, ports=ports_parse(settings.push_ports), private=settings.push_private)
         except (NotOpened, Undecodable, InvalidRequest):
             return
-        request = end_request(
-            sink,
-            manager=manager_address(ending.subscription),
-            message_id=uuid.uuid4().urn,
-            status=ending.status,
-            reason=ending.reason,
-        )
         for pause_s in PAUSES_S:
             await asyncio.sleep(pause_s)
             if judged(await self._client.send(url, request)) in (AttemptVerdict.DELIVERED, AttemptVerdict.GONE):
                 return
+
+
+def _subscription_end(ending: PushEnding, secrets: EndpointSecrets) -> tuple[str, PushRequest] | None:
+    """Return the address and the message; None if the subscriber named no EndTo. Raises Undecodable."""
+    sink = sink_parse(secrets.mode_data)
+    if sink.end_to is None:
+        return None
+    request = end_request(
+        sink,
+        manager=manager_address(ending.subscription),
+        message_id=uuid.uuid4().urn,
+        status=ending.status,
+        reason=ending.reason,
+    )
+    return sink.end_to.address, request
+
+
+def _denial(ending: PushEnding, secrets: EndpointSecrets) -> tuple[str, PushRequest]:
+    """Return the address and the request that state the end of a WebSub subscription (section 5.2 of the Recommendation)."""
+    address = denial_url(secrets.url, topic_url(config().base_url, ending.rp), ending.reason)
+    return address, PushRequest("GET", (("Accept", "*/*"),))

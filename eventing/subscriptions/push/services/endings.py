@@ -1,4 +1,5 @@
-"""Messages to subscribers whose subscription ends before its lease, where the mode has such a message: SubscriptionEnd.
+"""Messages to subscribers whose subscription ends before its lease, where the mode has such a message: SubscriptionEnd of
+WS-Eventing, the denial of WebSub.
 
 Nothing is sent at the natural end of a lease, after the owner's own request, and to an endpoint that never consented.
 """
@@ -6,9 +7,9 @@ Nothing is sent at the natural end of a lease, after the owner's own request, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from eventing.core.principals import Principal
 from eventing.outbox.services import Outbox
@@ -18,36 +19,45 @@ from eventing.store.push_endings import ENDINGS_MAX, PushEnding, endings_add
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushEndpoint
 from eventing.subscriptions.push.services.notices import deliverer_notify
+from eventing.subscriptions.push.services.websub import WEBSUB
 from eventing.subscriptions.push.ws_eventing.notifications import CANCELLING, DELIVERY_FAILURE
 from eventing.subscriptions.push.ws_eventing.sinks import MODE as WS_EVENTING
 
 GONE_REASON = "endpoint-gone"
 """Reason of the end of a subscription whose endpoint answered 410."""
+ANNOUNCED = (WS_EVENTING, WEBSUB)
+"""Modes whose subscribers are notified."""
 logger = logging.getLogger(__name__)
 
 
 def subscription_ended(row: Subscription, reason: str, by: Principal | None) -> None:
     """Queue the message of a subscription that ends, within the caller's transaction."""
-    if row.deliver.get("mode") != WS_EVENTING:
+    mode = row.deliver.get("mode")
+    if mode not in ANNOUNCED:
         return
     by_other = reason == "deleted" and by is not None and by.identity != row.owner
-    if not by_other and reason != GONE_REASON:
+    gone = reason == GONE_REASON and mode == WS_EVENTING  # EndTo may be another address than the one that is gone
+    if not by_other and not gone:
         return
-    status = DELIVERY_FAILURE if reason == GONE_REASON else CANCELLING
-    text = "The receiver answered 410." if reason == GONE_REASON else "The subscription was deleted."
-    _queue(list(PushEndpoint.objects.filter(pk=row.id, verified=True)), status, text)
+    status = DELIVERY_FAILURE if gone else CANCELLING
+    text = "The receiver answered 410." if gone else "The subscription was deleted."
+    _queue(PushEndpoint.objects.filter(pk=row.id), status, text)
 
 
 def rp_ended(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
     """Queue the messages of the subscriptions that end with an RP (rps/ports.py: rp_ending)."""
-    ending = PushEndpoint.objects.filter(
-        subscription__rp=row.id, subscription__deliver__mode=WS_EVENTING, verified=True
-    ).order_by("pk")
-    _queue(list(ending[:ENDINGS_MAX]), CANCELLING, "The rendezvous point has ended.")
+    ending = PushEndpoint.objects.filter(subscription__rp=row.id, subscription__deliver__mode__in=ANNOUNCED)
+    _queue(ending.order_by("pk"), CANCELLING, "The rendezvous point has ended.")
 
 
-def _queue(ending: Sequence[PushEndpoint], status: str, reason: str) -> None:
-    endings = [PushEnding(one.pk, bytes(one.sealed), status, reason) for one in ending]
+def _queue(ending: QuerySet[PushEndpoint], status: str, reason: str) -> None:
+    found = ending.filter(verified=True).select_related("subscription")[:ENDINGS_MAX]
+    endings = [
+        PushEnding(
+            one.pk, bytes(one.sealed), status, reason, one.subscription.deliver["mode"], one.subscription.rp_id or ""
+        )
+        for one in found
+    ]
     if endings:
         transaction.on_commit(lambda: _add(endings), robust=True)
 

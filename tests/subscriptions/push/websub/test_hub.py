@@ -197,6 +197,18 @@ def test_who_may_not_subscribe_cannot_end_the_subscription_of_another_by_a_denia
     assert len(private.subscriptions()) == 1
 
 
+@pytest.mark.parametrize("what", ["rps", "subscriptions"])
+def test_a_subscription_that_others_end_before_its_lease_is_denied(
+    publisher: Publisher, scripted: ScriptedSubscriber, what: str
+) -> None:
+    row = publisher.subscribed(scripted, "cb")
+    publisher.http.delete(f"/api/v1/{what}/{row['id'] if what == 'subscriptions' else publisher.rp}").raise_for_status()
+    wait_for(lambda: "denied" in scripted.modes("cb"), about="the subscriber is notified")
+    stated = scripted.gets[-1][1]
+    assert stated["hub.topic"] == [publisher.topic]
+    assert stated["hub.reason"][0].endswith("has ended." if what == "rps" else "was deleted.")
+
+
 def test_a_failing_callback_keeps_its_subscription_and_410_ends_the_deliveries(
     publisher: Publisher, scripted: ScriptedSubscriber
 ) -> None:
