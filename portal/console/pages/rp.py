@@ -21,6 +21,7 @@ from eventing.intakes.rules.formats import FORMATS
 from eventing.log import control
 from eventing.operations.selectors.lease_notices import rp_notice
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.ports import discovery_field
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
@@ -53,12 +54,15 @@ def rp_create(request: HttpRequest) -> HttpResponse:
 @page
 @require_GET
 def rp(request: HttpRequest, reference: str) -> HttpResponse:
-    """Show one RP: its facts; the script shows the rest live."""
+    """Show one RP: its facts; the script shows the rest live. The field `Link` names its WebSub hub and topic."""
     principal = principal_of(current_user(request))
     row = rendezvous_point_get(reference)
     descriptor = descriptor_of(row)
     require(descriptor, principal, "describe")
-    return render(request, "portal/rp.html", {**_facts(row), **_rights(row, descriptor, principal)})
+    response = render(request, "portal/rp.html", {**_facts(row), **_rights(row, descriptor, principal)})
+    if link := discovery_field(row.id):
+        response["Link"] = link
+    return response
 
 
 @page

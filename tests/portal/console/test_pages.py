@@ -340,6 +340,13 @@ def test_a_refusal_is_shown_at_its_field_and_nothing_is_made(
 # -- one rendezvous point ---------------------------------------------------------------------------------------------
 
 
+def test_the_page_of_a_rendezvous_point_leads_to_its_websub_hub(logged_in: MakeClient) -> None:
+    rp, base = made(), config().base_url
+    assert logged_in("ann").get(f"/rps/{rp.id}")["Link"] == (
+        f'<{base}/websub/hub>; rel="hub", <{base}/websub/topics/{rp.id}>; rel="self"'
+    )
+
+
 def test_the_page_of_a_rendezvous_point_shows_its_facts(logged_in: MakeClient) -> None:
     rp = made(name="weather/bergen", title="Rain", lease_s=7200, history={"max_events": 10})
     event = Event("/s", "1", "t", b'{"specversion":"1.0","id":"1","source":"/s","type":"t"}')
