@@ -81,9 +81,9 @@ def endpoint_page_count_key(subscription: str) -> str:
 
 
 PUSH_CHANNEL = "herald:push"  # ids of subscriptions whose endpoint or delivery changed
-PUSH_ENDINGS_KEY = (
-    "herald:push-endings"  # list of ended subscriptions whose subscribers are notified (store/push_endings.py)
-)
+# Lists of ended subscriptions whose subscribers are to be notified, and of those for which it is under way (store/push_endings.py).
+PUSH_ENDINGS_KEY = "herald:{push-endings}:queue"
+PUSH_ENDINGS_TAKEN_KEY = "herald:{push-endings}:taken"
 PUSH_TURN_KEY = "herald:push-turn"  # lease of the process that delivers to endpoints
 HUB_REQUESTS_KEY = (
     "herald:{hub}:requests"  # hash of requests to the WebSub hub that are not settled (store/hub_requests.py)

@@ -1,7 +1,6 @@
 """The queue of push subscriptions that ended before their lease, and whose subscribers are to be notified, in Redis.
 
-The deliverer takes what it sends: a message that a killed deliverer had taken is lost, as one to an endpoint that does
-not answer is.
+An ending stays in a second list while its message is sent; the next deliverer repeats the message if this one is killed.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import msgspec
 
 from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.store.client import client
-from eventing.store.keys import PUSH_ENDINGS_KEY
+from eventing.store.keys import PUSH_ENDINGS_KEY, PUSH_ENDINGS_TAKEN_KEY
 
 ENDINGS_MAX = 10_000  # bound: ended subscriptions whose message waits; the oldest is discarded
 
@@ -48,16 +47,31 @@ def endings_add(endings: list[PushEnding]) -> None:
     pipeline.execute()
 
 
-async def endings_take(asynchronous: Any, count: int) -> list[PushEnding]:
-    """Take the oldest endings from the queue. Raises redis.RedisError.
+async def endings_requeue(asynchronous: Any) -> None:
+    """Return to the queue, as its oldest, the endings that a former deliverer had taken. Raises redis.RedisError.
 
     Args:
         asynchronous: the asynchronous client.
     """
-    found = []
-    for data in await asynchronous.rpop(PUSH_ENDINGS_KEY, count) or ():
-        try:
-            found.append(_decode(data))
-        except Undecodable:  # written by another version
-            continue
-    return found
+    while await asynchronous.lmove(PUSH_ENDINGS_TAKEN_KEY, PUSH_ENDINGS_KEY, "LEFT", "RIGHT") is not None:
+        pass
+
+
+async def ending_take(asynchronous: Any) -> tuple[bytes, PushEnding | None] | None:
+    """Take the oldest ending from the queue; None if there is none. Raises redis.RedisError.
+
+    Returns:
+        its bytes, for `ending_done`, and the ending; None for one that another version wrote.
+    """
+    data: bytes | None = await asynchronous.lmove(PUSH_ENDINGS_KEY, PUSH_ENDINGS_TAKEN_KEY, "RIGHT", "LEFT")
+    if data is None:
+        return None
+    try:
+        return data, _decode(data)
+    except Undecodable:
+        return data, None
+
+
+async def ending_done(asynchronous: Any, data: bytes) -> None:
+    """Discard a taken ending, whose message was sent or given up. Raises redis.RedisError."""
+    await asynchronous.lrem(PUSH_ENDINGS_TAKEN_KEY, 1, data)

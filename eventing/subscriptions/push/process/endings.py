@@ -13,7 +13,7 @@ from eventing.conf import config
 from eventing.core.decoding import Undecodable
 from eventing.core.errors import InvalidRequest
 from eventing.store.errors import RedisError
-from eventing.store.push_endings import PushEnding, endings_take
+from eventing.store.push_endings import PushEnding, ending_done, ending_take, endings_requeue
 from eventing.subscriptions.push.modes import PushRequest
 from eventing.subscriptions.push.rules.addresses import endpoint_url, ports_parse
 from eventing.subscriptions.push.rules.verdicts import AttemptVerdict, judged
@@ -47,6 +47,7 @@ class EndingSender:
         self._held = held
         self._wanted = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._requeued = False
 
     def notified(self) -> None:
         """Read the queue soon."""
@@ -68,24 +69,35 @@ class EndingSender:
                 task.cancel()
 
     async def _take(self) -> None:
-        free = AT_ONCE_MAX - len(self._tasks)
-        if free <= 0 or not self._held():
-            return
         try:
-            taken = await endings_take(self._redis, free)
+            if self._held() and not self._requeued:
+                await endings_requeue(self._redis)
+                self._requeued = True
+            while len(self._tasks) < AT_ONCE_MAX and self._held():
+                taken = await ending_take(self._redis)
+                if taken is None:
+                    return
+                task = asyncio.get_running_loop().create_task(self._settle(*taken))
+                self._tasks.add(task)
+                task.add_done_callback(self._done)
         except (RedisError, OSError) as error:
             log.warning("push: subscribers cannot be notified yet of the end of their subscription: %s", error)
-            return
-        for ending in taken:
-            task = asyncio.get_running_loop().create_task(self._send(ending))
-            self._tasks.add(task)
-            task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("push: the end of a subscription was not sent by an error of ours", exc_info=error)
         self._wanted.set()
+
+    async def _settle(self, data: bytes, ending: PushEnding | None) -> None:
+        """Send the message, and discard the ending. One whose sending is cancelled is left to the next deliverer."""
+        try:
+            if ending is not None:
+                await self._send(ending)
+        except Exception:
+            log.exception("push: the end of a subscription was not sent by an error of ours")
+        try:
+            await ending_done(self._redis, data)
+        except (RedisError, OSError) as error:
+            log.warning("push: a subscriber may be notified again of the end of its subscription: %s", error)
 
     async def _send(self, ending: PushEnding) -> None:
         settings = config()
