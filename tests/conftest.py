@@ -15,6 +15,7 @@ import pytest
 from django.core.management.color import no_style
 from django.db import connection, connections
 from django.test import TransactionTestCase
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from demo.harness.network import DELIVERY_LEASE_S, QUOTA_BYTES, Network, mesh
 from demo.harness.servers import Domain, wait_for
@@ -166,6 +167,21 @@ def _tables_emptied(case: TransactionTestCase) -> None:
 
 
 TransactionTestCase._fixture_teardown = _tables_emptied  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _static_files_found_once() -> None:
+    """Each test client would look for all static files anew, which takes longer than most of its requests."""
+    find = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[str, Any] = {}
+
+    def find_once(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            find(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    WhiteNoiseMiddleware.add_files_from_finders = find_once
 
 
 class DomainFactory:
