@@ -11,6 +11,7 @@ from django.test import override_settings
 
 from demo.harness.servers import wait_for
 from eventing.conf import config
+from eventing.store.cancellation import cancel_and_wait
 from eventing.store.client import client
 from eventing.store.connection import async_client
 from eventing.store.keys import PUSH_ENDINGS_KEY, PUSH_ENDINGS_TAKEN_KEY
@@ -52,8 +53,7 @@ async def deliverer(until: Callable[[], bool]) -> None:
     try:
         await asyncio.to_thread(wait_for, until)
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancel_and_wait([task])
         sending.close()
         await queue.aclose()
 
