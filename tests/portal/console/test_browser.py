@@ -220,6 +220,8 @@ def test_when_the_session_has_ended_the_page_says_so_and_leads_back(console: Con
 
 
 def test_pages_connect_without_a_token_and_logging_out_ends_those_of_every_tab(browser: Any, domain: Domain) -> None:
+    with domain.http() as client:
+        created(client)  # a list without one leads elsewhere
     with Closing(Console(browser, domain)) as console:
         console.page.goto(domain.manage("login_link").stdout.strip())  # a session that no other test uses
         console.page.get_by_role("button", name="Log in").click()
