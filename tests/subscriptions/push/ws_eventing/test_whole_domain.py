@@ -103,6 +103,10 @@ class Source:
         answer = self.http.get(f"/api/v1/subscriptions/{subscription_of(manager)}/endpoint").raise_for_status()
         return dict(answer.json())
 
+    def consented(self, manager: str) -> None:
+        """Wait until a sink's consent is stored: the end of its subscription is announced from then on only."""
+        wait_for(lambda: self.endpoint(manager)["state"] == "active", about="the consent is stored")
+
 
 def delivery(form: MessageForm, address: str, end_to: str = "") -> str:
     end = f"<wse:EndTo><wsa:Address>{end_to}</wsa:Address></wse:EndTo>" if end_to else ""
@@ -320,6 +324,7 @@ def test_a_subscription_that_the_source_ends_is_told_so(source: Source, sink: So
     manager = found(form, answer.content, "//wse:SubscriptionManager/wsa:Address")[0]
     source.publish(1)
     wait_for(lambda: sink.data("/on") == ["1"], about="it receives")
+    source.consented(manager)
     source.http.delete(f"/api/v1/rps/{source.rp}").raise_for_status()
     (ended,) = wait_for(lambda: sink.messages("/end"), about="SubscriptionEnd arrives")
     assert ended.action == form.eventing.action("SubscriptionEnd")
@@ -351,6 +356,7 @@ def test_an_administrators_deletion_is_told_and_the_owners_own_is_not(open_sourc
         manager = found(W3C, answer.content, "//wse:SubscriptionManager/wsa:Address")[0]
         open_source.publish(path)
         wait_for(lambda path=path: sink.data(path), about="it receives")  # type: ignore[misc]
+        open_source.consented(manager)
         if path == "/kept":
             assert open_source.soap(W3C, "Unsubscribe", to=manager, token=False).status_code == 200
         else:
@@ -379,6 +385,7 @@ def test_the_receivers_of_the_guide_receive(source: Source, tmp_path: Path, lang
         assert answer.status_code == 200, answer.text
         source.publish("of-the-guide")
         wait_for(lambda: "of-the-guide" in (tmp_path / "out").read_text(), about="the event is printed")
+        source.consented(found(W3C, answer.content, "//wse:SubscriptionManager/wsa:Address")[0])
         source.http.delete(f"/api/v1/rps/{source.rp}").raise_for_status()
         wait_for(lambda: "ended" in (tmp_path / "out").read_text(), about="the end is printed")
     finally:
