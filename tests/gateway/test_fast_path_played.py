@@ -30,6 +30,7 @@ from eventing.gateway import gateway as gateways
 from eventing.gateway.server.protocol import HeraldHttpProtocol
 from eventing.log.scripts import Appended
 from eventing.rps.rules.descriptor import Descriptor
+from tests.gateway.virtual_time import VirtualTimeLoop
 
 TOKEN = "header.payload.signature"
 RP = "fastpathfastpathfastpathfa"
@@ -58,6 +59,9 @@ class PlayedTransport(asyncio.Transport):
 
     def close(self) -> None:
         self.closed.set()
+
+    def get_write_buffer_size(self) -> int:
+        return 0
 
     def pause_reading(self) -> None:
         return
@@ -125,8 +129,14 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
-    loop = asyncio.new_event_loop()
+def new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Maker of the scene's loop."""
+    return asyncio.new_event_loop
+
+
+@pytest.fixture
+def scene(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> Iterator[Scene]:
+    loop = new_loop()
     with mock.patch.dict(os.environ):  # the application names its process `gateway` when it is imported: not this one
         made = Scene(loop)
     yield made
@@ -161,17 +171,19 @@ def test_a_publish_as_users_send_it_costs_a_third_of_the_ordinary_path_at_most(
     assert ratio < RATIO_MAX
 
 
+@pytest.mark.parametrize("new_loop", [VirtualTimeLoop])
 def test_a_connection_is_closed_when_it_has_been_idle_and_not_while_it_publishes(scene: Scene) -> None:
     raw = request(TEXT, b"x" * 128)
-    scene.protocol.timeout_keep_alive = 0.2  # type: ignore[assignment]
+    scene.protocol.timeout_keep_alive = 2
 
     async def publishing() -> None:
-        until = scene.loop.time() + 0.6
-        while scene.loop.time() < until:
+        for _ in range(12):
             scene.protocol.data_received(raw)
+            await asyncio.sleep(0.5)
             assert not scene.transport.closed.is_set()
-            await asyncio.sleep(0.01)
 
     scene.loop.run_until_complete(publishing())
-    assert scene.transport.answers > 2
+    assert scene.transport.answers == 12
+    answered_at = scene.loop.time()
     scene.loop.run_until_complete(asyncio.wait_for(scene.transport.closed.wait(), 10))
+    assert 1 < scene.loop.time() - answered_at < 3
