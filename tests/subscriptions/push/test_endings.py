@@ -1,28 +1,35 @@
-"""Messages about ended subscriptions: one that a deliverer had begun to send is sent by the next one, one that is done is not."""
+"""Messages about ended subscriptions: one that a deliverer had begun to send is sent by the next one, one that is done is not,
+and none is sent to a callback that is subscribed again."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import override_settings
 
 from demo.harness.servers import wait_for
 from eventing.conf import config
+from eventing.core.ids import DOMAIN_ADMIN
 from eventing.store.cancellation import cancel_and_wait
 from eventing.store.client import client
 from eventing.store.connection import async_client
 from eventing.store.keys import PUSH_ENDINGS_KEY, PUSH_ENDINGS_TAKEN_KEY
 from eventing.store.push_endings import PushEnding, endings_add
+from eventing.subscriptions.models.subscription import Subscription
 from eventing.subscriptions.push.process.endings import EndingSender
+from eventing.subscriptions.push.services.unsettled import subscription_id
 from eventing.subscriptions.push.services.vault import EndpointSecrets, seal
 from eventing.subscriptions.push.websub.callbacks import denial_url
 from eventing.subscriptions.push.websub.topics import topic_url
 from eventing.subscriptions.push.wire.client import PushClient, PushNetwork
 from eventing.subscriptions.push.wire.tls import TlsContexts
 from tests.subscriptions.push.receiver import Receiver, own_host
+
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SUBSCRIPTION, RP, REASON = "sub_ended", "a" * 26, "The rendezvous point has ended."
 NETWORK = PushNetwork(private=True, own_port=1, proxy="", tls=TlsContexts())
@@ -72,3 +79,30 @@ async def test_a_message_of_another_version_is_discarded_and_holds_up_no_other(r
     endings_add([ended(receiver)])
     await deliverer(lambda: len(receiver.received) == 1 and not client().llen(PUSH_ENDINGS_TAKEN_KEY))
     assert client().llen(PUSH_ENDINGS_KEY) == 0
+
+
+def subscribed_again(callback: str) -> None:
+    until = datetime.now(tz=UTC) + timedelta(hours=1)
+    Subscription.objects.create(
+        id=subscription_id(RP, callback),
+        at=DOMAIN_ADMIN,
+        owner="#127.0.0.1",
+        deliver={"mode": "websub"},
+        start="",
+        granted_s=3600,
+        max_events=10,
+        max_bytes=1000,
+        warn_at=until,
+        expires_at=until,
+        created_at=until - timedelta(hours=1),
+    )
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_callback_that_is_subscribed_again_gets_no_denial(receiver: Receiver, again: bool) -> None:
+    subscription = ended(receiver)
+    if again:
+        await asyncio.to_thread(subscribed_again, receiver.url("/cb"))
+    endings_add([subscription])
+    await deliverer(lambda: not client().llen(PUSH_ENDINGS_KEY) and not client().llen(PUSH_ENDINGS_TAKEN_KEY))
+    assert len(receiver.received) == (0 if again else 1)

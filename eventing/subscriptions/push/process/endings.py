@@ -12,13 +12,14 @@ from typing import Any
 from eventing.conf import config
 from eventing.core.decoding import Undecodable
 from eventing.core.errors import InvalidRequest
+from eventing.sql.threads import in_database
 from eventing.store.errors import RedisError
 from eventing.store.push_endings import PushEnding, ending_done, ending_take, endings_requeue
 from eventing.subscriptions.push.modes import PushRequest
 from eventing.subscriptions.push.rules.addresses import endpoint_url, ports_parse
 from eventing.subscriptions.push.rules.verdicts import AttemptVerdict, judged
 from eventing.subscriptions.push.services.vault import EndpointSecrets, NotOpened, unseal
-from eventing.subscriptions.push.services.websub import WEBSUB
+from eventing.subscriptions.push.services.websub import WEBSUB, websub_exists
 from eventing.subscriptions.push.services.ws_eventing import manager_address
 from eventing.subscriptions.push.websub.callbacks import denial_url
 from eventing.subscriptions.push.websub.topics import topic_url
@@ -112,6 +113,8 @@ class EndingSender:
             return
         for pause_s in PAUSES_S:
             await asyncio.sleep(pause_s)
+            if ending.mode == WEBSUB and await in_database(websub_exists)(ending.rp, secrets.url):
+                return  # requested again meanwhile: a denial now would state the end of the new subscription
             if judged(await self._client.send(url, request)) in (AttemptVerdict.DELIVERED, AttemptVerdict.GONE):
                 return
 
