@@ -115,10 +115,13 @@ class DoubtingWorld(RpWorld):
         peer = here.peers[given.peer] if answer is not None else None
         flying, answer_of = None if peer is None else peer.flying, getattr(given, "peer", None)
         super().give(domain, given)
-        if answer is None or peer is None or flying is None or flying.number != answer.number:
+        if answer is None or peer is None:
             return
+        # The seals of an answer are verified even where the rest of it comes too late (forwarding/outbound_answer.py).
         exchange = self.exchanges[domain, answer.number]
         here.convinced |= exchange.shown
+        if flying is None or flying.number != answer.number:
+            return
         if feed_heads.contradicting(
             exchange.have, answer.have, exchange.answered, here.vector, here.heads(here.vector)
         ):
