@@ -197,7 +197,7 @@ async def test_a_redis_that_stays_away_is_said_within_the_publishers_patience(
             *(harness.appender.append_and_wait(rp, [make_event(f"b{number}")]) for number in range(5)),
             return_exceptions=True,
         ),
-        5,
+        60,
     )
     assert all(isinstance(outcome, Unavailable) and outcome.retry_after_s for outcome in outcomes)
     process.start()
