@@ -156,7 +156,7 @@ def test_an_endpoint_that_hangs_delays_no_other(owner: Owner, receiver: Receiver
     began = time.monotonic()
     owner.publish(2)
     wait_for(lambda: receiver.data("/fine") == [1, 2], about="the other one goes on")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 12
     assert receiver.data("/hang") == [1]
 
 
