@@ -138,7 +138,7 @@ def test_a_run_of_repetitions_only_does_not_ring_the_bell(log: Log) -> None:
     log.append(make_event("a"))
     listener = log.client.pubsub(ignore_subscribe_messages=True)
     listener.subscribe(keys.notification_channel(log.rp))
-    listener.get_message(timeout=0.1)
+    wait_for(lambda: log.client.pubsub_numsub(keys.notification_channel(log.rp))[0][1], about="subscribed")
     log.append(make_event("a"))
     log.append(make_event("b"))
     message = wait_for(lambda: listener.get_message(timeout=0.1), 20)
@@ -283,7 +283,7 @@ def test_the_bound_by_age_cuts_between_old_and_young(new_log: Callable[..., Log]
 def test_a_run_rings_once_with_epoch_first_offset_and_the_new_events_only(log: Log) -> None:
     listener = log.client.pubsub(ignore_subscribe_messages=True)
     listener.subscribe(keys.notification_channel(log.rp))
-    listener.get_message(timeout=0.1)
+    wait_for(lambda: log.client.pubsub_numsub(keys.notification_channel(log.rp))[0][1], about="subscribed")
     log.append(make_event("a"))
     log.append(make_event("a"), make_event("b", 70_000), make_event("c"))
     epoch = log.read().state.epoch

@@ -42,7 +42,7 @@ def rings(rp: str) -> Iterator[Callable[[], scripts.Notification]]:
     """The next ring of the RP's bell."""
     listener = redis_client().pubsub(ignore_subscribe_messages=True)
     listener.subscribe(keys.notification_channel(rp))
-    listener.get_message(timeout=1)
+    wait_for(lambda: redis_client().pubsub_numsub(keys.notification_channel(rp))[0][1], about="subscribed")
     yield lambda: scripts.parse_notification(wait_for(lambda: listener.get_message(timeout=0.1), 20)["data"])
     listener.close()
 
