@@ -25,6 +25,14 @@ ANSWERS_WITHIN_S = 60.0
 STILL_S = 0.3  # in which what was sent comes to the gateway, of which nothing is to be seen: Redis stands still. If it took longer, less is tested
 
 
+async def received(live_gateway: LiveGateway) -> None:
+    """Wait until the gateway has begun with what was sent, though Redis stands still: it answers other connections meanwhile."""
+    async with Client(live_gateway) as other:
+        await other.ok("ping")
+        await asyncio.sleep(STILL_S)
+        await other.ok("ping")
+
+
 class Calls:
     """How many scripts Redis has run since this was made."""
 
@@ -208,8 +216,8 @@ async def test_acknowledgements_that_wait_when_a_token_is_revoked_take_no_effect
     async with Client(live_gateway, token=token) as reader:
         epoch = (await reader.ok("subscribe", subscription=subscription))["epoch"]
         with standing_still(live_gateway):
-            await reader.send("ack", subscription=subscription, cursor=f"{epoch}:1")  # under way
-            await asyncio.sleep(STILL_S)
+            await reader.send("ack", subscription=subscription, cursor=f"{epoch}:1")
+            await received(live_gateway)
             for offset in range(2, 101):
                 await reader.send("ack", subscription=subscription, cursor=f"{epoch}:{offset}")
             await asyncio.to_thread(_revoke, live_gateway, "to-be-revoked")
@@ -227,7 +235,7 @@ async def test_acknowledgements_that_wait_when_the_subscription_ends_are_refused
     epoch = (await client.ok("subscribe", subscription=subscription))["epoch"]
     with standing_still(live_gateway):
         sent = [await client.send("ack", subscription=subscription, cursor=f"{epoch}:1")]
-        await asyncio.sleep(STILL_S)
+        await received(live_gateway)
         sent += [await client.send("ack", subscription=subscription, cursor=f"{epoch}:{at}") for at in range(2, 11)]
         with closing(sqlite3.connect(live_gateway.config.data_path / "herald.sqlite3")) as database, database:
             database.execute(

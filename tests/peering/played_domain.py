@@ -43,6 +43,9 @@ class Server:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
+        self._listening.shutdown(
+            socket.SHUT_RDWR
+        )  # ends the waiting accept, which would else wait at the next server's socket
         self._listening.close()
 
     def _accept(self) -> None:

@@ -81,7 +81,7 @@ def test_of_a_history_that_is_empty_the_floor_is_said_and_then_it_is_left_alone(
     assert len(peer.requests) < 5
     assert len(looks) < 5
     said = [part for request in peer.requests for part in request.parts if part.low_water_marks]
-    assert [(len(part.runs), low_water_mark_read(part.low_water_marks[0]).first) for part in said] == [(0, 21)]
+    assert {(len(part.runs), low_water_mark_read(part.low_water_marks[0]).first) for part in said} == {(0, 21)}
     publish(rp, 2)
     forward_woken(rp)
     (run,) = [run for request in peer.requests for part in request.parts for run in part.runs]
