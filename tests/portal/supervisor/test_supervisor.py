@@ -224,6 +224,6 @@ def test_a_second_ctrl_c_kills_everything_at_once(running: Domain) -> None:
     time.sleep(2 * SECOND_CTRL_C_AFTER_S)  # a second press, not the same press seen twice
     begun = time.monotonic()
     running.supervisor.send_signal(signal.SIGINT)
-    running.supervisor.wait(WORKER_STOP_S)
-    assert time.monotonic() - begun < WORKER_STOP_S / 2, "it did not wait for the worker"
+    running.supervisor.wait(60)
+    assert time.monotonic() - begun < WORKER_STOP_S - 4 * SECOND_CTRL_C_AFTER_S, "it did not wait for the worker"
     wait_for(lambda: not alive(processes), about="all are gone")
