@@ -299,9 +299,13 @@ async def test_every_confirmed_event_is_received_exactly_once_whatever_dies(doma
         async with asyncio.timeout(90):
             await publishing
             await client.flush()
-        assert [one.offset for future in confirmed for one in future.result()] == list(range(1, total + 1))
+        offsets = [one.offset for future in confirmed for one in future.result()]
+        assert sorted(offsets) == list(range(1, total + 1))
         received += data(await take(subscription, total - len(received)))
-        assert received == list(range(total))
+        # What Herald refuses for the moment, since Redis stays away for too long, is stored behind later submissions.
+        by_offset = sorted(range(total), key=offsets.__getitem__)
+        assert received == by_offset
+        assert fault == "kill redis" or received == list(range(total))
         assert subscription.cursor is not None
         assert subscription.cursor.endswith(f":{total}")
 

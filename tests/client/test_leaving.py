@@ -126,9 +126,10 @@ async def is_cancelled(reading: Subscription) -> None:
 
 async def runs_out_of_time(reading: Subscription) -> None:
     try:
-        async with asyncio.timeout(0.05):
+        async with asyncio.timeout(None) as bound:
             async for item in reading:
                 if offset_of(item) == 3:
+                    bound.reschedule(asyncio.get_running_loop().time() + 0.05)
                     await asyncio.sleep(WAIT_S)
     except TimeoutError:
         raise Failed from None
