@@ -310,10 +310,11 @@ def test_a_lease_that_ends_while_a_notification_fails_ends_quietly(source: Sourc
     sink.answer["/short"] = 503
     source.publish(1)
     wait_for(lambda: source.soap(W3C, "GetStatus", to=manager).status_code != 200, about="the lease ends")
-    count = len(sink.received)
+    count = len(sink.received) + 1  # an attempt that was under way
     with contextlib.suppress(AssertionError):  # what must not happen is waited for, too
         wait_for(lambda: len(sink.received) > count, within_s=2)
-    assert len(sink.received) == count, "nothing is sent after the end, and no SubscriptionEnd at a natural one"
+    assert len(sink.received) <= count, "nothing is sent after the end"
+    assert not sink.messages("/short-end"), "no SubscriptionEnd at a natural end"
 
 
 @pytest.mark.parametrize("form", [DPWS, W3C], ids=["2004", "2011"])
