@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 
 from demo.harness.servers import wait_for
@@ -96,6 +97,7 @@ def subscribed_again(callback: str) -> None:
         expires_at=until,
         created_at=until - timedelta(hours=1),
     )
+    connection.close()  # of a thread that is over
 
 
 @pytest.mark.parametrize("again", [False, True])
