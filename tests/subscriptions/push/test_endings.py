@@ -14,6 +14,7 @@ from django.test import override_settings
 
 from demo.harness.servers import wait_for
 from eventing.conf import config
+from eventing.core.errors import Unavailable
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.store.cancellation import cancel_and_wait
 from eventing.store.client import client
@@ -21,6 +22,7 @@ from eventing.store.connection import async_client
 from eventing.store.keys import PUSH_ENDINGS_KEY, PUSH_ENDINGS_TAKEN_KEY
 from eventing.store.push_endings import PushEnding, endings_add
 from eventing.subscriptions.models.subscription import Subscription
+from eventing.subscriptions.push.process import endings
 from eventing.subscriptions.push.process.endings import EndingSender
 from eventing.subscriptions.push.services.unsettled import subscription_id
 from eventing.subscriptions.push.services.vault import EndpointSecrets, seal
@@ -73,6 +75,22 @@ async def test_a_message_under_way_at_a_kill_is_sent_by_the_next_deliverer(recei
     del receiver.answer[target()]
     await deliverer(lambda: not client().llen(PUSH_ENDINGS_TAKEN_KEY) and len(receiver.received) == 2)
     assert [one.path for one in receiver.received] == [target()] * 2
+
+
+async def test_a_database_that_is_away_costs_an_attempt_and_not_the_message(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter([Unavailable("away"), False])
+
+    def exists(*_: object) -> bool:
+        answer = next(looks)
+        if isinstance(answer, Unavailable):
+            raise answer
+        return bool(answer)
+
+    monkeypatch.setattr(endings, "websub_exists", exists)
+    endings_add([ended(receiver)])
+    await deliverer(lambda: len(receiver.received) == 1)
 
 
 async def test_a_message_of_another_version_is_discarded_and_holds_up_no_other(receiver: Receiver) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from eventing.conf import config
 from eventing.core.decoding import Undecodable
-from eventing.core.errors import InvalidRequest
+from eventing.core.errors import InvalidRequest, Unavailable
 from eventing.sql.threads import in_database
 from eventing.store.errors import RedisError
 from eventing.store.push_endings import PushEnding, ending_done, ending_take, endings_requeue
@@ -113,8 +113,11 @@ class EndingSender:
             return
         for pause_s in PAUSES_S:
             await asyncio.sleep(pause_s)
-            if ending.mode == WEBSUB and await in_database(websub_exists)(ending.rp, secrets.url):
-                return  # requested again meanwhile: a denial now would state the end of the new subscription
+            try:
+                if ending.mode == WEBSUB and await in_database(websub_exists)(ending.rp, secrets.url):
+                    return  # requested again meanwhile: a denial now would state the end of the new subscription
+            except Unavailable:
+                continue
             if judged(await self._client.send(url, request)) in (AttemptVerdict.DELIVERED, AttemptVerdict.GONE):
                 return
 
