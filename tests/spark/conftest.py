@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.finalizer import ThreadSafeFinalizer  # type: ignore[import-untyped]
 
 from spark.java import java_check
 from spark.problems import JobProblem
@@ -36,6 +37,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     fit(made, 0)
     yield made
     made.stop()
+    # A later collection of garbage would ask Java to release objects of this session, amid another test, and log the failure where Java
+    # has ended. To format a traceback within a parse of Python breaks that parse.
+    ThreadSafeFinalizer.clear_finalizers(clear_all=True)
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_a_data_folder_with_a_very_long_path_works(running: Domain) -> None:
 
 def test_without_java_reports_are_off_and_everything_else_runs(running: Domain) -> None:
     assert "reports    off       Java 11 found, 17 or newer is needed; everything else runs" in running.output
-    assert running.is_ready()
+    wait_for(running.is_ready, about="/readyz, where parts answer in time")
 
 
 def test_several_gateways_share_the_port(running: Domain) -> None:
@@ -147,7 +147,7 @@ def test_a_second_domain_on_the_same_data_folder_is_refused_in_one_sentence(runn
     assert len(second.stderr.strip().splitlines()) == 1
     assert "already runs on the data folder" in second.stderr
     assert running.url in second.stderr
-    assert running.is_ready()
+    wait_for(running.is_ready, about="/readyz of the first")
 
 
 def test_an_occupied_port_is_said_at_once_in_one_sentence(new_domain: DomainFactory) -> None:
